@@ -99,8 +99,7 @@ def accuracy_record(
 
 
 def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
-    """Returns a note for users: how many given rows were held out, and how many of these the design decides
-    differently."""
+    """Returns a note for users: how many given rows were held out, and on how many of these design and model differ."""
     changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
     what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
     return (

@@ -18,8 +18,8 @@ VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a ve
 class Board:
     """A board, or a family of microcontrollers.
 
-    names: accepted by the option. chip: the chip on it. device, cpu: forestc's device or processor that stands for the
-    chip; both empty if there is none. remark: a hint for users.
+    names: values of --device or --cpu. chip: the chip on it. device, cpu: forestc's device or processor that stands for
+    the chip; both empty if there is none. remark: a hint for users.
     """
 
     names: tuple[str, ...]
@@ -118,7 +118,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     )
 
 
-# Suggests a processor in the table for the names of others.
+# Suggests processors for names that the table lacks.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
 

@@ -50,9 +50,9 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 class Luts(NamedTuple):
     """The LUTs for yosys's mapper.
 
-    areas: area of a LUT, by its number of inputs. delays: by number of inputs, from each input to the output, with a
-    wire, the fastest first; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best the
-    last result may be ready.
+    areas: area of a LUT, by its number of inputs. delays: for each number of inputs, the delays from inputs to output,
+    ascending, each with a wire; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best
+    the last result may be ready.
     """
 
     areas: tuple[float, ...]
@@ -90,8 +90,8 @@ class DeviceFamily:
     name; the last is tried if the first crashes. joined: True if multiplexers join LUTs to larger ones. chained: kinds
     of cells that become carry chains. shortest_chain: least number of bits of a chain. chain_cells: logic cells per bit
     of a chain.
-    nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. few_pins:
-    True if devices have few pins. timed_on: the device with fitted path costs; "" if there is none.
+    nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. timed_on:
+    the device with fitted path costs; "" if there is none.
     """
 
     name: str

@@ -100,7 +100,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table. damaged: returns the error to raise for a fault."""
+    """Reads an installed table. damaged: returns the error to raise, from a text on the fault."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +108,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: returns the error to raise for a fault."""
+    """Parses a JSON text. damaged: returns the error to raise, from a text on the fault."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

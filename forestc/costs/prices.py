@@ -41,8 +41,8 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns what a tree costs, beyond `tree` and per bit of its leaves, if it becomes a table of all its
-        conditions."""
+        """Returns the price, per bit of its leaves, of a tree built as a table over its conditions; `tree` is added to
+        it."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)

@@ -88,9 +88,8 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
-    """Builds (dividend - start) // doubles[1], one bit for each further double. The remainder is stored inverted: if it
-    overflows after a double is added, the double does not fit. most: the largest value of doubles[0]. key: (part,
-    class)."""
+    """Builds (dividend - start) // (2 * total) bit by bit. The remainder is stored inverted, so an overflow shows that
+    a double does not fit. doubles: total, 2 * total, 4 * total, ... most: the largest total. key: (part, class)."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))

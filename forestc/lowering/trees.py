@@ -55,7 +55,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # A removed net has the number -1, which finds the last entry: -1 again.
+    # A removed net has the number -1; as an index it finds the last entry, -1 again.
     return netlist, witness.renamed([*renamed, -1])
 
 

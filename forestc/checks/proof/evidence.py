@@ -21,8 +21,8 @@ Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]
 class Evidence:
     """A forest, its netlist, and the facts proved about its nets so far.
 
-    largest: the largest value of each proved net; its smallest is 0. absent: (tree, output column) pairs if no net
-    holds their value. forms: linear forms of nets, computed when needed.
+    largest: the largest value of each proved net; its smallest is 0. absent: (tree, output column) pairs whose value no
+    net holds. forms: linear forms of nets, computed when needed.
     """
 
     def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:

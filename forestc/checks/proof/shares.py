@@ -157,8 +157,8 @@ class ShareProof:
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that an operand is the quotient of all bits; if the total can be 0, each class then has the same
-        share. most: the largest total."""
+        """Proves that an operand is the quotient of all bits or, for a total of 0, an equal share. most: the largest
+        total."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)

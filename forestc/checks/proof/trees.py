@@ -51,7 +51,7 @@ def _prove_tree(
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # A class that can't win has no sum, so no net may hold the tree's value; a negative number stands for it.
+        # A class that can't win has no sum, so a tree's value may have no net; a negative number stands for the net.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest
