@@ -1,1 +1,1 @@
-"""Checks that every stage of the compiler keeps its promise."""
+"""Checks of compiled designs: runs in simulators and compilers, proofs, and the agreement with the model."""

@@ -21,10 +21,9 @@ CLOSE = 0.01  # share of the range of scores; a regression agrees on a row if no
 class Agreement:
     """How well a compiled forest agrees with its model.
 
-    rows: number of rows compared. agreement: share of rows with the same decision; for regression, share of rows where
-    no score is off by more than 1 % of the range of the model's scores. model, compiled: accuracy of each, or R squared
-    for regression; None without labels. largest_error: of a score, in the model's units; None for classification.
-    foreign: number of rows with a label unknown to the model; they count as errors.
+    agreement: share of rows with the same decision; for regression, share of rows with each score off by at most 1 % of
+    the range of scores. model, compiled: accuracy, or R squared for regression; None without labels. largest_error: of
+    a score, in the model's units; None for classification. foreign: number of rows with a label unknown to the model.
     """
 
     rows: int
@@ -36,12 +35,10 @@ class Agreement:
 
     @property
     def measure(self) -> str:
-        """The quantity in `model` and `compiled`: accuracy or R squared."""
         return "accuracy" if self.largest_error is None else "R squared"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for users about labels unknown to the model."""
         if not self.foreign:
             return ()
         what = f"{self.foreign:,} of {self.rows:,} rows have a label that is no class of the model"
@@ -49,7 +46,7 @@ class Agreement:
 
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
-    """Compares two forests on rows, in one pass over them; in two for regression."""
+    """Compares two forests on rows."""
     same, worst, labeled, foreign = 0, 0.0, False, 0
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
@@ -91,8 +88,8 @@ def _spread(model: Forest, rows: Rows) -> float:
 def accuracy_record(
     forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, generated: bool
 ) -> dict[str, Any]:
-    """Returns the accuracies and the rows they were measured on, as JSON values. shared: the held-out rows are a share
-    of the given rows. generated: forestc drew the rows, as none were given."""
+    """Returns the agreement on given and on held-out rows as JSON values. shared: the held-out rows are a share of the
+    given rows. generated: forestc drew the rows, as none were given."""
     return {
         "measure": "accuracy" if forest.decides else "R squared",
         "measured_on": GENERATED if generated else "fitted_and_held_out" if shared else "fitted",
@@ -102,8 +99,7 @@ def accuracy_record(
 
 
 def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
-    """Returns a note for users: how many of the given rows were held out, and how many of these the design decides
-    differently. agreed: on all given rows. held_out: on the rows held out."""
+    """Returns a note for users: how many given rows were held out, and on how many of these design and model differ."""
     changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
     what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
     return (

@@ -1,4 +1,4 @@
-"""Makes the vectors (inputs and expected results) of a design's test benches; does a first check of its netlist."""
+"""Makes the inputs and expected results of a design's test benches, and simulates its netlist on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
 SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
-# Limits the vectors of a test bench by origin. BENCH_RAW: raw rows in the stream's test bench, for each origin.
+# Limits the vectors of each origin in a test bench. BENCH_RAW is for the stream's bench.
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
@@ -37,7 +37,7 @@ def sample_vectors(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
 
 
 def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> str:
-    """Returns the text of the test bench's vector file. given: the vectors of `sample_vectors`."""
+    """Returns the text of a test bench's vector file. given: made by `sample_vectors`."""
     quota = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
@@ -51,12 +51,12 @@ def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
 
 
 def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
-    """Returns feature words (rows, features) for an engine's test bench. given: the vectors of `sample_vectors`."""
+    """Returns feature words (rows, features) for an engine's test bench. given: made by `sample_vectors`."""
     return np.concatenate([some.words[:BENCH_RANDOM] for some in given])
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Returns lines of raw values and the expected y, for the stream's test bench; none is a given row."""
+    """Returns lines of raw values and the expected y, for the stream's test bench. No given rows are used."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
@@ -66,8 +66,8 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
-    """Returns rows with expected answers for the C header's self-test: one row for each class that the sample reaches,
-    then random rows of it. For raw inputs, values are first moved into the range of their C types."""
+    """Returns rows with expected answers for the C header's self-test: one row of each class that a sample reaches,
+    then random rows of the sample."""
     some = sample_vectors(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
@@ -89,9 +89,9 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
 
 
 def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> None:
-    """Compares the simulated netlist with the evaluator on some vectors, before anything is written; `check` uses more.
-    given: the vectors of `sample_vectors`. Raises CheckError if they differ."""
-    # One call for all vectors: its cost grows with the cells more than with the vectors.
+    """Compares the simulated netlist with the evaluator on some vectors. given: made by `sample_vectors`. Raises
+    CheckError if they differ."""
+    # All vectors are simulated in one call, as its time depends mostly on the number of cells.
     words = np.concatenate([some.words for some in given])
     if not np.array_equal(
         simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)

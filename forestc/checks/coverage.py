@@ -19,8 +19,8 @@ MOST_NODES = 200_000  # nodes of a forest; in larger ones unreachable leaves are
 
 @dataclass(frozen=True)
 class Covered:
-    """What the vectors of a check reached. by_origin: the figures of `Coverage.figures` for each origin and for all
-    together. inputs: figures about rows drawn from an input model; None without one."""
+    """What the vectors of a check reached. by_origin: the figures of `Coverage.figures` for each origin, and for all
+    vectors. inputs: figures about rows drawn from an input model; None without one."""
 
     by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]
     inputs: Mapping[str, int] | None = None
@@ -34,12 +34,11 @@ class CoverageOfVectors:
         self.found: dict[str, Coverage] = {}
 
     def add(self, origin: str, leaves: NDArray[np.int32]) -> None:
-        """Adds the leaves that vectors reach. leaves: (vectors, trees) of an `Evaluation`."""
         for name in (origin, ALL):
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 
     def covered(self, drawn: Stimuli | None) -> Covered:
-        """Returns the figures of all vectors added. drawn: the rows drawn from an input model, None without one."""
+        """Returns the figures of all vectors added. drawn: the rows drawn from an input model, if there is one."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
         by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}

@@ -1,4 +1,4 @@
-"""Reads the files that describe a folder's engine and its image, and checks them: they may come from anywhere."""
+"""Reads and checks the files of a folder's engine and its image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.system.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:
-    """Reads a folder's image as its engine does. Raises ForestcError, which names the file, for a bad image."""
+    """Reads a folder's image as its engine does. Raises ForestcError for a bad image."""
     data, content = engine_files(design)
     try:
         return read_image(data, content)
@@ -22,7 +22,7 @@ def image_in(design: Design) -> ImageRead:
 
 
 def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
-    """Returns a folder's image and the content of its engine.json. Raises ForestcError, which names the file."""
+    """Returns a folder's image and the content of its engine.json. Raises ForestcError if they are damaged."""
     content = read_engine(design.path("engine_capacity"))
     own = asdict(design.engine)
     for name, value in content["capacity"].items():

@@ -1,9 +1,4 @@
-"""Engines of `check`: each runs a compiled design in one tool, such as the simulator, a Verilog or VHDL simulator, a C
-or C++ compiler, or Python.
-
-An engine is built once in its own folder and then runs vectors. It compares its results with the quantized evaluator's,
-counts the differences and shows the first.
-"""
+"""Engines of `check`: each runs a compiled design in one tool and compares its results with the evaluator's."""
 
 from __future__ import annotations
 
@@ -62,11 +57,11 @@ MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; 
 
 @dataclass(frozen=True)
 class Difference:
-    """The result of comparing an engine with the evaluator on a batch of vectors.
+    """The differences between an engine and the evaluator on a batch of vectors.
 
-    count: vectors with different results. first: index of the first of them in the batch. got, expected: the engine's
-    results for it, and the expected ones. given: its raw input; empty if the vector's words are the input. left_out:
-    number of rows that the C types of the inputs can't hold. why: the first of these rows, with the value at fault.
+    count: number of vectors with different results. first: index of the first of them. got, expected: its results from
+    the engine and the evaluator. given: its raw input; empty if words are the input. left_out: number of rows that the
+    C types of the inputs can't hold. why: the first of these rows.
     """
 
     count: int
@@ -81,9 +76,8 @@ class Difference:
 class Engine(Protocol):
     """Runs one design in one tool; `compare` compares its results on vectors with the evaluator's.
 
-    role: of the generated file that it runs; "" if it runs none. sample: vectors of each origin that it runs by
-    default; 0 for all. stands_in_for: another engine for the same file; by default this one runs only if the other
-    can't.
+    role: the kind of generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it
+    runs by default; 0 for all. stands_in_for: another engine; by default this one runs only if the other can't.
     """
 
     name: ClassVar[str]
@@ -93,13 +87,13 @@ class Engine(Protocol):
     tool: str
 
     def __init__(self, design: Design, folder: Path) -> None:
-        """Builds what runs the design, in `folder`. Raises MissingToolError or ToolError."""
+        """Builds the design in `folder`."""
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
 
 
 def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
-    """Compares results (rows, fields) row by row. Missing and surplus rows count as different."""
+    """Compares results (rows, fields) row by row. Missing and surplus rows count as differences."""
     common = min(len(got), len(expected))
     wrong = np.flatnonzero((got[:common] != expected[:common]).any(axis=1))
     count = len(wrong) + abs(len(got) - len(expected))
@@ -111,7 +105,8 @@ def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
 
 
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
-    """Reads a program's output as numbers of NumPy type `kind`: (rows, columns). Raises ToolError if a row is cut."""
+    """Reads a program's output as (rows, columns) numbers of the NumPy type `kind`. Raises ToolError if a row is
+    incomplete."""
     if len(out) % (np.dtype(kind).itemsize * columns):
         raise ToolError(
             "the program that runs the design ended within a row of results", where="standard output", do="check again"
@@ -120,8 +115,8 @@ def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
 
 
 def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
-    """Reads a self-checking test bench's verdict from its output. expected: its results (rows, fields). Raises
-    ToolError unless the bench gave exactly one verdict."""
+    """Reads the verdict of a self-checking test bench from its output. expected: (rows, fields). Raises ToolError
+    unless there is exactly one verdict."""
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
@@ -148,14 +143,13 @@ def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: In
 
 
 def copied(design: Design, role: str, folder: Path) -> str:
-    """Copies a generated file into a folder. Returns its name there."""
     source = design.path(role)
     (folder / source.name).write_bytes(source.read_bytes())
     return source.name
 
 
 class NetlistEngine(Engine):
-    """Simulates the netlist with hw_sim: cell by cell if vectors and cells are few, otherwise compiled."""
+    """Simulates the netlist with hw_sim, compiled if it and the vectors are large."""
 
     name: ClassVar[str] = "netlist"
 
@@ -198,7 +192,6 @@ class VerilatorEngine(Engine):
         self.tool = tool.version
 
     def _source(self, design: Design) -> str:
-        """Puts the Verilog into the folder and returns its file name."""
         return copied(design, "verilog", self.folder)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
@@ -209,10 +202,10 @@ class VerilatorEngine(Engine):
 
 
 class BenchEngine(Engine):
-    """Runs a core with its generated self-checking test bench in a simulator. A subclass says which one.
+    """Base of engines that run a core with its self-checking test bench in a simulator.
 
-    roles: of the files that it compiles, the bench last; files that the design lacks are left out. ending: of the
-    bench's module name. programs: the simulator's programs. title: the simulator's name.
+    roles: the kinds of files to compile, the bench last. ending: the end of the bench's module name. programs: the
+    simulator's programs. title: the simulator's name.
     """
 
     sample: ClassVar[int] = 2000
@@ -262,7 +255,8 @@ class IcarusEngine(BenchEngine):
 
 
 class GhdlEngine(BenchEngine):
-    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: of VHDL, 93 or 08."""
+    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: version of VHDL, as GHDL's --std
+    names it."""
 
     name: ClassVar[str] = "ghdl"
     role: ClassVar[str] = "vhdl"
@@ -275,7 +269,7 @@ class GhdlEngine(BenchEngine):
         (ghdl,), standard = programs, f"--std={self.standard}"
         run_tool([ghdl, "-a", standard, *sources], self.folder, writes=[f"work-obj{self.standard}.cf"])
         run_tool([ghdl, "-e", standard, self.bench], self.folder)
-        # Before the first delta cycle every signal is undefined, and comparisons of numeric_std would warn.
+        # Signals are undefined at time 0, and comparisons of numeric_std would warn.
         return [ghdl, "-r", standard, self.bench, "--ieee-asserts=disable-at-0"]
 
 
@@ -299,7 +293,7 @@ STREAM_ROLES = ("vhdl", "vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testben
 
 
 class GhdlStreamEngine(GhdlEngine):
-    """Runs the VHDL stream wrapper and its self-checking test bench in GHDL, with random valid and ready signals."""
+    """Runs the VHDL stream wrapper and its self-checking test bench in GHDL."""
 
     name: ClassVar[str] = "ghdl_stream"
     role: ClassVar[str] = "vhdl_axi_stream"
@@ -318,11 +312,9 @@ class NvcStreamEngine(NvcEngine):
 
 
 class CEngine(Engine):
-    """Runs the generated C header, compiled on the host with all warnings and sanitizers.
+    """Runs the generated C header, compiled on the host with strict warnings and, if available, sanitizers.
 
-    The program maps words or raw rows to results. If the header has a quantizer, it also gets raw rows, and the words
-    that it computes are compared with the encoder's. Given rows outside the C types of raw inputs are left out and
-    counted. When it starts, the program checks the codes of all category names.
+    It also checks the words that the header's quantizer computes, and the codes of category names.
     """
 
     name: ClassVar[str] = "c"
@@ -411,7 +403,7 @@ class CEngine(Engine):
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """Returns the evaluator's values, a column for each class or output; two columns for an output of two classes."""
+    """Returns the evaluator's values: a column for each class or output; two columns for an output of two classes."""
     columns = []
     for part in forest.targets:
         values = evaluation.values[:, part.start : part.stop]
@@ -421,8 +413,8 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
 
 
 def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
-    """Returns (C function, category name as a C literal, the encoder's word) for each category name and for some
-    unknown names. raw: for codes in raw rows, where no code means missing."""
+    """Returns (C function, category name as a C literal, expected word) for each category name and some unknown names.
+    raw: leaves out the missing category, for which raw rows have no code."""
     codes = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
@@ -443,7 +435,7 @@ class HlsEngine(Engine):
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    # Inlining would join all parts into one function and take minutes to compile.
+    # Inlining would join all parts into one function, which takes minutes to compile.
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
     def __init__(self, design: Design, folder: Path) -> None:
@@ -479,7 +471,7 @@ class HlsEngine(Engine):
 
 
 class AmaranthEngine(VerilatorEngine):
-    """Runs the generated Amaranth component in Verilator, converted to Verilog by a Python process and yosys."""
+    """Runs the generated Amaranth component, converted to Verilog, in Verilator."""
 
     name: ClassVar[str] = "amaranth"
     role: ClassVar[str] = "amaranth"
@@ -500,7 +492,7 @@ class AmaranthEngine(VerilatorEngine):
 
 
 class WordsEngine(Engine):
-    """Runs the generated Python module that turns rows into words, in its own Python process."""
+    """Runs the generated Python module that turns rows into words, in a Python process of its own."""
 
     name: ClassVar[str] = "words"
     role: ClassVar[str] = "words"

@@ -1,8 +1,7 @@
-"""A second reader of engines' images, slow and plain, written from docs/explanation/engine.md alone.
+"""A second reader of engine images, written from docs/explanation/engine.md. It shares no code with the writers of
+images.
 
-It shares no code with the writers of images (`forestc.engine`, `forestc.layouts`). It takes an image's bytes and the
-content of `engine.json`, and evaluates rows as that page says. `stepped` defines a step, over numbers and, for the
-proof of the hardware, over terms of a solver.
+`stepped` defines a step, on numbers and, for the proof of the hardware, on terms of a solver.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ REFUSED = {
 
 
 class ImageRefusedError(ForestcError):
-    """Raised for an image that the engine refuses. error: the number that the engine shows in `status[7:4]`."""
+    """Raised for an image that the engine refuses. error: the number that the engine then shows in `status[7:4]`."""
 
     def __init__(self, error: int) -> None:
         super().__init__(f"the image is refused: {REFUSED[error]}", where="the engine's loader", do="write it again")
@@ -42,8 +41,8 @@ class ImageRefusedError(ForestcError):
 
 @dataclass(frozen=True)
 class EngineShape:
-    """The sizes of an engine, from `engine.json`. From `address` to `score`: bits of an address, a column, a word, an
-    output's number, a leaf's value and a score. mask: number of low bits of a word that select a bit of a mask."""
+    """The sizes of an engine, from engine.json. address, column, word, output, value, score: widths in bits. mask:
+    number of low bits of a word that select a bit of a node's mask."""
 
     number: int
     walkers: int
@@ -62,7 +61,6 @@ class EngineShape:
 
     @classmethod
     def of(cls, engine: Mapping[str, Any]) -> EngineShape:
-        """Reads the sizes from the content of engine.json."""
         own, widths = engine["capacity"], engine["widths"]
         return cls(
             int(engine["id"], 16), own["walkers"], own["nodes"], own["slots"], own["features"], own["outputs"],
@@ -72,15 +70,12 @@ class EngineShape:
 
     @property
     def node(self) -> int:
-        """Bits of a node."""
+        """Width of a node in bits."""
         return 3 + self.address + self.column + self.word
 
     @property
     def node_words(self) -> int:
         return 1 if self.node <= 32 else 2
-
-
-# ---- the definition of a step ---------------------------------------------------------------------------
 
 
 class Algebra(Protocol[W, C]):
@@ -98,8 +93,7 @@ class Algebra(Protocol[W, C]):
 
 
 def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
-    """Defines a step. Returns the next address, and the value that the node adds to an output, as a pattern of `value`
-    bits.
+    """Defines a step. Returns the next address, and the value that the node adds to an output, in two's complement.
 
     on: the operations. node: the node at `address`. x: the word of the node's column. gives: True in a step for an
     output. output: the number of that output.
@@ -121,7 +115,7 @@ def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gi
 
 
 class Numbers:
-    """The operations of a step on arrays: words as int64, conditions as bool, an entry for each row."""
+    """The operations of a step on arrays with an entry for each row."""
 
     def bits(self, word: Ints, low: int, count: int) -> Ints:
         return word >> low & ((1 << count) - 1)
@@ -154,13 +148,10 @@ class Numbers:
 NUMBERS = Numbers()
 
 
-# ---- reading an image -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SlotRead:
-    """A slot of the schedule: one tree for each walker. steps: before the steps for outputs. first, count: the range of
-    outputs. initial: True if these sums begin with the bias."""
+    """A slot of the schedule, in which each walker evaluates one tree. steps: number of steps before those for outputs.
+    first, count: range of the outputs that it adds to. initial: True if their sums begin with the bias."""
 
     steps: int
     first: int
@@ -170,8 +161,9 @@ class SlotRead:
 
 @dataclass(frozen=True)
 class ImageRead:
-    """An image that an engine accepts.
-    nodes: the nodes of each walker. threshold_output: the output that is compared with the threshold."""
+    """A decoded image.
+    nodes: the nodes of each walker. last_output: number of the last output in use. threshold_output: number of the
+    output that is compared with the threshold."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]
@@ -184,8 +176,8 @@ class ImageRead:
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
-        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label, then the scores. words: (rows, columns). Raises
-        ForestcError if a row leads to an address without a node, or an output's sum is never begun."""
+        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label and, if the engine gives them, the scores. words:
+        (rows, columns). Raises ForestcError if the image is inconsistent."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):
@@ -255,8 +247,8 @@ class _NodeWords:
         self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
 
     def next(self, *refusals: tuple[int, int, int]) -> int:
-        """Returns the next word. refusals: (error, lowest, highest) for words outside a range. Raises ImageRefusedError
-        for these, and if the image ends with this word."""
+        """Returns the next word. Raises ImageRefusedError if it is outside of a range in `refusals`, or the image ends
+        with it. refusals: (error, lowest, highest)."""
         word = int(self.words[self.at])
         self.at += 1
         for error, low, high in refusals:
@@ -267,7 +259,7 @@ class _NodeWords:
         return word
 
     def end(self, length: int) -> None:
-        """Checks the CRC in the last word, and the number of words. length: that number, as the image states it."""
+        """Checks the CRC in the last word, and the number of words. length: the number that the image states."""
         word = int(self.words[self.at])
         if word != zlib.crc32(self.data[: 4 * self.at]):
             raise ImageRefusedError(8)
@@ -278,8 +270,8 @@ class _NodeWords:
 
 
 def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
-    """Reads an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the number
-    that the engine would show: that of the first wrong word."""
+    """Decodes an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the number
+    that the engine would show."""
     shape, words = EngineShape.of(engine), _NodeWords(data)
     most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
     fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1
@@ -328,11 +320,8 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
     return SlotRead(word & 255, first, count, bool(word >> 24 & 1))
 
 
-# ---- rows and files for the reader ----------------------------------------------------------------------
-
-
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """Converts a quantized forest's words (rows, features) to an engine's (rows, columns), which count from 0."""
+    """Converts a forest's words (rows, features) to an engine's words (rows, columns), which count from 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)

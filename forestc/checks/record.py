@@ -1,4 +1,4 @@
-"""check.json: the results of a folder's last check, and the hashes of the checked files."""
+"""Makes and writes check.json: the results of a folder's last check, and the hashes of the checked files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forestc.system.writing import write_text
 
 
 def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the record as JSON values. digests: hashes of the design's files when the check began. results: the
+    """Returns the content of check.json. digests: hashes of the design's files when the check began. results: the
     check's options and results."""
     return {
         "format": CHECK_FORMAT,
@@ -28,7 +28,7 @@ def check_record(design: Design, digests: Mapping[str, str | None], results: Map
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> str:
-    """Writes the record beside the manifest, completely or not at all. Returns why it could not, or ""."""
+    """Writes check.json. Returns why it could not be written; "" if it was."""
     try:
         write_text(folder / CHECK, json.dumps(record, indent=1) + "\n")
         return ""

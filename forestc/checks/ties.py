@@ -1,8 +1,4 @@
-"""Searches inputs near a tie for each leaf, so that a wrong leaf value changes the label.
-
-If a design's only output is the label, a wrong leaf does not show where other trees decide. So for each leaf the search
-takes the inputs nearest to a tie, on either side, among many that start near ties and are steered to every node.
-"""
+"""Searches inputs near a tie for each leaf, where a wrong leaf value is likely to change the label."""
 
 from __future__ import annotations
 
@@ -23,9 +19,8 @@ FAR = np.iinfo(np.int64).max  # marks a leaf that no word has reached: larger th
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Returns (rows,): how far a score is from changing the decision. For a threshold it is 0 or more if the upper
-    class wins; for an argmax it is the lead of the largest score. Returns None for other decisions and for several
-    parts."""
+    """Returns (rows,) how far the scores are from another decision; None for several parts and for other decisions. For
+    a threshold it is the last score minus the threshold. For an argmax it is the lead of the largest score."""
     if not forest.single:
         return None
     match forest.decision.kind:
@@ -45,8 +40,8 @@ def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
 
 
 def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
-    """Yields for each tree the words (n, features) nearest to a tie: for each leaf up to two, one on either side.
-    Yields nothing if `margins` returns None. base: words to start from."""
+    """Yields for each tree words (n, features) near a tie: at most two for each leaf, one on either side. Yields
+    nothing if `margins` returns None. base: words to start from."""
     walked = concatenated_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]

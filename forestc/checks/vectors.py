@@ -43,14 +43,10 @@ def vectors(
     boundary: int | None = None,
     inputs: Rows | None = None,
 ) -> Iterator[Vectors]:
-    """Yields all given rows, then words on every threshold and one step beside it, then random words.
+    """Yields all given rows, then words near thresholds, then random words.
 
-    Words near thresholds start from given rows. With `inputs` they start from the rows nearest to a tie, and for each
-    leaf words near a tie follow (`forestc.checks.ties`), so that a wrong leaf shows even if the only output is the
-    label.
-
-    inputs: rows drawn from an input model, which follow the given ones. boundary: approximate number of words near
-    thresholds; by default three for each node, within bounds.
+    inputs: rows drawn from an input model, which follow the given rows; words near a tie for each leaf are then added.
+    boundary: approximate number of words near thresholds; by default three for each node, within bounds.
     """
     base: WordArray | None = None
     for origin, some in (("rows", rows), ("inputs", inputs)):
@@ -90,8 +86,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """Returns vectors of words, with raw rows that encode to them. If a word has no raw value (the key of a NaN, a
-    fixed-point number beyond the raw float's precision), it is replaced by the word of the nearest value."""
+    """Returns words with raw rows that encode to them. A word without a raw value, such as the key of a NaN, is
+    replaced."""
     raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -112,9 +108,8 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rows with about half of the values replaced by values that are hard to quantize: one step of a
-    float32 or float64 beside, halfway between two float32, infinite, zeros of both signs, denormal, huge, or missing if
-    allowed."""
+    """Returns the rows with about half of the values replaced by ones that are hard to quantize, such as infinities and
+    subnormals."""
     random = np.random.default_rng(0)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)
@@ -141,9 +136,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Adapts vectors to a function of raw inputs: moves values into the range of their C types and rounds them. Given
-    rows outside these types are left out; generated rows are disturbed first, but costly ones. Returns the vectors, the
-    first row left out as text, and how many were. start: as for `unfit`."""
+    """Moves vectors into the range of the C types of raw inputs. Given and drawn rows outside this range are left out.
+    Returns the vectors, the first row left out as text, and how many were left out. start: as for `unfit`."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
@@ -154,8 +148,8 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """Returns the first value that its column's C type can't hold, as text; "" if all fit. start: number of the first
-    row, counted from 0; None to leave row numbers out."""
+    """Returns the first value that its column's C type can't hold, as text; "" if all fit. start: number of rows before
+    these; None to leave row numbers out."""
     wrong = np.argwhere(~fits(forest, types, rows))
     if not len(wrong):
         return ""
@@ -177,5 +171,4 @@ def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
 
 
 def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
-    """Returns the `results` of the quantized evaluator on words."""
     return results(netlist, evaluate_words(forest, words))

@@ -1,4 +1,4 @@
-"""Check engines for the loadable engine: its Verilog in two simulators, and its image in a second reader."""
+"""Check engines for a loadable engine: two simulators run its Verilog, and a second reader evaluates its image."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STALLS = 3  # clocks of 16 in which either side of a stream waits
 
 @dataclass(frozen=True)
 class Load:
-    """An image to load. after: number of rows that are sent before it. words: of the image."""
+    """An image to load. after: number of rows sent before it. words: the image's 32-bit words."""
 
     after: int
     words: NDArray[np.uint32]
@@ -43,7 +43,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Simulation:
-    """An engine's Verilog, compiled by Verilator. It loads images as a stream, so not with --load axi-lite."""
+    """An engine's Verilog, compiled by Verilator. The engine must load images as a stream (not --load axi-lite)."""
 
     capacity: Capacity
     program: Path
@@ -68,9 +68,9 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """Runs rows. Returns each result as m_axis_tdata holds it, and the program's report on clocks and status.
-        beats: (rows, beats). stall: clocks of 16 in which a side waits. Raises ToolError unless each row got one
-        result, with its tuser and tlast."""
+        """Sends rows to the engine. Returns the results as m_axis_tdata holds them, and the program's report on clocks
+        and status. beats: (rows, beats). stall: in how many of 16 clocks a side waits. Raises ToolError if rows are
+        lost or added."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:
             parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]
@@ -140,7 +140,7 @@ class WalkersInIcarus(Engine):
 
 
 class ImageInReader(Engine):
-    """Evaluates rows with the image, as `forestc.checks.image_reader` reads it."""
+    """Evaluates rows with the image, as decoded by `forestc.checks.image_reader`."""
 
     name: ClassVar[str] = "image"
     role: ClassVar[str] = "engine_image"
@@ -155,8 +155,7 @@ class ImageInReader(Engine):
 
 
 def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> None:
-    """Compares an image with its quantized forest on words near thresholds and random words, before it is written.
-    Raises CheckError if they differ."""
+    """Compares an image with its quantized forest on generated words. Raises CheckError if they differ."""
     reader = read_image(image.bytes, described(capacity))
     words = np.concatenate([some.words for some in sample_vectors(forest, ArrayRows(np.empty((0, forest.width))))])
     got = reader.walked(row_words(forest, reader.shape, words))
@@ -167,7 +166,8 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:
-    """Takes labels and scores out of results as m_axis_tdata holds them. Returns (rows, 1 or 1 + outputs)."""
+    """Returns (rows, 1 or 1 + outputs) of results as m_axis_tdata holds them: the label and, if the engine gives them,
+    the scores."""
     bits, first = capacity.score_bits, capacity.label_bits
     columns = [[result & ((1 << first) - 1) for result in results]]
     for output in range(capacity.outputs if capacity.scores else 0):

@@ -1,1 +1,1 @@
-"""Estimates of a design on a device, before any tool runs: the table of devices, fitted costs, estimates, prices."""
+"""Estimates of a design's size and clock rate without running a tool: devices, fitted costs, estimates and prices."""

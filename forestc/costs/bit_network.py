@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# A function of more than FEW_LEAVES leaves is compared only if each value, 0 and 1, appears OFTEN times in its pattern.
+# Merges a function of many leaves only if both 0 and 1 appear OFTEN times in its pattern.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -36,7 +36,7 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns the number of carry chains and of their bits by kind, each chain up to its highest used result. The
+        """Returns by kind the number of carry chains and of their bits, each chain up to its highest used result. The
         kind `pass` counts comparison results that a register or an output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
@@ -61,9 +61,8 @@ class BitNetwork(BlastedBits):
         return alive
 
     def _merge_equal(self) -> None:
-        """Merges nodes that are equal or each other's inverse, as synthesis does: equal for all random values of the
-        leaves and of the comparisons of features. Functions that are nearly constant there may differ elsewhere, so
-        they are left alone unless they have few leaves."""
+        """Merges nodes with equal or inverse values in a random simulation, as synthesis does. Nearly constant
+        functions are merged only if they have few leaves."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)
@@ -104,7 +103,6 @@ class BitNetwork(BlastedBits):
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
     def cover(self, kind: Luts) -> dict[int, Cut]:
-        """Returns the LUTs that cover the logic between ports and registers, as `Mapper.cover` does. Time O(nodes)."""
         registers = {edge >> 1 for edge in self.registers}
         fan_ins = [
             tuple([edge >> 1 for edge in edges]) if alive else ()
@@ -118,7 +116,6 @@ class BitNetwork(BlastedBits):
         return Mapper(fan_ins, boxes, self.roots(), kind).cover()
 
     def roots(self) -> list[int]:
-        """Returns the nodes that outputs and registers hold."""
         alive = [edge >> 1 for edge in self.registers if self.alive[edge >> 1]]
         return [edge >> 1 for edge in [*self.outputs, *(edge for node in alive for edge in self.feeds[node])]]
 
@@ -127,5 +124,4 @@ class BitNetwork(BlastedBits):
         return bisect_right(self.starts, node) - 1
 
     def gates(self, inputs: int) -> int:
-        """Returns the number of nodes with `inputs` fan-in edges."""
         return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])

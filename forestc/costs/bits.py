@@ -1,4 +1,4 @@
-"""A network of one-bit functions, made of ANDs, XORs and muxes. Equal functions become one node."""
+"""A network of one-bit functions: ANDs, XORs and multiplexers. Equal nodes are built once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _LEAF: tuple[Edge, ...] = ()
 
 
 class Bits:
-    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a MUX,
-    none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of: edge by the
-    key of the function that it stands for."""
+    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a
+    multiplexer, none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of:
+    edges by the key of their function."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Edge, ...]] = [_LEAF]
@@ -47,7 +47,6 @@ class Bits:
         return self.and_(a ^ 1, b ^ 1) ^ 1
 
     def mux(self, select: int, a: int, b: int) -> int:
-        """Returns an edge for: a if select is 1, else b."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if a == b or select == 0:

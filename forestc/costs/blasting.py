@@ -17,9 +17,9 @@ def _length(word: list[int]) -> int:
 class BlastedBits(Bits):
     """The bits of a netlist's words. Leaves are the bits of input ports, registers and carry chains.
 
-    chained: the kinds of cells that become carry chains. shortest: bits of the shortest chain. chains: kind and result
-    edges of each chain. terms: the operands of each sum that only another sum reads. starts: for each cell, the number
-    of nodes before its own.
+    chained: kinds of cells that become carry chains. shortest: least bits of a chain. chains: kind and result edges of
+    each chain. terms: operands of each sum that was merged into another. starts: for each cell, the number of nodes
+    before its own.
     """
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
@@ -42,7 +42,6 @@ class BlastedBits(Bits):
         self.outputs = [edge for _, net in netlist.outputs for edge in words[net]]
 
     def word(self, net: Net, words: list[list[int]]) -> list[int]:
-        """Returns the edges of a net's bits, lowest first."""
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
             case ir.Const(value):
@@ -77,7 +76,7 @@ class BlastedBits(Bits):
                 assert_never(cell)
 
     def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """Builds a bit of a sum with multiplexers: the sum of a constant and `bits`, as (edge, factor) pairs."""
+        """Builds one bit of the sum of a constant and `bits`, with multiplexers. bits: (edge, factor) pairs."""
         if not bits:
             return constant >> position & 1
         key = ("sum", position, constant & ((2 << position) - 1), bits)
@@ -126,7 +125,6 @@ class BlastedBits(Bits):
         return result
 
     def compare(self, a: list[int], b: list[int], signed: bool) -> int:
-        """Builds a < b, from the lowest bit up."""
         if "compare" in self.chained and len(a) >= self.shortest:
             return self.chain("compare", len(a), *a, *b)[-1]
         result = 0
@@ -146,8 +144,7 @@ class BlastedBits(Bits):
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """Builds a sum as yosys does: merges nested sums, reduces three words to two with full adders (a carry-save
-        tree), and adds the last two with a carry chain."""
+        """Builds a sum as yosys does: merges nested sums, reduces words to two with full adders, and adds these."""
         width = self.netlist.types[net].width
         terms = [
             term
@@ -172,7 +169,7 @@ class BlastedBits(Bits):
         return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
-        """Builds the sum of two words; below the first position where both have a bit, the sum's bits are wires."""
+        """Builds the sum of two words. Below the first position where both have a bit, the sum's bits are wires."""
         meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]

@@ -1,7 +1,4 @@
-"""The table of boards, with the device or processor on each: `--device` and `--cpu` take a board's name.
-
-docs/reference/boards.md is made from it.
-"""
+"""The table of boards: `--device` and `--cpu` take a board's name. docs/reference/boards.md is made from it."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a ve
 class Board:
     """A board, or a family of microcontrollers.
 
-    names: accepted by the option. chip: on the board. device, cpu: forestc's name for the chip; both empty if forestc
-    has no figures for it. remark: a hint for users; if both are empty, the way to use the board nevertheless.
+    names: values of --device or --cpu. chip: the chip on it. device, cpu: forestc's device or processor that stands for
+    the chip; both empty if there is none. remark: a hint for users.
     """
 
     names: tuple[str, ...]
@@ -87,8 +84,8 @@ FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "-
 
 
 def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
-    """Returns the device or processor for a name. The name is one of `known`, a vendor's part, or a board. Raises
-    OptionError for other names, with the nearest ones; and for boards without a device or processor, with what to do.
+    """Returns the device or processor that a name stands for. Names in `known` and parts of vendors' tools stand for
+    themselves, boards for their chip. Raises OptionError for other names, and for boards without a device or processor.
     """
     known = tuple(known)
     parts = VENDOR if kind == "device" else ()
@@ -121,15 +118,13 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     )
 
 
-# Names of processors that run the code of another in the table.
+# Suggests processors for names that the table lacks.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
 
 def _squeezed(name: str) -> str:
-    """Returns `Cortex-M0+` as `cortexm0plus`."""
     return re.sub(r"[\s_/:-]+", "", name.strip().lower().replace("+", "plus"))
 
 
 def _plain(name: str) -> str:
-    """Returns `Arty A7-35T` as `arty-a7-35t`."""
     return re.sub(r"[\s_/:]+", "-", name.strip().lower())

@@ -1,7 +1,7 @@
-"""The table of supported devices, with all that estimates, lowering and tools need to know about them.
+"""The table of supported devices, for estimates, lowering and tools.
 
-The devices of a family have the same LUTs, carry chains, delays and tools. Costs fitted on synthesis and
-place-and-route runs are in `fitted.json` (`forestc.costs.fitted`), under the names of this table.
+The devices of a family have the same LUTs, carry chains and tools. Costs fitted on runs of these tools are in
+`fitted.json`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """A model of a family's delays, each as (constant, per bit), in any unit. inputs: of the largest LUT. table: of a
-    LUT. less: of a comparison with a constant that is no LUT. add: of a sum. compare: of a comparison of two words."""
+    """A model of a family's delays, each (constant, per bit). inputs: number of inputs of the largest LUT. table: delay
+    of a LUT. less: delay of a comparison with a constant, outside of LUTs. add: delay of a sum. compare: delay of a
+    comparison of two words."""
 
     inputs: int
     table: tuple[float, float]
@@ -23,8 +24,7 @@ class Delays:
     compare: tuple[float, float]
 
 
-# Delays that decide where lowering puts registers, by a manifest's `target`; in ns, for lut6 in levels of LUTs.
-# These delays are never fitted anew: other delays would move the registers in every user's designs.
+# Delays by which the lowering places registers. They stay fixed, so that the registers of users' designs stay in place.
 DELAYS: Mapping[str, Delays] = {
     "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
     "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
@@ -34,8 +34,8 @@ DEFAULT_FAMILY = "lut6"
 
 
 class Slower(NamedTuple):
-    """How many times slower a device is than the device its family was timed on: median, least and most of eight
-    designs placed and routed on both (benchmarks/slower_devices.py)."""
+    """How many times slower a device is than the one its family was timed on: median, least and most of eight designs
+    (benchmarks/slower_devices.py)."""
 
     middle: float
     least: float
@@ -48,11 +48,11 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 
 
 class Luts(NamedTuple):
-    """The LUTs for yosys's mapper, of at most len(areas) - 1 inputs.
+    """The LUTs for yosys's mapper.
 
-    areas: of a LUT, by its number of inputs. delays: by the number of inputs, from each input to the output with a
-    wire, the fastest first, in any unit; empty if all are 1. chain: the delay of a carry chain. slack: how much later
-    than possible the last result may be ready.
+    areas: area of a LUT, by its number of inputs. delays: for each number of inputs, the delays from inputs to output,
+    ascending, each with a wire; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best
+    the last result may be ready.
     """
 
     areas: tuple[float, ...]
@@ -66,15 +66,15 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device. blocks: number of block RAMs, each with any of `shapes` (words, bits of a word). single:
-    number of blocks of 16,384 words of 16 bits with one port."""
+    """The memory of a device. blocks: number of block RAMs. shapes: (words, bits of a word) to choose from for each.
+    single: number of blocks of 16,384 words of 16 bits with one port."""
 
     blocks: int
     shapes: tuple[tuple[int, int], ...]
     single: int = 0
 
     def blocks_for(self, words: int, bits: int) -> int:
-        """Returns the number of blocks for a memory with one port to read and one to write."""
+        """Returns the number of block RAMs for a memory with one port to read and one to write."""
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
@@ -86,14 +86,12 @@ BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
 class DeviceFamily:
     """The common properties of a family's devices.
 
-    lut_inputs: inputs of a LUT. delays: the key of DELAYS by which registers are placed. synthesis: commands for yosys,
-    with {top} for the module's name; a further entry is tried if the one before crashes. The design is flattened and
-    gets no pads, so that counts can be compared. chained: cells that become carry chains. shortest_chain: bits of the
-    shortest. chain_cells: logic cells per bit of a chain. luts: for yosys's mapper. joined: True if multiplexers join
-    LUTs to larger ones.
-    nextpnr: the suffix of nextpnr's name, empty if it does not support the family. logic_cell: nextpnr's name for a
-    cell with a LUT. few_pins: True if a device has fewer pins than a design has bits; bits are then shifted in and out.
-    timed_on: the device with fitted path costs, empty if there is none.
+    lut_inputs: inputs of a LUT. delays: a key of DELAYS. synthesis: commands for yosys, with {top} for the module's
+    name; the last is tried if the first crashes. joined: True if multiplexers join LUTs to larger ones. chained: kinds
+    of cells that become carry chains. shortest_chain: least number of bits of a chain. chain_cells: logic cells per bit
+    of a chain.
+    nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. timed_on:
+    the device with fitted path costs; "" if there is none.
     """
 
     name: str
@@ -115,9 +113,9 @@ class DeviceFamily:
 class Device:
     """A device as `--device` names it.
 
-    cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
-    designs are synthesized but not placed. slower: compared with the device its family was timed on. shown: its
-    position among the devices that every design is estimated for; 0 if it is not among them. memory: None if unknown.
+    cells: number of logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty
+    if designs are not placed. slower: compared with the device its family was timed on. shown: position among the
+    devices for which every design is estimated; 0 for others. memory: None if unknown.
     """
 
     name: str
@@ -204,5 +202,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def family_of(device: str) -> str:
-    """Returns the key of DELAYS by which registers are placed; the default for parts of vendors' tools."""
+    """Returns the key of DELAYS for a device; DEFAULT_FAMILY for parts of vendors' tools."""
     return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY

@@ -1,8 +1,7 @@
 """Estimates area and clock rate on a device, from the netlist alone.
 
-Flip-flops and latency are counted. For LUTs, the logic between registers and adders is bit-blasted and covered by LUTs
-as the family's mapper does; adders and comparisons count by their bits. The cost of each, and the delays on the slowest
-path of the cover, were fitted on synthesis and place-and-route runs.
+The logic between registers is bit-blasted and covered by LUTs, as the family's mapper does. The costs of the cover's
+parts and of its slowest path were fitted on synthesis and place-and-route runs.
 """
 
 from __future__ import annotations
@@ -24,17 +23,14 @@ FASTEST_NS = 1.5  # nanoseconds of the shortest clock period: that of a design o
 
 
 def estimated(device: str) -> bool:
-    """Returns True if a device is in the table and costs were fitted for its family."""
     return device in DEVICES and DEVICES[device].family.name in fitted().luts
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """Estimates a design on a device: lut, ff, latency_cycles, fmax_mhz (None if no device of the family was timed),
-    and the ranges lut_range and fmax_range.
+    """Estimates a design on a device. Raises OptionError for a device without estimates.
 
-    A range is (least, most); ranges held nine of ten designs outside the fit. As in `synth`, Fmax counts the paths
-    between registers, with all ports registered. Time is linear in the netlist. Raises OptionError for a device without
-    estimates.
+    Fmax is that of paths between registers, with all ports registered; it is None if no device of the family was timed.
+    The ranges are (least, most); they held nine of ten designs outside the fit.
     """
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
@@ -69,8 +65,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """Returns the range of an estimate of LUTs. low, high: ratios of the ends to the estimate, both with `SPARE` LUTs
-    more, as small designs are off by a larger share. least: a lower bound."""
+    """Returns the ends of an estimate's range: `lut` times `low` and times `high`, with `SPARE` LUTs added before and
+    subtracted after. least: a lower bound."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),
@@ -78,8 +74,8 @@ def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Returns estimates for `device`, if given, and for the devices that are always shown. Returns none for netlists of
-    more than `MOST_CELLS` cells: estimating would take most of a compilation's time."""
+    """Returns estimates for `device`, if given, and for the devices that are always shown. Returns none for a netlist
+    of more than `MOST_CELLS` cells."""
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)
@@ -89,7 +85,7 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
 
 @dataclass(frozen=True)
 class Mapped:
-    """A netlist on the LUTs and carry chains of a family. luts: the nodes that each LUT reads, by its root."""
+    """A netlist on the LUTs and carry chains of a family. luts: by root of a LUT, the nodes that it reads."""
 
     family: DeviceFamily
     bits: BitNetwork
@@ -101,16 +97,13 @@ class Mapped:
         return cls(family, bits, bits.cover(family.luts))
 
     def lut_features(self) -> dict[str, float]:
-        """Returns the amount of each of `LUT_FEATURES`."""
         single = self.family.lut_inputs
         luts = sum(1 << max(0, len(cut) - single) for cut in self.luts.values())
         chains = self.bits.chained_counts()
         return {**chains, "lut": luts, "mux": self.bits.gates(3), "gate": self.bits.gates(2)}
 
     def fewest_luts(self) -> int:
-        """Returns a lower bound of the LUTs: enough to read all bits that reach an output or a register through logic
-        alone. Each LUT that holds no result takes up an input of another LUT. Multiplexers beside LUTs read at most two
-        bits more each, and a flip-flop does the work of two inputs (reset and enable)."""
+        """Returns a lower bound of the LUTs: enough to read all bits that outputs and registers depend on."""
         bits, registers = self.bits, set(self.bits.registers)
         logic = {edge >> 1 for edge in bits.outputs} | {
             edge >> 1 for register in registers if bits.alive[register >> 1] for edge in bits.feeds[register >> 1]
@@ -130,8 +123,8 @@ class Mapped:
         return max(0, math.ceil((read - len(logic) - 2 * clocked) / more))
 
     def path_features(self, costs: Mapping[str, float], luts: float) -> dict[str, float]:
-        """Returns the amount of each of `PATH_FEATURES` on the slowest path between registers. costs: ns per feature.
-        luts: of the whole design."""
+        """Returns the amount of each of `PATH_FEATURES` on the slowest path. costs: ns per feature. luts: number of
+        LUTs of the design."""
         bits = self.bits
         chains = {edge >> 1: (kind, position) for kind, results in bits.chains for position, edge in enumerate(results)}
         registers = {edge >> 1 for edge in bits.registers}

@@ -1,8 +1,6 @@
-"""Costs of a forest's parts on a microcontroller, fitted on real builds by benchmarks/firmware_costs.py.
+"""Costs of a forest's parts on microcontrollers, fitted on builds by benchmarks/firmware_costs.py (`firmware.json`).
 
-`firmware.json` holds an object for each processor. `compilers`: for each compiler of `forestc measure` its version
-(`tool`) and a `Fit` by layout and figure. `prices`: what passes pay for parts of a forest. Features are counted by
-`forestc.backends.c.demands`.
+The features that have costs are counted by `forestc.backends.c.demands`.
 """
 
 from __future__ import annotations
@@ -20,15 +18,15 @@ FILE = files("forestc.costs") / "firmware.json"
 
 DEFAULT_CPU = "cortex-m4f"  # names the processor if the user names none
 
-# Processors that take the costs of another: the same Thumb-2 code, as headers compute with integers alone.
+# Processors with the costs of another: generated C computes with integers, which compile to the same code.
 LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
 
-# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the most of any row.
+# Figures: flash and stack in bytes; instructions (cycles on AVR) of an average row and of the slowest.
 FIGURES = ("flash", "stack", "mean", "worst")
 EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler keeps as they are
-# Prices by name. table: bytes for a byte of tables. split, tree: instructions.
+# Names of prices: bytes per byte of tables, instructions per split, instructions per tree.
 PRICES = ("table", "split", "tree")
-# Lower bounds for the cost of a code in a set (a load, a comparison, a branch): no model of the fit has long sets.
+# Least costs of a category code in a set, as no model of the fit has long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
 CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same on processors of 8 bits
 
@@ -37,9 +35,8 @@ CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same
 class Fit:
     """Fitted costs of one figure.
 
-    costs: by feature that occurs in builds of the fit; none is negative. least, middle, most: ratios of a build's
-    figure to the sum of its features' costs, both without the features of EXACT. plus: added to the upper end. rare:
-    larger upper ratios, by feature, for features in few models of the fit or with costs that vary most.
+    costs: the cost of each feature. least, middle, most: ratios of a figure to the sum of its features' costs, both
+    without the features in EXACT. plus: added to the upper end. rare: by feature, larger ratios for the upper end.
     """
 
     costs: Mapping[str, float]
@@ -50,11 +47,11 @@ class Fit:
     rare: Mapping[str, float]
 
     def unknown(self, features: Mapping[str, float]) -> str:
-        """Returns a feature without a known cost, as no build of the fit had it; "" if there is none."""
+        """Returns a feature without a fitted cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of a figure. rest: the features' summed costs. names: all features of the forest."""
+        """Returns the upper end of a figure. names: all features of the forest. rest: summed costs of the features."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
@@ -68,8 +65,6 @@ class Fit:
 
 @dataclass(frozen=True)
 class CompilerCosts:
-    """Costs with one compiler. tool: the compiler's version. layouts: a fit by layout and figure."""
-
     tool: str
     layouts: Mapping[str, Mapping[str, Fit]]
 
@@ -83,19 +78,18 @@ class FirmwareCosts:
 
     @property
     def layouts(self) -> frozenset[str]:
-        """The layouts fitted for every compiler."""
         return frozenset.intersection(*(frozenset(costs.layouts) for costs in self.compilers.values()))
 
 
 @cache
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
-    """Reads the installed costs once and returns them by processor. Raises ForestcError if the file is damaged."""
+    """Returns the installed costs by processor. Raises ForestcError if the file is damaged."""
     costs = parsed(text_of(FILE, _damaged))
     return {**costs, **{cpu: costs[like] for cpu, like in LIKE.items() if like in costs}}
 
 
 def parsed(text: str) -> Mapping[str, FirmwareCosts]:
-    """Parses costs from a JSON text. Raises ForestcError that names the first fault."""
+    """Parses costs from a JSON text. Raises ForestcError if they are damaged."""
     by_cpu = {}
     for cpu, entry in _object("it", json_of(text, _damaged)).items():
         _has(cpu, entry, ("compilers", "prices"))

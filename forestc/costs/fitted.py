@@ -1,10 +1,5 @@
-"""Reads and checks the costs that benchmarks/estimates.py fitted on synthesis runs (`fitted.json`).
-
-The file holds three objects. LUT_COSTS: for each family, the LUTs per unit of each of `LUT_FEATURES`. PATH_COSTS_NS:
-for each device that was timed, the ns per unit of each of `PATH_FEATURES`. NINE_OF_TEN: for each of these names, the
-range of actual to estimated values that holds nine of ten designs outside the fit. A family without an entry has no
-estimates yet.
-"""
+"""Reads the costs that benchmarks/estimates.py fitted on synthesis runs (`fitted.json`). A family without an entry has
+no estimates."""
 
 from __future__ import annotations
 
@@ -23,7 +18,6 @@ from forestc.system.records import LARGEST
 FILE = files("forestc.costs") / "fitted.json"
 
 # Features of the area: LUTs of the cover; nodes with 3 inputs (mux) and 2 (gate); carry chains and their bits.
-# pass: comparison results that a register or an output reads directly
 LUT_FEATURES = (
     "lut",
     "mux",
@@ -36,8 +30,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Features of the slowest path, such as its LUTs, their inputs and the bits of its carry chains. one: a constant.
-# fan_out: sum of log2(1 + readers) over its nodes. size: log2(1 + LUTs of the design). levels: LUTs times size.
+# Features of the slowest path; levels is its number of LUTs times size, log2(1 + LUTs of the design).
 PATH_FEATURES = (
     "one",
     "lut",
@@ -52,14 +45,15 @@ PATH_FEATURES = (
     "size",
     "levels",
 )
-# LUTs added to an estimate before a range's ratios apply, then subtracted; small designs are off by a larger share
+# LUTs added to an estimate before the ratios of a range apply, as small designs are off by more.
 SPARE = 2
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Fitted costs. luts: by family and feature. paths_ns: by device and feature. nine_of_ten: (least, most) by family
-    and device."""
+    """Fitted costs. luts: LUTs per unit, by family and feature. paths_ns: ns per unit, by device and feature.
+    nine_of_ten: by family and device, the range of actual to estimated values of nine of ten designs outside the fit.
+    """
 
     luts: Mapping[str, Mapping[str, float]]
     paths_ns: Mapping[str, Mapping[str, float]]
@@ -68,12 +62,12 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """Returns the fitted costs from the installed file, read once. Raises ForestcError if the file is damaged."""
+    """Returns the installed costs. Raises ForestcError if the file is damaged."""
     return parsed(text_of(FILE, _damaged))
 
 
 def parsed(text: str) -> Fitted:
-    """Parses costs from a JSON text. Raises ForestcError that names the first fault."""
+    """Parses costs from a JSON text. Raises ForestcError if they are damaged."""
     table = json_of(text, _damaged)
     keys = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
     _check_keys("it", table, keys)
@@ -97,7 +91,6 @@ def parsed(text: str) -> Fitted:
 
 
 def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
-    """Raises ForestcError unless `value` is an object with exactly these keys."""
     keys = set(value) if isinstance(value, dict) else set()
     for name in names:
         if name not in keys:
@@ -107,7 +100,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table's text. damaged: makes the error to raise, from what is wrong."""
+    """Reads an installed table. damaged: returns the error to raise, from a text on the fault."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -115,7 +108,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: makes the error to raise, from what is wrong."""
+    """Parses a JSON text. damaged: returns the error to raise, from a text on the fault."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -123,12 +116,12 @@ def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
 
 
 def is_range(pair: object) -> bool:
-    """Returns True for a list of two numbers, the first above 0 and the second above the first."""
+    """Returns True for a list of two ascending numbers above 0."""
     return isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) and 0 < pair[0] < pair[1]
 
 
 def is_number(value: object) -> bool:
-    """Returns True for a finite number, integer or float, of at most LARGEST in size."""
+    """Returns True for an integer or float between -LARGEST and LARGEST."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 

@@ -1,9 +1,7 @@
 """Covers a network of small functions by LUTs, with priority cuts (Mishchenko, Cho, Chatterjee and Brayton, ICCAD
 2007).
 
-A cut of a node is a set of nodes that a LUT rooted there can read. A node's cuts merge cuts of its fan-ins; each node
-keeps the few best ones: first by when they are ready, then, if there is slack, by area flow, which shares the LUTs
-below a cut among their readers.
+A cut of a node is a set of nodes that a LUT rooted there can read. The few best cuts are kept.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Network(NamedTuple):
-    """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True if a node is
-    the result of a carry chain. box: what these nodes read; node n from begins[n] to begins[n + 1]. areas: (inputs +
-    1,) of LUTs. delays: (inputs + 1, inputs), 1 if all are alike. chain: the delay of a carry chain."""
+    """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True for a result
+    of a carry chain. box: what the chain of node n reads, from begins[n] to begins[n + 1]. areas, delays: of a LUT, by
+    its number of inputs."""
 
     fan_ins: Ints
     boxed: NDArray[np.bool_]
@@ -42,7 +40,8 @@ class _Network(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """The best cut of each node, (nodes, inputs), ascending, filled up with -1; its size; and when it is ready."""
+    """The best cut of each node. best: (nodes, inputs) node numbers, filled up with -1. size: (nodes,). ready: (nodes,)
+    when the LUT's result is ready."""
 
     best: Ints
     size: Ints
@@ -51,8 +50,11 @@ class _Cuts(NamedTuple):
 
 @dataclass(frozen=True)
 class Mapper:
-    """Covers a network by LUTs. fan_ins: of each node, lower nodes, at most MOST_FAN_INS; none of a leaf. boxes: by
-    result of a carry chain, the nodes that the chain reads. roots: nodes that are needed."""
+    """Covers a network by LUTs.
+
+    fan_ins: for each node, the lower nodes that it reads, at most MOST_FAN_INS; none for a leaf. boxes: by result of a
+    carry chain, the nodes that the chain reads. roots: nodes that are needed. kind: the LUTs.
+    """
 
     fan_ins: Sequence[tuple[int, ...]]
     boxes: Mapping[int, tuple[int, ...]]
@@ -60,7 +62,7 @@ class Mapper:
     kind: Luts
 
     def cover(self) -> dict[int, Cut]:
-        """Returns the nodes that each LUT reads, by the LUT's root, from the last to the first. Time O(nodes)."""
+        """Returns for each LUT, by its root, the nodes that it reads; the last root is first."""
         uses = self._uses()
         cuts = _priority_cuts(self.network, uses, np.empty(0))
         last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
@@ -91,7 +93,7 @@ class Mapper:
         return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
 
     def _uses(self) -> Floats:
-        """Returns how many nodes and roots read each node that a root depends on."""
+        """Returns for each node how often needed nodes, carry chains and roots use it."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
         for root in self.roots:
@@ -111,7 +113,7 @@ class Mapper:
 
 @compiled()
 def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
-    """Fills `out` with the union of two cuts, ascending node numbers. Returns its size, or -1 if it does not fit."""
+    """Fills `out` with the union of two cuts, ascending. Returns its size, or -1 if it does not fit."""
     i = j = size = 0
     while i < first_size or j < second_size:
         if size == len(out):
@@ -128,7 +130,7 @@ def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: I
     return size
 
 
-# The loops below copy, compare and sort cuts entry by entry: numba takes seconds to compile slices and sorts.
+# The functions below loop over entries, as numba takes seconds to compile slices and sorts.
 
 
 @compiled()
@@ -147,7 +149,8 @@ def _same(cut: Ints, other: Ints, size: int) -> bool:
 
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
-    """Fills `order` with the indices of a cut's nodes, the last to be ready first; of equals the first."""
+    """Fills `order` with the indices of a cut's nodes, the last to be ready first; nodes ready at once keep their
+    order."""
     for index in range(size):
         at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
@@ -158,8 +161,8 @@ def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
 def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
-    """Returns the best cuts of all nodes in use. latest: when each node must be ready, to minimize area; empty to be
-    ready as early as possible."""
+    """Returns the best cut of each node in use. latest: when each node must be ready, to minimize area; empty to
+    minimize delay."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
     most = (MOST_CUTS + 1) ** MOST_FAN_INS
     node_cuts, node_cut_sizes = (
@@ -244,7 +247,8 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Returns when each node must be ready at the latest, and whether it is needed. last: the time for the roots."""
+    """Returns for each node when it must be ready at the latest, and whether it is needed. last: the time for the
+    roots."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)

@@ -17,8 +17,9 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one part. luts: of the family's size, in a cover of the logic. chain_bits: bits of carry chains,
-    each in a logic cell with a LUT. flip_flops: that hold results of the part. cells: of the netlist."""
+    """The share of one part. luts: number of LUTs in a cover of the logic. chain_bits: number of bits of carry chains,
+    each in a logic cell with a LUT. flip_flops: number of bits that registers store. cells: number of the netlist's
+    cells."""
 
     luts: int = 0
     chain_bits: int = 0
@@ -53,8 +54,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
 
 
 def shares(netlist: Netlist, family: DeviceFamily) -> Mapping[PartName, Share]:
-    """Returns the share of each part on devices of a family. LUTs are counted in the cover from which `estimate`
-    starts, before later steps of synthesis: proportions, rather than what a tool will report. Time O(bits)."""
+    """Returns the share of each part. LUTs are counted in the cover, before later steps of synthesis change it."""
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}

@@ -1,4 +1,4 @@
-"""Builds the decision: the class that sums decide, by a threshold or as the index of the largest."""
+"""Builds the class decided by sums: with a threshold, or as the index of the largest sum."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """Returns the net of a part's class index. sums: of the part's outputs."""
+    """Returns the net that holds a part's class index. sums: the sums of the part's outputs."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Returns the net of a part's class index if a single tree feeds the part: that tree with a class at each leaf,
-    without sums and comparisons. Returns None for other parts."""
+    """Returns the net that holds a part's class index if a single tree feeds the part: this tree with classes at its
+    leaves. Returns None for other parts."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -36,7 +36,6 @@ def lone_label(draft: Draft, part: Part) -> Net | None:
 
 
 def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
-    """Returns the net of the class index that sums decide."""
     if decision.kind == "threshold":
         needed = int(decision.threshold) - sums[-1].offset
         return FALSE if needed > sums[-1].high else draft.builder.not_(draft.builder.less(sums[-1].net, needed))
@@ -45,8 +44,7 @@ def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
 
 
 def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[Sum]:
-    """Returns the sums minus `least`, as unsigned words of one type. least: by default the smallest offset, as only
-    differences matter."""
+    """Returns the sums minus `least`, as unsigned words of one type. least: by default the smallest offset."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
     word = width_for(0, max(score.high for score in scores))
@@ -54,8 +52,7 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
-    """Returns the net of the index of the largest score: a balanced tree of comparisons and multiplexers. last: of
-    equal scores the last wins, not the first."""
+    """Returns the net that holds the index of the largest score. last: of equal scores the last wins, not the first."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
@@ -67,5 +64,4 @@ def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
 
 
 def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
-    """Returns the net of the largest of words of one type."""
     return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))

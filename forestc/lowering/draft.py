@@ -1,7 +1,7 @@
-"""A netlist under construction: its ports, its trees as multiplexers over shared comparators, and the operands that
-hold the forest's values.
+"""A netlist under construction: ports, trees as multiplexers over shared comparators, and the operands of the forest's
+values.
 
-A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves.
+Multiplexers took fewer LUTs than sums of products over a tree's leaves.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ Step: TypeAlias = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Witness:
-    """The operands that hold the forest's values in the netlist: a net; a constant for a value that never changes; or
-    -1 if nothing reads the value, so that its net was removed. Proofs take these operands from here and verify them.
-    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; if the tree's bits are
-    added apart, an operand for each bit, the lowest first. labels: for each voting part, the index of its class.
-    ballots: (part, class) -> in a vote, the part's weight if it decides for the class, else 0; in an average, the
-    part's value for the class: its share alone, or the level of its curve times the weight. steps: (name, part, class,
-    bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit are 0 if they do not apply.
+    """The operands that hold the forest's values in the netlist: a net, a constant, or -1 if the net was removed.
+    Proofs verify them.
+
+    trees: by (tree, output), what the tree adds to the output, minus its smallest leaf; if its bits are added apart, an
+    operand for each bit, the lowest first. labels: the class index of each voting part. ballots: by (part, class), what
+    the part adds to the votes or the average. steps: by (name, part, class, bit), intermediate values of shares.
     """
 
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
@@ -40,7 +39,7 @@ class Witness:
     steps: Mapping[Step, Operand] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """Returns the witness after the nets were renumbered. nets: the new number of each net."""
+        """Returns the witness with renumbered nets. nets: the new number of each net."""
 
         def new(operand: Operand) -> Operand:
             return operand if isinstance(operand, Const) else nets[operand]
@@ -56,7 +55,6 @@ class Witness:
 
 
 def feature_port(forest: Forest, index: int) -> Port:
-    """Returns the input port of a feature's words, with the note that backends print for it."""
     return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
@@ -75,8 +73,8 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class Draft:
-    """A forest's netlist while it is built. counting: True if LUTs have six inputs, so that tables count bits. trees,
-    labels, ballots, steps: as in `Witness`."""
+    """A forest's netlist while it is built. counting: True if LUTs have six inputs, so that tables may count bits.
+    trees, labels, ballots, steps: as in `Witness`."""
 
     def __init__(self, forest: Forest, counting: bool) -> None:
         self.forest, self.counting = forest, counting
@@ -99,11 +97,10 @@ class Draft:
         return cell if isinstance(cell, Const) else net
 
     def number(self, value: int) -> Net:
-        """Builds a constant in the narrowest word that holds it."""
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """Builds a tree as multiplexers. values: of each row of the tree's leaves; those in use must fit `word`."""
+        """Builds a tree as multiplexers. values: the value of each leaf, of type `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions, table = self.forest.conditions.node_conditions[index].tolist(), self.forest.conditions
@@ -119,7 +116,6 @@ class Draft:
         return nets[0]
 
     def _condition(self, condition: Condition, at: Origin) -> Net:
-        """Returns a net that is 1 if a condition sends the row left."""
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
             case OneOf(codes):
@@ -135,7 +131,8 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Returns a net that is 1 if the word is in a span; the last may be open. reserved: the missing word."""
+        """Returns a net that is 1 if the word of a port is in one of the spans. reserved: the word of missing values,
+        which go left if `missing_left`."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

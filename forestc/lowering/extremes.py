@@ -1,8 +1,7 @@
-"""Builds scores that are the largest or smallest of the trees' values, and decides the class by them.
+"""Builds scores that are the largest or smallest value of the trees, and the class decided by them.
 
-The largest value is at least the largest of the trees' smallest leaves, so values are counted from there. If all trees
-have only one value besides it, as clauses of a rule do, each tree becomes a bit, an AND of conditions, and their
-extreme an OR. If each score has two values, the class is decided in an order of priority, without a comparison.
+If a score has at most two values, each of its trees becomes a bit, and an OR of these bits selects the value. If all
+scores have at most two values, their argmax needs no comparison.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from forestc.netlist.ir import BIT, FALSE, Net
 
 @dataclass(frozen=True)
 class Extreme:
-    """A score that is an extreme. bit: if the score has at most two values, the net that is 1 for the value `then` and
-    0 for the value `otherwise`; None for other scores."""
+    """A score that is the largest or smallest value of the trees. bit: a net that is 1 for the value `then` and 0 for
+    `otherwise`; None if the score has more than two values."""
 
     score: Sum
     bit: Net | None
@@ -43,7 +42,7 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
 
 
 def extreme_of(draft: Draft, output: int) -> Extreme:
-    """Builds an output's score: the largest or smallest value of the trees that feed it."""
+    """Builds an output's score: the largest or smallest value of its trees."""
     builder, forest = draft.builder, draft.forest
     start, steps = start_and_steps(forest, output)
     first = start + int(forest.bias[output])
@@ -64,14 +63,14 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
         net = largest_of(builder, words)
     if forest.aggregate.kind == "max":
         return Extreme(Sum(net, 0, largest, first), bit, first + largest, first)
-    # the highest value of a word minus the word is the word inverted
+    # Inverting a word subtracts it from its highest value.
     score = Sum(builder.not_(net), word.high - largest, word.high, first - word.high)
     return Extreme(score, bit, first - largest, first)
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Returns the net of the index of the largest score if each score has at most two values: the first value, from the
-    largest on, that its score takes decides. Returns None for other scores, and for a decision that is no argmax."""
+    """Returns the net that holds the argmax if each score has at most two values; None for other scores and decisions.
+    All values are tested from the largest on; the first that occurs decides."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1
@@ -80,7 +79,7 @@ def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Ex
     conditions: list[tuple[Net, int]] = []
     for value, index in order:
         score = scores[index]
-        # the score's larger value came earlier and was not taken, so this one is
+        # This score did not have its larger value, so it has the smaller one.
         if value == min(score.then, score.otherwise):
             break
         bit = score.bit if score.bit is not None else FALSE

@@ -1,8 +1,7 @@
-"""Pipelining: adds registers for a given latency, the same number on every path.
+"""Pipelines a netlist: adds registers, the same number on every path.
 
-A model of the device family's delays says when nets are ready. The logic is packed into stages from the inputs on, with
-the shortest stage length that needs no more than the given number of stages. N registers on a path end N stages of
-logic: inputs are not registered, outputs are.
+Logic is packed into stages from the inputs on, by a model of the device family's delays. Outputs are registered, inputs
+are not.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
 def shortest_stages(timing: Timing, most_stages: int) -> Ready:
-    """Packs nets into at most `most_stages` stages of the smallest length. Time O(cells * log(precision))."""
+    """Packs nets into at most `most_stages` stages, as short as possible."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
@@ -32,9 +31,8 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
     """Adds `latency` registers on every path from an input to an output of a combinational netlist. Returns the new
-    netlist, and for each old net its number there: before any registers (an inverse may be behind them), or -1 if it
-    was removed. delays: of the cells, in the device family. ready: the nets in stages, if `shortest_stages` already
-    ran."""
+    netlist and, for each old net, its number there or -1 if it was removed. delays: those of the device family. ready:
+    the result of `shortest_stages`, if it already ran."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []
@@ -42,7 +40,6 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     inverses: dict[Net, Net] = {}  # inverses that are built behind the registers of their operand
 
     def after(net: Net, registers: int) -> Net:
-        """Returns the new net of an old one, behind this number of registers."""
         cell = netlist.cells[net]
         if registers and isinstance(cell, Not):  # a word and its inverse share registers
             inverses[net] = builder.not_(after(cell.a, registers))

@@ -14,7 +14,7 @@ from forestc.netlist.ir import Net, WordType
 
 
 def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> list[Word]:
-    """Returns words with the sum `weight` times a net: the net shifted by each bit of the weight."""
+    """Returns words that sum to `weight` times a net: the net shifted, for each 1 in the weight."""
     words = []
     while weight:
         if weight & 1:
@@ -26,8 +26,7 @@ def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> l
 
 
 def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], times: int, more: int = 0) -> Word:
-    """Builds the level of a score times `times`, plus `more`. The level is the number of cuts in `curve` that are not
-    above the score."""
+    """Builds times * level + more, where the level is the number of cuts in `curve` at or below the score."""
     cuts = [cut - score.offset for cut in curve]
     inside = [(cut, level) for level, cut in enumerate(cuts, 1) if score.low < cut <= score.high]
     levels = [bisect_right(cuts, score.low), *(level for _, level in inside)]
@@ -37,7 +36,7 @@ def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], tim
 
 
 def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
-    """Builds values[k], where k of the ascending cuts are not above the word, as a balanced tree of multiplexers."""
+    """Builds values[k], where k is the number of cuts at or below the word. The cuts ascend."""
     if not cuts or len(set(values)) == 1:
         return builder.const(values[-1], word)
     middle = len(cuts) // 2
@@ -47,8 +46,7 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Builds each class's share of the sum of a part's levels by long division: (2 * steps * level + total) // (2 *
-    total). part_index: of the part. Intermediate values become `steps` of the witness."""
+    """Builds each class's share of the total of a part's levels: (2 * steps * level + total) // (2 * total)."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":
@@ -64,7 +62,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # A level times 2 * steps: shift it by the next power of 2, at no cost, and subtract the small difference first.
+    # 2 * steps * level is a shift by a power of 2, which is free, minus a small difference.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
@@ -79,7 +77,6 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
 
 
 def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list[Sum]:
-    """Builds each score minus the largest score: a negative number or 0."""
     builder, nets = draft.builder, [score.net for score in raised(draft, scores)]
     word, largest = builder.type_of(nets[0]), largest_of(builder, nets)
     draft.steps["largest", part_index, 0, 0] = draft.operand_of(largest)
@@ -91,9 +88,8 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
-    """Builds (dividend - start) // doubles[1], one bit for each further double. most: the largest value of doubles[0].
-    key: (part, class) of the witness. The remainder is stored inverted: if it overflows after a double is added, the
-    double does not fit."""
+    """Builds (dividend - start) // (2 * total) bit by bit. The remainder is stored inverted, so an overflow shows that
+    a double does not fit. doubles: total, 2 * total, 4 * total, ... most: the largest total. key: (part, class)."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))

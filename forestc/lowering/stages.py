@@ -1,4 +1,4 @@
-"""Finds the stages of a pipelined netlist, and the slowest path of each by a model of the device family's delays."""
+"""Finds the stages of a pipelined netlist, and the slowest path of each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from forestc.netlist.ir import Net, Netlist, Register
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the LUTs,
-    chains and adders on it, by the nets they drive, with their delays, from the inputs on. registers: bits stored at
-    its end."""
+    """The logic between two rows of registers. delay: delay of its slowest path. path: nets and delays of the LUTs,
+    chains and adders on that path, from the inputs on. registers: number of bits stored at its end."""
 
     number: int
     delay: float
@@ -23,7 +22,7 @@ class Stage:
 
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
-    """Returns the stages of a netlist, from the inputs on; a combinational netlist has one. Time O(cells)."""
+    """Returns the stages of a netlist, from the inputs on; a combinational netlist has one."""
     timing = Timing(netlist, delays)
     ready = timing.placed(math.inf)
     stages = ready.stage.tolist()

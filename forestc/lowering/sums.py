@@ -1,12 +1,7 @@
 """Builds sums of trees and of other words, with adders of two operands and with tables for narrow words.
 
-Leaves are counted from each tree's smallest, so that words are unsigned. The sum of the smallest leaves is an offset,
-which becomes a constant at the end, or part of the decision's threshold.
-
-A table that adds six bits is one LUT for each bit of the sum. If LUTs have six inputs, tables take fewer of them than
-adders, and are one level deep. If a sum is only compared with a threshold, narrow words are added bit by bit, the bits
-of one weight together (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965). Once six bits
-are left, their table and the comparison become one LUT.
+Each tree counts from its smallest leaf; the smallest leaves add up to an offset. Sums compared with a threshold may be
+added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
 """
 
 from __future__ import annotations
@@ -25,16 +20,16 @@ from forestc.netlist.ir import BIT, FALSE, Const, Net
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # bits of a sum from which tables count them; fewer bits take fewer LUTs in adders of two
 FEW_WORDS = 6
-# bits of the widest word in a sum added bit by bit: of FEW_WORDS words or more, and of fewer
+# Bits of the widest word in a sum added bit by bit: with FEW_WORDS words or more, and with fewer.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")
 Word: TypeAlias = tuple[Net, int]  # an unsigned net, as wide as its largest value; and that value
-# index of a tree, values of its rows of leaves, counted from its smallest leaf, and the largest of them
+# A tree's index, the values of its leaves minus the smallest, and the largest of these.
 Leaves: TypeAlias = tuple[int, list[int], int]
 
 
 class Sum(NamedTuple):
-    """A net, its smallest and largest value, and an offset that is not yet added."""
+    """A net, its smallest and largest value, and an offset still to be added."""
 
     net: Net
     low: int
@@ -43,7 +38,7 @@ class Sum(NamedTuple):
 
 
 def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
-    """Joins items two at a time until one is left, with as few levels of joins as possible. Returns it."""
+    """Joins neighboring items in pairs, level by level, until one is left."""
     items = list(items)
     while len(items) > 1:
         items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
@@ -51,7 +46,7 @@ def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
 
 
 def sums_of(draft: Draft, alone: bool) -> list[Sum]:
-    """Builds each output's sum of the trees that feed it. alone: True if only the decisions read the sums."""
+    """Builds each output's sum of its trees. alone: True if only decisions read the sums."""
     forest = draft.forest
     compared: set[int] = set()  # outputs with sums that are read by the comparison with a threshold alone
     if alone and draft.counting and forest.combine.kind in ("each", "vote"):
@@ -89,7 +84,7 @@ def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
 
 
 def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[Net]]:
-    """Builds the trees of an output bit by bit. Returns the nets by their position: a net at position p counts 2^p."""
+    """Builds an output's trees bit by bit. Returns the nets by bit position."""
     bits: dict[int, list[Net]] = {}
     for index, rows, largest in trees:
         nets = [
@@ -108,7 +103,6 @@ def _plain_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
 
 
 def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
-    """Builds a sum of trees that only a comparison with a threshold reads."""
     largest = [most for *_, most in trees if most]
     if len(largest) > 1 and _better_bit_by_bit(largest):
         return sum_of_bits(draft.builder, _bits(draft, output, trees))
@@ -120,7 +114,6 @@ def _compared_sum(draft: Draft, output: int, trees: Sequence[Leaves]) -> Sum:
 
 
 def plus(draft: Draft, total: Sum, offset: int) -> Sum:
-    """Builds a sum's net plus `offset`. The result has no offset left to add."""
     net, low, high, _ = total
     if offset == 0:
         return Sum(net, low, high)
@@ -133,8 +126,7 @@ def plus(draft: Draft, total: Sum, offset: int) -> Sum:
 
 
 def added(draft: Draft, words: Sequence[Word]) -> Sum:
-    """Builds the sum of words. If LUTs have six inputs and there are many one-bit words, tables count six of these
-    each, and the counts are added."""
+    """Builds the sum of words. Tables count one-bit words first if these are many and LUTs have six inputs."""
     builder = draft.builder
     words = [(net, largest) for net, largest in words if largest]
     bits = [word for word in words if builder.type_of(word[0]) == BIT]
@@ -148,19 +140,19 @@ def added(draft: Draft, words: Sequence[Word]) -> Sum:
 
 
 def _better_bit_by_bit(largest: Sequence[int]) -> bool:
-    """Returns True if a sum compared with a threshold is better added bit by bit: its words are narrow, and too many
-    for one table. largest: the largest value of each word."""
+    """Returns True if the words of a sum are narrow and too many for one table. largest: the largest value of each
+    word."""
     widest = max(largest, default=0).bit_length()
     return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not _in_one_table(largest)
 
 
 def _in_one_table(largest: Sequence[int]) -> bool:
-    """Returns True if the bits of all words together fit one table. largest: the largest value of each word."""
+    """Returns True if the bits of all words fit one table. largest: the largest value of each word."""
     return sum(most.bit_length() for most in largest) <= TABLE_BITS
 
 
 def _table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
-    """Builds the sum of words of at most six bits together. words: (net, largest value, times it is added)."""
+    """Builds the sum of words with a table. words: (net, largest value, factor), of at most six bits together."""
     largest = sum(most * times for _, most, times in words)
     return builder.table([(net, times) for net, _, times in words], largest), largest
 
@@ -184,7 +176,6 @@ def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> S
 
 
 def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> Word:
-    """Builds first + second * 2^shift of two words; a single word stays as it is."""
     net, largest = words[-1]
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.shift(net), 2 * largest
@@ -193,7 +184,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
-    """Builds the number of ones in each group of six bits. least: a smaller group stays as it is."""
+    """Builds the number of ones in each group of six bits. least: groups of fewer bits stay as they are."""
     counts: list[Word] = []
     for first in range(0, len(bits), TABLE_BITS):
         some = bits[first : first + TABLE_BITS]
@@ -205,7 +196,6 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
 
 
 def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """Builds the sum of two words with an adder, of more with a table."""
     if len(words) > 2:
         return _table_of(builder, [(net, most, 1) for net, most in words])
     largest = sum(most for _, most in words)
@@ -213,8 +203,8 @@ def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
-    """Builds the sum of words in the order of a Huffman code, the narrowest first, so that few operands pass wide
-    adders. tables: add three or more words with one table if they fit; otherwise two with an adder."""
+    """Builds the sum of words by adding the narrowest first, so that few operands pass wide adders. tables: add three
+    or more words with one table if they fit."""
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
     for order in count(len(words)):
@@ -230,9 +220,10 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """Builds the sum of words with adders of two, narrowest words first: three words one after the other, then these
-    sums. The LUT of an adder can also do the last multiplexers of one operand. That operand is a tree more often than
-    if all words were added in pairs."""
+    """Builds the sum of words with adders of two: in groups of three first, then of the groups' sums.
+
+    With groups of three more adders have a tree as operand; their LUTs also hold its last multiplexers.
+    """
     words = sorted(words, key=lambda word: word[1])
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
     return _narrowest_first(builder, [reduce(lambda a, b: _joined(builder, (a, b)), some) for some in threes])

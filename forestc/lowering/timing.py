@@ -1,8 +1,7 @@
 """Computes when nets are ready, by a model of a device family's delays.
 
-Multiplexers, gates, comparisons of features and small sums become LUTs. Several of them behind one another count as one
-level if they read no more bits together than a LUT has inputs. A LUT absorbs the LUTs before it greedily, the last to
-be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
+Multiplexers, gates, comparisons of features and small sums become LUTs. A LUT absorbs LUTs before it greedily, the
+latest first, while its inputs suffice: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994).
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# a net and the index of one of its bits; index 0 for all bits of a word in a gate or mux, which treats them alike
+# A net and the index of one of its bits; for gates and multiplexers index 0 stands for all bits.
 Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
     """When each net is ready, as arrays (nets,). at: the time within its stage. stage: the number of registers before
-    it. own: the delay of its LUTs, chain or adder; 0 for wires. last: the net that it waits for, -1 for none."""
+    it. own: the delay of its LUT, chain or adder; 0 for wires. last: the net that it waits for, -1 for none."""
 
     stage: Ints
     at: Floats
@@ -43,7 +42,7 @@ class _Lists(NamedTuple):
 
 
 class Timing:
-    """A netlist's cells with a device family's delays. Built once, it schedules the cells for any stage length."""
+    """A netlist's cells with a device family's delays. It schedules them for any stage length."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
@@ -59,8 +58,7 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """Schedules the nets in stages of a length, in the unit of the delays: each net gets the fewest registers
-        before it. Time O(cells)."""
+        """Puts nets into stages of a length (in the unit of the delays), with the fewest registers before each."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )
@@ -69,8 +67,7 @@ class Timing:
         return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
-        """Returns the bits that a LUT reads if it does the work of a cell alone. Returns no bits for cells that become
-        wires or chains, or read more bits than a LUT has inputs."""
+        """Returns the bits that a LUT reads to compute a cell; none if the cell is no single LUT."""
         cell, types = self.netlist.cells[net], self.netlist.types
         if isinstance(cell, ir.Gate | ir.Mux):
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
@@ -86,7 +83,6 @@ class Timing:
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
-        """Skips inverters: a LUT can read their operand directly."""
         while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
@@ -95,7 +91,6 @@ class Timing:
         return self.delays.table[0] + self.delays.table[1] * bits
 
     def _own(self, net: Net) -> float:
-        """Returns the delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         if isinstance(cell, ir.Gate | ir.Mux):
             return 0.0  # reads constants alone
@@ -117,8 +112,8 @@ class Timing:
 
 
 def _idle(threshold: int, width: int) -> int:
-    """Returns the number of low bits of a word that a comparison ignores: those below the lowest 1 of the threshold.
-    For threshold 0 only the sign bit matters."""
+    """Returns the number of low bits of a word that a comparison with the threshold ignores. For threshold 0 only the
+    sign bit matters."""
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
 
@@ -131,8 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Returns the index in `seen`, from `first` on, of the net that is ready last in stage `here`; among equals the
-    highest net."""
+    """Returns the index in `seen`, from `first` to `waits` - 1, of the net that is ready last in stage `here`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -145,7 +139,7 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 @compiled()
 def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Fills `more` with the bits that a LUT reads if it absorbs the LUT of net `a`. Returns their number."""
+    """Fills `more` with the bits that a LUT reads after it absorbed the LUT of net `a`. Returns their number."""
     joined = 0
     for index in range(n_read):
         if read[index] // most_bits != a:
@@ -173,8 +167,8 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Absorbs LUTs into one that they feed, the last to be ready first, as long as its inputs suffice. Updates `read`,
-    the bits that it reads, and returns their number."""
+    """Absorbs LUTs into one that reads them, the latest first, while its inputs suffice. Updates `read`, the bits that
+    it reads, and returns their number."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
@@ -210,12 +204,12 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Computes the fields of `Ready`. bits: for each net the bits that a LUT would read to compute it alone, as net *
-    most_bits + index; none for other nets. luts: a LUT's delay by the number of bits it reads."""
+    """Computes the fields of `Ready`. bits: for each net the bits that a LUT reads to compute it, as net * most_bits +
+    index. luts: a LUT's delay by the number of bits it reads."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    # bits that the LUT of each net reads, and their number
+    # The bits that the LUT of each net reads, and their number.
     absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):

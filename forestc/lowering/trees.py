@@ -1,4 +1,4 @@
-"""Lowers a quantized Forest to a Netlist: the trees, their sums, votes of parts, the decision, then registers."""
+"""Lowers a quantized Forest to a Netlist: trees, sums, combined parts, decisions, then registers."""
 
 from __future__ import annotations
 
@@ -40,35 +40,33 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """Lowers a quantized forest to a netlist.
+    """Lowers a quantized forest to a netlist with equal results for every word in range.
 
-    Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; for several
-    prediction targets `label0`, ...) and `score0`, ... (signed if the bias can make them negative). With latency > 0
-    there are also `in_valid` and `out_valid`. The netlist equals `evaluate_words` on every word in range. Time O(nodes
-    * outputs).
+    Inputs are `x0`, `x1`, ... (the features' words). Outputs are `label` or `label0`, ... (class indices) and `score0`,
+    ... With latency > 0 there are also `in_valid` and `out_valid`.
     """
     return lower_with_witness(forest, options)[0]
 
 
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
-    """Lowers a quantized forest like `lower`. Also returns the operands that hold the results of trees and votes."""
+    """Lowers a quantized forest like `lower`. Also returns the operands that hold the forest's values."""
     options = options or LoweringOptions()
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # a removed net is -1, which finds the last entry: -1 again
+    # A removed net has the number -1; as an index it finds the last entry, -1 again.
     return netlist, witness.renamed([*renamed, -1])
 
 
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
-    """Builds the logic without registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
+    """Builds the logic without registers. With latency > 0 it has in_valid and out_valid."""
     outputs = _outputs(forest, options)
     refuse_extremes_of_parts(forest)
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
-    # If parts vote, only decisions read the sums: the scores are then the votes.
+    # If parts vote, the scores are votes, so only decisions read the sums.
     sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or outputs == "label")
     if combined != "each":
         sums = COMBINED[combined](draft, sums)
@@ -92,7 +90,6 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 
 
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
-    """Returns what the ports carry: label, scores or both. Raises ModelError or OptionError if that is impossible."""
     if not forest.quantized:
         raise ModelError(
             "only a quantized forest becomes logic", where="lowering", do="run quantize-inputs and round-leaves first"

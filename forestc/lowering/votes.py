@@ -1,4 +1,4 @@
-"""Builds the scores of several parts: votes for classes, weighted averages, the weighted median."""
+"""Builds the scores of several parts: votes, weighted averages, or the weighted median."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
 
 
 def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """Builds for each class the weighted sum of the parts' values."""
     forest = draft.forest
     words: list[list[Word]] = [[] for _ in forest.classes]
     offsets = [0] * len(words)

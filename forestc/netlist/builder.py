@@ -1,7 +1,6 @@
-"""Builds netlists. Equal cells become one cell (hash consing), so each comparator is there once.
+"""Builds netlists. Equal cells become one cell (hash consing).
 
-The builder also applies a few simplifications valid on any netlist (a mux with equal arms, a threshold outside the
-word's range, constants), so that lowering can stay plain.
+The builder also simplifies cells: for example, a mux with equal arms becomes a wire.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ class NetlistBuilder:
         return self._add(ir.InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        """Inverts every bit of an unsigned word."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(word.high - cell.value, word)
@@ -108,7 +106,6 @@ class NetlistBuilder:
         return self._add(ir.Or(a, b), origin)
 
     def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
-        """Builds a multiplexer: a if select is 1, else b."""
         if a == b or select == TRUE:
             return a
         if select == FALSE:
@@ -125,7 +122,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """Builds the sum of the operands, held in `word`, which must be wide enough for every sum."""
+        """Builds the sum of the operands as a `word`, which must hold every sum."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
@@ -134,7 +131,8 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """Builds the sum of unsigned words times factors, from a table. largest: the largest sum that occurs."""
+        """Builds a sum of unsigned words from a table. words: (net, factor) pairs. largest: the largest sum that
+        occurs."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:
@@ -151,21 +149,18 @@ class NetlistBuilder:
         return self._add(ir.Table(tuple(factors.items()), constant, word.width))
 
     def shift(self, a: Net) -> Net:
-        """Builds 2a, for an unsigned word a."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
         return self._add(ir.Shift(a))
 
     def extend(self, a: Net, word: WordType) -> Net:
-        """Zero-extends an unsigned word to a type that is no narrower."""
         if self._types[a] == word:
             return a
         cell = self._cells[a]
         return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, word.width))
 
     def compare(self, a: Net, b: Net) -> Net:
-        """Builds the comparison a < b."""
         if a == b:
             return FALSE
         if self._types[a] == BIT:
@@ -180,18 +175,18 @@ class NetlistBuilder:
         return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """Builds a cell without simplifications, to rewrite a netlist that is already simplified."""
+        """Adds a cell as it is, without simplifications."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:
         self._outputs.append((port, net))
 
     def build(self) -> Netlist:
-        """Returns the finished, verified netlist, without cells that no output depends on; inputs stay."""
+        """Returns the verified netlist, without cells that no output depends on; inputs stay."""
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """Builds the netlist as `build` does; also returns the number of each net in it, -1 if it was removed."""
+        """Returns the netlist as `build` does, and the new number of each net, -1 if it was removed."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):

@@ -1,9 +1,8 @@
 """Level 2: the Netlist, a flat array of cells in topological order.
 
-A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1. Every net is a word of
-`width` bits, read as unsigned or as two's complement (`signed`); a one-bit net is unsigned. A cell reads only nets
-below its own, so the array is its own topological order and holds no loop. A register delays its net by one clock; all
-paths from inputs to outputs pass the same number of registers (`verify` checks it), so the initiation interval is 1.
+A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1. A net is a word of
+`width` bits, unsigned or in two's complement (`signed`). A cell reads only nets with smaller numbers, so there are no
+loops. All paths from inputs to an output pass the same number of registers.
 
 | cell     | reads            | value                                                      |
 |----------|------------------|------------------------------------------------------------|
@@ -86,8 +85,8 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sum of words, each bit of it looked up in a table whose index is all bits of the words. words: distinct nets
-    with their factors; the first is lowest in the index."""
+    """A sum of words times factors. Each bit of the sum is looked up in a table; its index is all bits of the words.
+    words: (net, factor) pairs with distinct nets; the first is lowest in the index."""
 
     words: tuple[tuple[Net, int], ...]
     constant: int
@@ -122,8 +121,6 @@ LinearCell: TypeAlias = SumCell | Const | Register
 
 
 class WordType(NamedTuple):
-    """Width in bits and signedness of a net."""
-
     width: int
     signed: bool
 
@@ -150,8 +147,8 @@ class Origin(NamedTuple):
 class Netlist:
     """A netlist: cells with their types and origins, by net, and the output ports.
 
-    `outputs` lists the output ports with their nets, in port order. `latency` is the number of registers on every path
-    from an input to an output, in clock cycles. `title` describes the model in generated files.
+    outputs: output ports with their nets, in port order. latency: number of registers on every path from an input to an
+    output. title: describes the model in generated files.
     """
 
     name: str
@@ -168,22 +165,20 @@ class Netlist:
 
     @property
     def inputs(self) -> tuple[tuple[Net, Input], ...]:
-        """The input ports as (net, cell), in port order."""
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# By type of cell, how many of its leading fields are nets. Add and Table hold their nets in a tuple, their first field.
+# By type of cell, how many of its first fields are nets; Add and Table hold a tuple of nets instead.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
-# The function of a cell with two operands, on integers, arrays or signals.
+# The functions of And, Or and Compare, on integers, arrays or signals.
 OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
     And: operator.and_, Or: operator.or_, Compare: operator.lt,
 }  # fmt: skip
 
 
 def reads(cell: Cell) -> tuple[Net, ...]:
-    """Returns the nets that a cell reads, in the order of its fields."""
     if isinstance(cell, Add):
         return cell.operands
     if isinstance(cell, Table):
@@ -210,7 +205,7 @@ class Linear(NamedTuple):
 
 
 def linear(cell: LinearCell) -> Linear:
-    """Returns a cell as a sum of the nets that it reads; a register counts as a wire."""
+    """Returns a cell as a weighted sum of the nets that it reads; a register counts as a wire."""
     match cell:
         case Const(value):
             return Linear((), value)
@@ -227,7 +222,7 @@ def linear(cell: LinearCell) -> Linear:
 
 
 def behind_registers(netlist: Netlist, net: Net) -> Cell:
-    """Returns the cell that computes a net's value, perhaps some clocks earlier: skips registers."""
+    """Returns the cell that computes a net's value, skipping registers."""
     cell = netlist.cells[net]
     while isinstance(cell, Register):
         cell = netlist.cells[cell.a]
@@ -235,13 +230,13 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 
 
 def compares_sum(netlist: Netlist, cell: Less) -> bool:
-    """Returns True if a comparison with a constant reads a sum or a choice of words, rather than an input or a table.
-    Backends write such a comparison as a subtraction, for a carry chain, and others bit by bit, for LUTs."""
+    """Returns True if a comparison with a constant reads a sum or a choice of words, not an input or a table. Backends
+    write such a comparison as a subtraction, so that synthesis makes a carry chain."""
     return not isinstance(behind_registers(netlist, cell.a), Input | Table)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
-    """Returns the type of the net that a cell drives. types: of the nets below it."""
+    """Returns the type of the net that a cell drives. types: the types of the nets so far."""
     if isinstance(cell, Gate):
         return BIT
     match cell:
@@ -260,9 +255,8 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """Returns the value of a combinational cell. values: of the nets it reads, in the order of `reads`. This defines
-    what a cell means; simulators and backends must equal it. Raises ValueError for a register or an input: the caller
-    holds their state."""
+    """Returns the value of a combinational cell; this defines what the cell means. values: the values of the nets that
+    it reads, in the order of `reads`. Raises ValueError for a register or an input."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

@@ -1,7 +1,4 @@
-"""Ports as values: each says what it carries, its feature or output, and how its words are computed.
-
-Backends, the simulator and comparisons of netlists use these fields; none of them parses a port's name.
-"""
+"""The ports of a netlist: what each carries, and how its words are computed."""
 
 from __future__ import annotations
 
@@ -38,10 +35,9 @@ IN_VALID, OUT_VALID = Port("in_valid", "valid"), Port("out_valid", "valid")
 
 
 def score_port(index: int) -> Port:
-    """Returns the output port of a score."""
     return Port(f"score{index}", "score", index)
 
 
 def label_port(index: int, targets: int) -> Port:
-    """Returns the output port of a target's class; its name has a number only if there are several targets."""
+    """Returns the output port of a target's class index. Its name has a number if there are several targets."""
     return Port("label" if targets == 1 else f"label{index}", "label", index)

@@ -6,8 +6,7 @@
     %4 = mux %3, %0, %1 : u1  @0.7
     output "label" = %4  label 0
 
-Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin. The netlist's title is optional. A
-port is followed by its kind and index, then its title and meaning; word 0 without title and meaning is the default.
+Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from forestc.netlist.verify import latencies, verify
 
 
 def print_netlist(netlist: Netlist) -> str:
-    """Returns the netlist's text form, ending in a newline."""
     lines = [f"netlist {json.dumps(netlist.name)}{f' {json.dumps(netlist.title)}' if netlist.title else ''}"]
     for net, cell in enumerate(netlist.cells):
         if net < 2:
@@ -77,8 +75,7 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """Parses a netlist's text form. Raises ModelError for text that `print_netlist` would not write; InternalError if
-    the netlist breaks a rule of `verify`."""
+    """Parses a netlist's text form. Raises ModelError if it can't be read, InternalError if the netlist is invalid."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:

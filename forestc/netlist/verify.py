@@ -13,7 +13,7 @@ ANY_DELAY = -1  # marks a constant: it has the same value at every clock
 
 
 def latencies(cells: Sequence[Cell]) -> list[int]:
-    """Returns the number of registers between the inputs and each net; ANY_DELAY if it depends on constants alone."""
+    """Returns the number of registers before each net; ANY_DELAY if it depends on constants alone."""
     delays: list[int] = []
     for cell in cells:
         if isinstance(cell, ir.Input):
@@ -26,7 +26,7 @@ def latencies(cells: Sequence[Cell]) -> list[int]:
 
 
 def verify(netlist: Netlist) -> None:
-    """Raises InternalError for the first broken rule of `forestc.netlist.ir`."""
+    """Raises InternalError if a netlist breaks a rule of `forestc.netlist.ir`."""
     cells, types = netlist.cells, netlist.types
     if cells[:2] != (ir.Const(0, 1, False), ir.Const(1, 1, False)):
         raise InternalError("nets 0 and 1 are not the one-bit constants", where=f"netlist {netlist.name}")
@@ -77,7 +77,6 @@ def verify(netlist: Netlist) -> None:
 
 
 def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
-    """Returns what is wrong with the words of a cell; "" if nothing is."""
     if isinstance(cell, ir.Gate):
         return "" if types[cell.a] == types[cell.b] == BIT else "operands are not one bit each"
     match cell:
@@ -114,7 +113,7 @@ def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
                 return "fewer than two operands"
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # A word narrower than an operand could wrap; the lowering makes sums wide enough for all values that occur.
+            # A sum must be at least as wide as its operands; the lowering makes it wide enough for every value.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):

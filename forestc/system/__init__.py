@@ -1,2 +1,1 @@
-"""Code that depends on the machine or serves the whole package: processes, signals, locks, files written completely,
-records read by schema, time limits, compiled functions, and the version."""
+"""Code that depends on the machine or serves the whole package, such as signals, time limits and records."""

@@ -1,7 +1,7 @@
 """Wraps calls that only some operating systems have, each with a substitute for the others.
 
-No other module may use such a call: `make types` has mypy look for them, once as on Windows and once as on macOS. Calls
-without a substitute are listed in docs/reference/systems.md.
+`make types-elsewhere` finds such calls in other modules. Calls without a substitute are listed in
+docs/reference/systems.md.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ else:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program that runs in a session of its own, and its children: first with SIGTERM, so that compilers remove
-    their temporary files. Windows ends them at once."""
+    """Ends a program that runs in a session of its own, and its children: with SIGTERM, after at most two seconds with
+    SIGKILL. Windows ends them at once."""
     if process.returncode is not None:  # The process is reaped: its id may be in use again.
         return
     if sys.platform == "win32":
@@ -42,7 +42,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 def lock_file(file: IO[str], *, wait: bool) -> bool:
     """Locks an open file against other processes until it is closed. Returns False if another process holds it and
-    `wait` is not set. On Windows it locks nothing and returns True."""
+    `wait` is not set. On Windows it only returns True."""
     if sys.platform != "win32":
         import fcntl
 
@@ -54,7 +54,7 @@ def lock_file(file: IO[str], *, wait: bool) -> bool:
 
 
 def resident_mb(pid: int) -> float | None:
-    """Returns a process's resident memory in megabytes: from /proc, otherwise from `ps`; None if neither tells it."""
+    """Returns a process's resident memory in megabytes; None if the system does not tell it."""
     with suppress(OSError, ValueError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         if sys.platform != "win32":
@@ -66,7 +66,7 @@ def resident_mb(pid: int) -> float | None:
 
 
 def cores() -> int:
-    """Returns the number of processors that this process may use; all of the machine if the system does not tell."""
+    """Returns the number of processors that this process may use; outside of Linux, all of the machine."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     else:

@@ -1,6 +1,6 @@
-"""Compiles functions with numba, cached on disk if there is a folder to write to, and runs them in threads.
+"""Compiles functions with numba, cached on disk if possible, and runs them in threads.
 
-A function with mostly small calls runs as plain Python first: compiling takes seconds, a small call milliseconds.
+Functions with mostly small calls run as plain Python first, as compiling takes seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _log = logging.getLogger("forestc")
 
 
 def _kept_in(cached: str | None) -> str:
-    """Returns the end of the notice: where numba caches compiled functions. cached: the folder, None for none."""
     if cached is None:
         return "and cannot keep them, as no folder for them can be written to (set NUMBA_CACHE_DIR to one that can)"
     package = Path(__file__).parents[1]
@@ -41,8 +40,6 @@ def _kept_in(cached: str | None) -> str:
 
 
 def _announce() -> None:
-    """Registers a notice, given once while functions of forestc are compiled. numba starts the event only for functions
-    outside its cache. Handlers of the logger `forestc` get the notice; without any it goes to standard error."""
     from numba.core import event
 
     class Notice(event.Listener):  # type: ignore[misc]
@@ -67,7 +64,7 @@ def _announce() -> None:
 
 
 class _Compiled:
-    """A function that numba compiles on first need. numba is imported only then: that takes half a second."""
+    """A function that numba compiles when it is first needed; numba takes half a second to import."""
 
     def __init__(
         self, function: FunctionType, microseconds: Callable[..., float] | None, options: dict[str, Any]
@@ -87,7 +84,7 @@ class _Compiled:
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
-        """The function as plain Python; functions that it calls are plain Python, too."""
+        """The function as plain Python; compiled functions that it calls are plain Python, too."""
         code, global_names = self.py_func.__code__, self.py_func.__globals__
         called = {name: FUNCTIONS.get(getattr(global_names.get(name), "py_func", None)) for name in _names(code)}
         inner = {name: function.plain for name, function in called.items() if function is not None}
@@ -95,7 +92,8 @@ class _Compiled:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """numba's compiled function. It also replaces this object in other functions that numba compiles."""
+        """The function compiled by numba. Compiled functions that it calls are replaced by their dispatchers in its
+        module's globals."""
         global _announced
         from numba import njit
 
@@ -106,7 +104,7 @@ class _Compiled:
         for name in _names(self.py_func.__code__):
             if isinstance(global_names.get(name), _Compiled):
                 global_names[name] = global_names[name].dispatcher
-        # No code takes a function's address, so no wrapper for C is compiled.
+        # Leaves out numba's wrapper for calls from C, which nothing here needs.
         options = {"nogil": True, "no_cfunc_wrapper": True} | self._options
         try:
             function = njit(cache=True, **options)(self.py_func)
@@ -125,24 +123,22 @@ _announced = False
 
 
 def _names(code: CodeType) -> set[str]:
-    """Returns the global names that a function and its inner functions use."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator that compiles a function with numba and releases the GIL while it runs.
+    """Returns a decorator that compiles a function with numba; compiled code releases the GIL.
 
-    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once the
-    estimates of its calls exceed `PLAIN` together; without an estimate, at the first call. Both ways must give the same
-    bits. So a function with an estimate does no arithmetic that differs between NumPy and numba: no exponentials and
-    logarithms, no sums of float arrays, no integer overflow except in unsigned words. options: numba's own.
+    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once
+    these times exceed `PLAIN` together; without an estimate, at the first call. Both versions must give the same bits:
+    no exponentials, logarithms, sums of float arrays, or overflow of signed integers. options: for numba.
     """
     return lambda function: _Compiled(cast(FunctionType, function), microseconds, options)
 
 
 def threads() -> int:
-    """Returns the number of threads for compiled functions: numba's own number, without importing numba."""
+    """Returns the number of threads for compiled functions, as numba would, without importing it."""
     numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
     if numba_threads is not None:
         return int(numba_threads())
@@ -152,12 +148,9 @@ def threads() -> int:
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
-    """Calls run(first, past) for ranges that together cover 0 .. count - 1, in threads on all cores. few: up to this
-    count, the calling thread does all, as threads take a while to start.
-
-    run: calls a compiled function; different ranges must not write to the same element. numba's own parallel loops take
-    twice as long to compile and can't be entered by two threads at once.
-    """
+    """Calls run(first, past) for half-open ranges that together cover 0 .. count - 1, in threads. run: should call
+    compiled code; ranges must not write to the same element. few: up to this count, no threads are started. Raises
+    LateError."""
     look()
     count_of = min(threads(), count)
     if count_of < 2 or count <= few:
@@ -175,7 +168,8 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Returns the results of `run` for each item, in threads on all cores. Most of `run` should be compiled code."""
+    """Calls `run` for each item in threads and returns the results. Most of `run` should be compiled code. Raises
+    LateError."""
 
     def timely(item: A) -> B:
         look()
@@ -189,8 +183,7 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises a signal's exception, such as KeyboardInterrupt, in place of numba's SystemError. numba raises that if the
-    signal comes while it prepares a call."""
+    """Raises a signal's exception, such as KeyboardInterrupt, in place of the SystemError that numba makes of it."""
     try:
         yield
     except SystemError as error:

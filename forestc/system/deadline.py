@@ -1,7 +1,6 @@
 """Time limits of searches: a search runs in a thread, and the caller leaves it when the time is over.
 
-The caller goes on at once with the results found so far. The thread checks the time whenever it shares work out, and
-ends there; compiled code that it runs ends first, beside the caller.
+The thread ends itself when it next checks the time.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ _until: ContextVar[float] = ContextVar("until", default=math.inf)
 
 
 class LateError(Exception):
-    """Raised if the time of a search is over."""
+    pass
 
 
 def look() -> None:
-    """Raises LateError in a thread if its time is over."""
+    """Raises LateError if the time of the search in this thread is over."""
     until = _until.get()
     if until < math.inf and time.monotonic() > until:
         raise LateError
 
 
 def before(until: float, run: Callable[[], T]) -> T:
-    """Calls `run` in a thread and returns its result, or raises its exception; raises LateError if it does not end in
-    time. until: as time.monotonic() counts; infinity calls `run` in this thread."""
+    """Calls `run` in a thread and returns its result or raises its exception. Raises LateError if it does not end in
+    time. until: time of time.monotonic(); for infinity `run` is called in this thread."""
     if until == math.inf:
         return run()
     returned: list[T] = []

@@ -1,4 +1,4 @@
-"""Turns signals that end the program into exceptions; so temporary files are removed and outside tools ended."""
+"""Turns signals that end the program into exceptions, so temporary files are removed and outside tools ended."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from forestc.system.calls import ENDING_SIGNALS
 
 
 class Interrupted(BaseException):
-    """Raised for a signal that ends the program. A BaseException, so that no handler of errors catches it."""
+    """Raised for a signal that ends the program. It is a BaseException, so that no handler of errors catches it."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
 
 
 class CtrlC(KeyboardInterrupt):
-    """Raised for Ctrl-C; a search may then end with the best design so far. A class of its own, as Python changes the
-    exit status if a plain KeyboardInterrupt passes through exec() or eval()."""
+    """Raised for Ctrl-C. It is no plain KeyboardInterrupt, as Python changes the exit status if that passes through
+    exec() or eval()."""
 
 
 @contextmanager
 def ctrl_c_ends() -> Iterator[None]:
-    """Raises Interrupted in place of KeyboardInterrupt."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -38,8 +37,8 @@ _ending: list[int] = []  # signals other than Ctrl-C that ended this process
 
 
 def raise_if_ending() -> None:
-    """Raises Interrupted if a signal ends this process. Compiled code and callbacks may lose a signal's exception: they
-    fail with another one, or go on."""
+    """Raises Interrupted if a signal other than Ctrl-C has arrived; compiled code and callbacks may have lost its
+    exception."""
     if _ending:
         raise Interrupted(_ending[0])
 
@@ -53,7 +52,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turns signals into exceptions, so that temporary files are removed. Ignored signals stay ignored."""
+    """Turns signals that end the program into exceptions. Ignored signals stay ignored."""
     _ending.clear()
     before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]

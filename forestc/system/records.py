@@ -1,10 +1,7 @@
 """Records: JSON files that forestc writes and reads back, each checked against a JSON Schema.
 
-A record may come from anywhere. Its size is bounded before it is read; a value outside the schema is refused with file
-and field. `record_of` makes a dataclass's schema from its fields' types.
-
-Accepted keywords: type, const, enum, pattern, minimum, maximum, items, minItems, maxItems, properties, required,
-additionalProperties, propertyNames, anyOf, $ref and dependentRequired. `means` says in words what a pattern accepts.
+A record may come from anywhere, so its size is limited. Only common keywords of JSON Schema are checked. `means` says
+in words what a pattern accepts.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 # hashes of files, by path
 FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}
-# A path inside the record's folder, as forestc writes it: no drive, no way up, no separator but /.
+# Accepts a path inside the record's folder, with / as separator.
 INNER_PATH: Schema = {
     "type": "string",
     "pattern": r"^(?!(.*/)?\.{1,2}(/|$))[^/\\:\x00-\x1f]+(/[^/\\:\x00-\x1f]+)*$",
@@ -53,15 +50,12 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneT
 
 
 class DamagedError(ValueError):
-    """Raised for a damaged record; the message begins with the field."""
-
-
-# ---- JSON text to values ----------------------------------------------------------------------------------
+    pass
 
 
 def parse_json(text: str) -> Any:
-    """Parses a JSON text. Raises DamagedError if it is no JSON, and for constructs with several readings: a key that
-    appears twice, NaN and infinities, whole numbers of more than 20 digits, text outside Unicode, nesting beyond 40."""
+    """Parses a JSON text. Raises DamagedError if it is no JSON, and for repeated keys, NaN, infinities, very long
+    numbers, text outside Unicode, and deep nesting."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except DamagedError:
@@ -88,7 +82,6 @@ def _integer(text: str) -> int | float:
 
 
 def _check_values(value: object, path: str, depth: int) -> None:
-    """Raises DamagedError for numbers that are not finite, text outside Unicode, and nesting beyond the depth."""
     if isinstance(value, dict | list) and depth == 0:
         raise DamagedError(f"{path[:60]}... is nested too deeply")
     if isinstance(value, dict):
@@ -111,16 +104,12 @@ def _check_text(text: str, path: str) -> None:
         raise DamagedError(f"{path or 'it'} is or holds text that is no Unicode") from None
 
 
-# ---- values checked against a schema ----------------------------------------------------------------------
-
-
 def hold(value: object, schema: Schema, path: str = "") -> None:
-    """Raises DamagedError, naming the field, if a JSON value does not satisfy a schema. path: the value's field."""
+    """Raises DamagedError if a JSON value does not satisfy a schema. path: the value's field, for the message."""
     _Holding(schema).hold(value, schema, path)
 
 
 def shown(value: object) -> str:
-    """Returns a value for a message, on one line of at most 60 characters."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -223,13 +212,9 @@ def _wrong(path: str, value: object, expected: str) -> DamagedError:
     return DamagedError(f"{path or 'it'} is {shown(value)}, not {expected}")
 
 
-# ---- the schema of a dataclass ----------------------------------------------------------------------------
-
-
 def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
-    """Returns the JSON Schema of a dataclass, from its fields' types. own: schemas of fields that say more. Fields
-    without a default are required; others may be missing, and unknown ones present, so that older and newer files are
-    read."""
+    """Returns the JSON Schema of a dataclass, from its fields' types. own: schemas of fields that need more than their
+    type. Fields with a default may be missing, and unknown fields may be present."""
     hints = get_type_hints(kind)
     entries = [entry for entry in fields(kind) if entry.init]
     return {
@@ -240,7 +225,6 @@ def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
 
 
 def _of_type(hint: Any) -> Schema:
-    """Returns the schema of an annotation. Numbers must be finite and at most 1e15 in size."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any:
         return {}
@@ -257,12 +241,8 @@ def _of_type(hint: Any) -> Schema:
     return FIGURE | {"type": _KINDS[hint]} if hint in (int, float) else {"type": _KINDS[hint]}
 
 
-# ---- JSON files -------------------------------------------------------------------------------------------
-
-
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Reads a text file in UTF-8. Raises OSError if it is not there or can't be read, DamagedError if it is too large
-    or no text."""
+    """Reads a UTF-8 file. Raises OSError if it can't be read, DamagedError if it is too large or not UTF-8."""
     if not path.is_file():  # reading from a pipe would wait for ever
         raise FileNotFoundError(2, "No such file", str(path))
     with path.open("rb") as file:
@@ -277,8 +257,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: int = MOST_BYTES) -> Any:
-    """Reads a JSON file and checks it against a schema. missing, damaged: what to do if the file is not there, or is
-    damaged. Raises ForestcError that names the file and the field."""
+    """Reads a JSON file and checks it against a schema. missing, damaged: remedies, for a file that is missing or
+    damaged. Raises ForestcError."""
     try:
         text = read_text(path, most)
     except OSError:
@@ -289,7 +269,6 @@ def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: in
 
 
 def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
-    """Parses a JSON file's text and checks it, as `read_record` does."""
     with refusing(path, damaged):
         value = parse_json(text)
         expected = schema.get("properties", {}).get("format", {}).get("const")
@@ -305,7 +284,7 @@ def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
 
 @contextmanager
 def refusing(path: Path, do: str, kind: type[ForestcError] = ForestcError) -> Iterator[None]:
-    """Turns a DamagedError raised inside into an error of `kind` that names the file."""
+    """Turns a DamagedError raised inside into an error of `kind` that names the file. do: the remedy."""
     try:
         yield
     except DamagedError as fault:

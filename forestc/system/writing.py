@@ -1,4 +1,4 @@
-"""Writes files and folders completely or not at all: to a temporary folder beside them, then moved to their paths."""
+"""Writes files and folders completely or not at all: first to a temporary folder beside them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from tempfile import TemporaryDirectory
 
 from forestc.errors import ForestcError
 
-# matches files that simulators leave behind: libraries, programs, waveforms
+# Matches files that simulators leave behind, such as waveforms.
 LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")
 
 
 def left_by_simulator(name: str) -> bool:
-    """Returns True if a simulator writes files of this name into the folder where it runs."""
     return any(fnmatch(name.rpartition("/")[2], pattern) for pattern in LEFT)
 
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[list[Path]]:
     """Yields for each target a path for a new file or folder. At the end these replace the targets, in this order; if
-    one fails, none is replaced. All targets are in one folder.
+    one fails, none is replaced. Raises OSError.
 
-    An older folder is replaced by a new one, or removed if none was written. A file comes last: the older file is gone
-    once it is replaced. Raises OSError.
+    All targets are in one folder; a file comes last. An older folder is removed if no new one was written.
     """
     first = targets[0].absolute()
     with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:
@@ -46,7 +44,7 @@ def replacing(*targets: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def writing(where: Path | str, do: str = "choose another file") -> Iterator[None]:
-    """Turns an OSError raised inside into a ForestcError. where: the path for the message. do: the remedy."""
+    """Turns an OSError raised inside into a ForestcError. where: the path to name. do: the remedy."""
     try:
         yield
     except OSError as error:
@@ -54,6 +52,6 @@ def writing(where: Path | str, do: str = "choose another file") -> Iterator[None
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8, with line ends as given, completely or not at all. Raises OSError."""
+    """Writes a UTF-8 file, with line ends as given, completely or not at all. Raises OSError."""
     with replacing(path) as (new,):
         new.write_text(text, encoding="utf-8", newline="\n")

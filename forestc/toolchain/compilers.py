@@ -14,10 +14,10 @@ from forestc.toolchain.run import find, package_folders, run_tool, tool_text
 STRICT = [
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror",
 ]  # fmt: skip
-# Checks of every dereference take most of the compile time and find nothing here that the address sanitizer misses.
+# Leaves out checks that take most of the compile time and find no more than the address sanitizer.
 _LEFT_OUT = "-fno-sanitize=null,alignment,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute"
 _PLAIN = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-# lists sets of flags; the first that the compiler can link is used. Checks as calls compile several times faster.
+# Lists sets of flags; the first one that works is used. Checks by function calls compile faster.
 SANITIZERS = (
     (*_PLAIN, _LEFT_OUT, "--param", "asan-instrumentation-with-call-threshold=0"),
     (*_PLAIN, _LEFT_OUT, "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
@@ -37,7 +37,7 @@ def cxx_compiler() -> str | None:
 
 @cache
 def sanitizers(compiler: str) -> tuple[str, ...]:
-    """Returns the sanitizer flags that a compiler can link; empty if it lacks the run-time libraries."""
+    """Returns the sanitizer flags that work with a compiler; empty if none do."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")
@@ -50,14 +50,13 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
 
 
 def ap_types() -> Path | None:
-    """Returns the folder of the open ap_int and ap_fixed headers in an installed hls4ml, without importing it; None if
-    there is none."""
+    """Returns the folder of the open ap_int and ap_fixed headers in an installed hls4ml; None if there is none."""
     folders = [package / "templates" / "vivado" / "ap_types" for package in package_folders("hls4ml")]
     return next((folder for folder in folders if (folder / "ap_int.h").is_file()), None)
 
 
 def version(program: str) -> str:
-    """Returns the first line of a program's version output, or the program's name if it prints none."""
+    """Returns the first line of a program's version output; the program's name if there is none."""
     for flag in ("--version", "-V"):
         try:
             lines = tool_text([program, flag], Path.cwd(), seconds=60).splitlines()

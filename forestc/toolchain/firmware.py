@@ -1,4 +1,4 @@
-"""Cross-compiles for microcontrollers: the table of processors, and the build of a linked image from one function."""
+"""Cross-compiles for microcontrollers: the table of processors, and the build of an image from one function."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv3
 class Cpu:
     """A processor.
 
-    gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: select the processor. package:
-    Debian's package with that GCC. target, model: select the processor in ziglang's clang; "" if it is not used.
-    machine: unicorn's constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram:
-    addresses of its memories. doubles: True if GCC's double is that of IEEE 754. libraries: of GCC; AVR's floats are in
-    avr-libc's libm.
+    gcc: names of GCC for it; the first on the PATH is used. gcc_flags: select the processor. package: Debian's package
+    of that GCC. target, model: select the processor in ziglang; "" if ziglang is not used. machine: names of unicorn's
+    constants; empty for AVR. flash, ram: start addresses. doubles: True if GCC's double has 64 bits. libraries: linked
+    by GCC.
     """
 
     name: str
@@ -66,7 +65,7 @@ CPUS = {
     )
 }  # fmt: skip
 
-# Linker script: code and constants in flash, variables in RAM, no unwind tables (only C++ exceptions need them).
+# Links code and constants to flash and variables to RAM; only C++ exceptions need the unwind tables left out.
 _SCRIPT = """ENTRY({entry})
 SECTIONS
 {{
@@ -89,9 +88,9 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Build:
-    """The files of a compilation. image: the linked ELF file. object: the source's object file. usage: the file in
-    which GCC reports the stack of each function; None if the object file does. memory: name of the object with memcpy,
-    which GCC may need; "" for ziglang, which has its own."""
+    """The files of a compilation. image: the linked ELF file. object: the source's object file. usage: the file with
+    the stack of each function; None if the object file has it. memory: name of the object file with memcpy for GCC; ""
+    for ziglang."""
 
     image: Path
     object: Path
@@ -100,9 +99,8 @@ class Build:
 
 
 def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
-    """Returns the compiler to use. kind: ziglang, gcc, or auto: GCC if it is installed, as its code is smaller,
-    otherwise ziglang. Raises MissingToolError if it is not installed, OptionError if ziglang is not used for this
-    processor."""
+    """Returns the compiler to use. kind: ziglang, gcc, or auto (GCC if it is installed, otherwise ziglang). Raises
+    MissingToolError if it is not installed, OptionError if ziglang does not compile for the processor."""
     program = find(*cpu.gcc)
     zig = next(
         (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),
@@ -130,8 +128,8 @@ def build(
     *,
     language: Sequence[str] = FREESTANDING,
 ) -> Build:
-    """Compiles a source that defines `forestc_entry`, and links it with nothing but its callees. source: its file name
-    in `folder`, where all files are written. language: flags for the source's language. Raises ToolError."""
+    """Compiles a source that defines `forestc_entry`, and links it with nothing but its callees. source: file name in
+    `folder`, where all files are written. language: flags for the source's language. Raises ToolError."""
     stem = Path(source).stem
     common, gcc = (*_SECTIONS, f"-O{optimize}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
@@ -155,7 +153,7 @@ def build(
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 
-# GCC may call these even if the source calls nothing; ziglang brings its own.
+# GCC may call these functions even if the source does not; ziglang brings its own.
 _MEMORY = """#include <stddef.h>
 void *memcpy(void *to, const void *from, size_t count);
 void *memmove(void *to, const void *from, size_t count);

@@ -1,4 +1,4 @@
-"""Runs nextpnr, place and route for iCE40 and ECP5, from the PyPI packages (WebAssembly) or as a native program."""
+"""Runs nextpnr, which places and routes for iCE40 and ECP5: from PyPI packages (WebAssembly) or as a native program."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class PlacedCell:
 
 @dataclass(frozen=True)
 class Placed:
-    """A routed design. fmax_mhz: clock rate after routing; None if nothing is clocked, as in constant designs. used,
-    available: logic cells of the device."""
+    """A routed design. fmax_mhz: clock rate; None if nothing is clocked. used, available: number of logic cells."""
 
     fmax_mhz: float | None
     used: int
@@ -52,11 +51,10 @@ def place(
     seconds: float = 3600,
     written: str = "",
 ) -> Placed:
-    """Places and routes a netlist that `synthesize` wrote.
+    """Places and routes a netlist that `synthesize` wrote. Raises ToolError, also if the design does not fit.
 
-    family: nextpnr's name for it. options: select the device. logic_cell: the report's name for a cell with a LUT.
-    written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises ToolError,
-    also if the design does not fit.
+    family: end of nextpnr's name. options: select the device. logic_cell: the report's name for a cell with a LUT.
+    written: name of a file for the placed design, beside the netlist.
     """
     command = need_command(f"nextpnr-{family}", native)
     report = netlist.with_suffix(".report.json")

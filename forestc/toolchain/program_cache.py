@@ -20,9 +20,8 @@ SEAL = 32  # bytes of the hash that follows a program in the cache
 
 
 def cached_program(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
-    """Returns the path of a compiled file: a cached copy, written to `target`, or the result of `make`, which is then
-    cached. dependencies: all that the file depends on: sources, options, tool versions. If the cache's folder can't be
-    written to, the file is not cached; that is no error."""
+    """Returns the path of a compiled file: `target`, copied from the cache, or the result of `make`, which is then
+    cached if possible. dependencies: sources, options, tool versions and all else that the file depends on."""
     folder = _folder()
     if folder is None:
         return make()
@@ -67,7 +66,6 @@ def _key(parts: Iterable[str | bytes]) -> str:
 
 
 def _make_room(folder: Path) -> None:
-    """Removes the least recently used files until at most `MOST_BYTES` are left."""
     stats = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
     total = sum(stat.st_size for stat in stats.values())
     for path in sorted(stats, key=lambda path: stats[path].st_mtime):

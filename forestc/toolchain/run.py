@@ -1,8 +1,6 @@
-"""Runs external programs in a given folder, without a shell, with a time limit. A program succeeds if its exit status
-is 0 and the files that it must write are there and not empty.
+"""Runs external programs in a given folder, without a shell, with a time limit.
 
-Each program runs in a session of its own. If it takes too long or the caller is interrupted, its whole process group is
-terminated, so that no child of a compiler driver keeps running.
+Each program runs in a session of its own, so that its children are ended with it.
 """
 
 from __future__ import annotations
@@ -74,14 +72,13 @@ class _Running:
                 end_process(process)
 
 
-# The batch of `together`: a thread's programs are terminated with those of its siblings.
+# The batch of programs that all threads of one `together` belong to.
 _SHARED: ContextVar[_Running | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs tasks, as many at once as there are cores, and returns their results. If one fails or the caller is
-    interrupted, the external programs of all are terminated. Raises the exception of the first task in the list that
-    failed."""
+    """Runs tasks in threads and returns their results. If one fails or the caller is interrupted, the external programs
+    of all are terminated. Raises the exception of the first failed task in the list."""
     batch = _SHARED.get() or _Running()
 
     def run(task: Callable[[], T]) -> T:
@@ -110,9 +107,8 @@ def run_tool(
 ) -> bytes:
     """Runs a program and returns its standard output; with `errors`, followed by its standard error.
 
-    data: for its standard input. writes: names in `cwd` of files that it must write; earlier ones are removed first.
-    Raises ToolError, with the tail of the log, if it fails, leaves one of these files out or empty, or takes longer
-    than `seconds`.
+    data: standard input. writes: names in `cwd` of files that it must write; earlier ones are removed. Raises ToolError
+    if the program fails, leaves one of these files out or empty, or takes longer than `seconds`.
     """
     name, batch = Path(command[0]).name, _SHARED.get() or _Running()
     for file in writes:
@@ -138,7 +134,6 @@ def run_tool(
 
 
 def tool_text(command: Sequence[str], cwd: Path, *, seconds: float = 600, errors: bool = False) -> str:
-    """Runs a program like `run_tool`; returns its output as text without terminal control codes."""
     return printable(run_tool(command, cwd, seconds=seconds, errors=errors).decode("utf-8", "replace"))
 
 
@@ -147,11 +142,11 @@ def _written(path: Path) -> bool:
 
 
 def package_folders(name: str) -> list[Path]:
-    """Returns the folders of an installed Python package without importing it; none if it is not installed."""
+    """Returns the folders of a Python package; none if it is not installed."""
     spec = find_spec(name)
     return list(map(Path, spec.submodule_search_locations or ())) if spec is not None else []
 
 
 def find(*names: str) -> str | None:
-    """Returns the path of the first of these programs that is on the PATH, or None."""
+    """Returns the path of the first of these programs that is on the PATH; None if none is."""
     return next((path for name in names if (path := shutil.which(name))), None)

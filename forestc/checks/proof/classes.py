@@ -1,4 +1,4 @@
-"""Proves that a net holds the class decided by sums: from its cells alone, for any sums, or for every input."""
+"""Proves that a net holds the class decided by scores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_NODES = 1500  # nodes of a forest; in larger forests decisions are not prov
 
 
 def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:
-    """Proves that `label` is the class decided by `sums`: for any sums or, if that fails, for every input. Raises
-    UnprovedError or TimeoutError."""
+    """Proves that `label` is the class decided by the scores `sums`: for any values of the scores or, in a small
+    forest, for any input. Raises UnprovedError or TimeoutError."""
     if not isinstance(label, Const) and is_argmax(evidence, label, decision, sums):
         return
     try:
@@ -27,14 +27,14 @@ def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums:
         return
     if evidence.forest.n_nodes > MOST_NODES:
         raise UnprovedError(f"{named(label)} decides otherwise, if sums can be {wrong[0]}{evidence.absent_note()}")
-    # Some combinations of sums never occur: try again with the trees, where a counterexample gives features' words.
+    # Some combinations of sums never occur, so the solver tries again with the sums of the trees.
     wrong = _other_class(evidence, label, decision, sums, free=False)
     if wrong is not None:
         raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{evidence.absent_note()}", wrong[1])
 
 
 def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
-    """Returns True if a single tree feeds the part and `label` is proved to be that tree's class."""
+    """Returns True if a single tree adds to the part's scores and `label` is proved to be that tree's class."""
     lone = lone_tree(evidence.forest, part)
     if lone is None:
         return False
@@ -46,8 +46,8 @@ def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
 def _other_class(
     evidence: Evidence, label: Operand, decision: Decision, sums: list[Form], free: bool
 ) -> tuple[str, Counterexample | None] | None:
-    """Searches a counterexample: sums that decide another class than `label`. Returns it as text and as features' words
-    (None if `free`), or None. free: take the sums as free words within their ranges, not as sums of trees."""
+    """Asks the solver for a case where `label` is not the class decided by `sums`. Returns it as text and, unless
+    `free`, as words of the features; None if there is none. free: the sums may have any values in their ranges."""
     solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
     held: list[tuple[Form, Net]] = []
     if free:
@@ -79,8 +79,8 @@ def _other_class(
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """Returns the constant by which the netlist's sums (`held`) exceed the scores (`sums`). A decision depends on
-    differences only."""
+    """Returns the most frequent difference between constants of nets (`held`) and of scores (`sums`) that add the same
+    nets."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

@@ -1,4 +1,4 @@
-"""The core's Verilog as data: registers, wires with their expressions, and results. `Core.text` prints it again."""
+"""A core's Verilog as data: registers, wires with their expressions, and outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class OutsideError(Exception):
-    """A line is outside the Verilog that the proof reads."""
+    """Raised for a line that the strict readers do not accept."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
@@ -22,15 +22,14 @@ Word: TypeAlias = "str | Literal"
 
 
 class Choose(NamedTuple):
-    """A multiplexer: select ? a : b"""
-
     select: str
     a: Word
     b: Word
 
 
 class Addend(NamedTuple):
-    """A word in a sum, extended by `more` bits: copies of bit `sign` of the word, or zeros if `sign` is -1."""
+    """An operand of a sum: a word with `more` bits in front. These bits copy bit `sign` of the word; they are 0 if
+    `sign` is -1."""
 
     word: Word
     more: int = 0
@@ -44,36 +43,32 @@ class Addition(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The comparison a < b of words of equal width."""
-
     a: Word
     b: Word
     signed: bool
 
 
 class Membership(NamedTuple):
-    """A test: 1 if the word `a` equals one of the members."""
+    """A test that is 1 if the word `a` equals one of the members."""
 
     a: str
     members: tuple[Literal, ...]
 
 
 class Chain(NamedTuple):
-    """A chain of one-bit operations: bit op (bit op (... bit)). Each of `bits` is (inverted, name, index of the bit);
-    index -1 stands for a word of one bit."""
+    """A chain of one-bit operations: bit op (bit op (... bit)).
+    bits: (inverted, name, index of the bit) of each; the index is -1 if the name is one bit wide."""
 
     bits: tuple[tuple[bool, str, int], ...]
     operators: str
 
 
 class Inverted(NamedTuple):
-    """The bitwise complement of a word."""
-
     name: str
 
 
 class Slice(NamedTuple):
-    """The bits high..low of the input port x."""
+    """Bits `high` to `low` of the input port x."""
 
     high: int
     low: int
@@ -84,22 +79,22 @@ Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | In
 
 @dataclass
 class Core:
-    """A Verilog module as read from its file. wires: in the file's order; each reads registers and earlier wires."""
+    """A Verilog module, read from its file.
+    registers: by name, the name of the word that the register takes at each clock edge.
+    wires: by name; each stands after the wires that it reads.
+    results: by (high, low), the word on these bits of the port y."""
 
     name: str
     clocked: bool
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    # name -> name of the word that the register takes at the next clock edge
     registers: dict[str, str] = field(default_factory=dict)
     wires: dict[str, Expression] = field(default_factory=dict)
-    # bits (high, low) of the port y -> the word that drives them
     results: dict[tuple[int, int], Word] = field(default_factory=dict)
     out_valid: str = ""
 
     def text(self) -> str:
-        """Returns the module printed as Verilog."""
         clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
         ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
         lines = [f"module {self.name} ({', '.join(ports)});"]
@@ -114,7 +109,6 @@ class Core:
 
 
 def word_text(word: Word) -> str:
-    """Returns a word as Verilog writes it."""
     return f"{word.width}'d{word.value}" if isinstance(word, Literal) else word
 
 

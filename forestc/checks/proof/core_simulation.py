@@ -1,4 +1,4 @@
-"""Simulates a `Core`, clock by clock, on many sequences of inputs at once, to find a wrong result."""
+"""Simulates a core's Verilog, clock by clock, to find an output that differs from the forest."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 
-# the values of a word of at most 64 bits, one for each simulated sequence of inputs
+# Holds a word's value (at most 64 bits) in each simulated sequence of inputs.
 Patterns: TypeAlias = NDArray[np.uint64]
 AFTER = 3  # clocks simulated from the first result on
 BITS = np.uint64(1)  # masks the lowest bit
 
 
 def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
-    """Simulates a core and returns its first difference from the forest as text; None if none was found. tried: number
-    of random inputs; about as many more lie on thresholds and beside them."""
+    """Compares a core's ports and simulated outputs with the netlist and the forest. Returns the first difference as
+    text; None if none was found."""
     outputs = output_fields(netlist)
     if core.clocked != bool(netlist.latency):
         return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"
@@ -67,8 +67,10 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
 def run_core(
     core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
 ) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
-    """Simulates a core; yields for each clock the packed words of y and out_valid. words: for each clock, inputs of
-    shape (sequences, features). valid: for each clock, in_valid of each sequence."""
+    """Simulates a core. Yields for each clock y, packed into 32-bit words, and out_valid (in_valid if the core has no
+    clock).
+    words: for each clock, inputs of shape (sequences, features).
+    valid: for each clock, in_valid of each sequence."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
     fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
@@ -88,7 +90,6 @@ def _word(word: Word, values: Mapping[str, Patterns], count: int) -> Patterns:
 
 
 def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: NDArray[np.uint32]) -> Patterns:
-    """Returns the value of an expression in each sequence, as Verilog computes it at equal widths."""
     count = len(x)
 
     def width(word: Word) -> int:

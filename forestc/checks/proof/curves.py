@@ -1,4 +1,4 @@
-"""Proves that nets hold step functions of sums, the quantized form of a link function."""
+"""Proves that nets hold step functions of scores, the quantized form of link functions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SOME_VALUES = 1 << 12  # limits the values of a score tried at once
 
 @dataclass(frozen=True)
 class Argument:
-    """The argument of a step function: its smallest and largest value. more: nets that hold the argument plus a
-    constant, by net the constant."""
+    """The argument of a step function, from `low` to `high`.
+    more: nets that hold the argument plus a constant, with their constants."""
 
     low: int
     high: int
@@ -33,8 +33,9 @@ class Argument:
 def prove_step_function(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
 ) -> int:
-    """Proves that `operand` holds step[0] * level + step[1]. The level is the number of cuts in `curve` that are not
-    above the score. Returns the largest value. Raises UnprovedError."""
+    """Proves that `operand` holds step[0] * level + step[1], where the level is the number of cuts in `curve` at or
+    below the score. Returns the largest value. Raises UnprovedError or TimeoutError. where: names the operand in
+    errors."""
     low, high = evidence.span(score)
     more = {} if isinstance(operand, Const) else {
         net: form[1] - score[1] for form, net in evidence.sums_below(operand, {score[0]})
@@ -45,8 +46,7 @@ def prove_step_function(
 def prove_curve(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> int:
-    """Proves the same as `prove_step_function`, for each possible value of the argument `free`. Returns the largest
-    value. Raises UnprovedError."""
+    """Proves the same as `prove_step_function`, for every value of the argument `free`."""
     few = free.high - free.low < MOST_VALUES
     wrong = (_wrong_value if few else _wrong_by_solver)(evidence, operand, curve, step, free)
     if wrong:
@@ -57,7 +57,6 @@ def prove_curve(
 def _wrong_value(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """Tries all values of the argument. Returns the first with a wrong `operand`, as text; "" if there is none."""
     for start in range(free.low, free.high + 1, SOME_VALUES):
         values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
         level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
@@ -78,7 +77,6 @@ def _wrong_value(
 def _wrong_by_solver(
     evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> str:
-    """Asks the solver for a value of the argument with a wrong `operand`. Returns it as text; "" if there is none."""
     solver = evidence.solver()
     width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
     word = solver.word("score", WordType(width, True), free.low, free.high)

@@ -1,8 +1,7 @@
-"""Recognizes an argmax from its cells, a tournament of comparisons, without a solver.
+"""Recognizes an argmax by its cells, as a solver needs minutes for twenty sums.
 
-Solvers need minutes for the largest of twenty sums; induction needs none. If `a` is the largest of some sums and `b` of
-others, then `a < b ? b : a` is the largest of all, and the same choice between their indices is its index. Of equal
-sums the earlier one wins.
+By induction: if `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all. The same
+choice between their indices gives its index.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree that feeds a part, and by node the class decided at it (meaningful at leaves). Returns None
-    if no tree or several feed the part."""
+    """Returns the only tree that adds to a part's scores, and by node the class decided there (valid for leaves only).
+    Returns None unless there is exactly one such tree."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -37,8 +36,8 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
 
 
 def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
-    """Returns True if the cells of `label` are recognized as the argmax of `sums`, for any values of the sums. If it
-    returns False, the cells may still be right."""
+    """Returns True if the cells of `label` are recognized as the argmax of `sums`. If it returns False, they may still
+    be right."""
     try:
         entrants = _Tournament(evidence).entrants(label)
     except UnprovedError:
@@ -53,14 +52,14 @@ def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence
     shifts = {held[1] - sums[kind][1] for held, kind in entrants}
     if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in entrants):
         return False
-    # The argmax may leave out a class only if another class beats it for any values.
+    # A class may be missing from the tournament only if another class always beats it.
     out = set(range(len(sums))) - set(kinds)
     return all(any(_never_wins(sums, loser, kind, last, evidence.span) for kind in kinds) for loser in out)
 
 
 def largest_of(evidence: Evidence, net: Net) -> set[Form]:
-    """Returns the sums among which a net selects the largest, recognized from its cells. Raises UnprovedError if it
-    selects among nets that are no sums."""
+    """Returns the sums among which a net selects the largest. Raises UnprovedError if it selects among nets that are no
+    sums."""
     tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
@@ -91,14 +90,13 @@ class _Tournament:
         self.netlist, self.form = evidence.netlist, evidence.form
 
     def behind(self, net: Net) -> Net:
-        """Skips registers: returns the net that they delay."""
         while isinstance(cell := self.netlist.cells[net], Register):
             net = cell.a
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """Returns the (sum, index) pairs if `label` is the index of the largest of these sums, the pair that wins ties
-        first. Returns None if the cells are not recognized."""
+        """Returns (sum, index) pairs such that `label` is the index of the largest sum; of equal sums the earlier pair
+        wins. Returns None if the cells are not recognized."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -112,8 +110,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns the (sum, index) pairs if `value` is the largest of these sums and `index` its index; None if the
-        cells are not recognized."""
+        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None if the cells are
+        not recognized."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

@@ -1,4 +1,4 @@
-"""Proves all that a compiled folder holds: the netlist, the Verilog, the VHDL and the engine."""
+"""Proves a compiled folder's netlist, Verilog, VHDL and loadable engine equal to the quantized forest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if bitwuzla is not installed, or yosys or GHDL for a design that needs it."""
+    """Raises MissingToolError if bitwuzla is missing, or a design needs yosys or GHDL and it is missing."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):
@@ -26,12 +26,8 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves a compiled folder equal to the quantized forest: its netlist, its Verilog and VHDL if there are any, and
-    the image of its engine.
-
-    Raises MissingToolError if bitwuzla, yosys or GHDL is missing, before the proof starts; ToolError if yosys or GHDL
-    fails.
-    """
+    """Proves a compiled folder's netlist, Verilog, VHDL and engine equal to the quantized forest, as far as it has
+    them. Raises MissingToolError if bitwuzla, yosys or GHDL is missing; ToolError if yosys or GHDL fails."""
     need_provers(design, native)
     proof = Proof()
     if design.has_hardware or "engine" not in design.targets:

@@ -1,16 +1,15 @@
-"""Proves an engine's image equal to the quantized forest, and the step of its hardware equal to the definition.
+"""Proves an engine's image equal to the quantized forest, and the module `step` of its Verilog equal to its definition.
 
-| part     | statement                                                                            | proved by       |
-|----------|--------------------------------------------------------------------------------------|-----------------|
-| image    | the engine accepts the image                                                         | a strict reader |
-| step     | the module `step` gives the next address and the value, for all its inputs           | bitwuzla        |
-| trees    | each walker, in each slot, ends at the value of its tree, for all words              | spans of words  |
-| steps    | a slot has at least the steps of its longest walk                                    | counting        |
-| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow   | counting        |
-| decision | rule, ties, outputs and threshold are the forest's                                   | comparison      |
+| part     | statement                                                                          |
+|----------|------------------------------------------------------------------------------------|
+| image    | the engine accepts the image                                                       |
+| step     | the module `step` gives the next address and the value, for all its inputs         |
+| trees    | each walker, in each slot, ends at the value of its tree, for all words            |
+| steps    | a slot has at least the steps of its longest walk                                  |
+| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow |
+| decision | rule, ties, outputs and threshold are the forest's                                 |
 
-In each slot of the schedule a walker evaluates one tree, a node each step. By induction over the steps it reaches the
-row's leaf: it moves as defined (`step`), the defined moves follow the tree (`trees`), and it stays at a leaf (`step`).
+A walker is a unit of the engine that evaluates one tree in each slot of the schedule, one node per step.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
-    """Proves the step of a folder's engine and its image. The writer of images says which tree each walker has in each
-    slot; the proof checks that claim."""
+    """Proves the module `step` and the image of a folder's engine. Adds the parts to `proof` and returns it."""
     data, content = engine_files(design)
     arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
@@ -63,8 +61,8 @@ def prove_image(
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves an engine's image: adds the parts image, trees, steps, sums and decision to `proof`. engine: the content
-    of engine.json. arrangement: for each slot the tree of each walker, -1 for none; a claim that is proved."""
+    """Proves an engine's image. Adds the parts to `proof` and returns it. engine: the content of engine.json.
+    arrangement: claims which tree each walker has in each slot; -1 for none."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)
@@ -100,7 +98,8 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """Yields a new part of the proof. If it fails, the next parts run all the same. stop: raise its UnprovedError."""
+    """Yields a new part of the proof. Catches its UnprovedError or TimeoutError, so that the next part runs. stop:
+    raises the UnprovedError again."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part
@@ -120,8 +119,8 @@ def _read(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 
 def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> str:
-    """Runs the image and the forest on one row. Returns the difference of their results as text, "" if there is none.
-    columns: the row's word of each column, 0 for columns left out."""
+    """Evaluates one row with the image and with the forest. Returns their difference as text; "" if there is none.
+    columns: words of the row by column; those of other columns are 0."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):

@@ -1,11 +1,7 @@
-"""Proves with yosys that two descriptions of one netlist are equal. One is Verilog: the generated file, or GHDL's
-translation of the generated VHDL. The other is RTLIL, yosys's own text form, of the netlist or the Amaranth component.
+"""Proves with yosys that Verilog and RTLIL (yosys's own text form) describe the same netlist.
 
-Only the report that yosys writes counts as a proof: a program that ends with status 0 and did nothing has proved
-nothing.
-
-All descriptions use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly
-these are equal cells on equal nets, which need no solver; different cells are a small SAT problem.
+The Verilog is the generated file, or GHDL's translation of the VHDL. Nets have the same names in both, so each net is
+proved from the nets that it reads. Only yosys's report counts as a proof, not its exit status.
 """
 
 from __future__ import annotations
@@ -41,11 +37,11 @@ opt_clean
 equiv_make gold gate equiv
 cd equiv
 opt_expr
-# later commands prove steps from one clock cycle to the next; here all registers must start at 0
+# later commands prove one clock cycle at a time, so all registers must start at 0
 simplemap t:$dff
 select -assert-none t:$*dff*
 select -assert-none t:$_DFF_* %co1:+[Q] t:* %d a:init %d
-# and all must be clocked by the rising edge of the one clock
+# all registers must be clocked by the rising edge of the one clock
 select -assert-none t:$_DFF_* t:$_DFF_P_ %d
 select -assert-none t:$_DFF_P_ %ci1:+[C] t:* %d w:clk_gold %d w:clk_gate %d w:clk %d
 zinit
@@ -58,7 +54,7 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
-# matches the end of status.txt; if all nets are the same bits, equiv_remove leaves no cell to prove
+# Matches the end of status.txt: all nets are proved, or none was left to prove.
 _PROVED = re.compile(
     r"(?:Found (\d+) \$equiv cells in equiv:\n  Of those cells \1 are proven and 0 are unproven\.\n"
     r"  Equivalence successfully proven!|No \$equiv cells found in equiv\.)\n\Z"
@@ -69,8 +65,8 @@ _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'ch
 
 
 def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
-    """Proves the Amaranth component of a netlist equal to the netlist's Verilog, for all inputs at all times. Raises
-    CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys."""
+    """Proves the Amaranth component of a netlist equal to the netlist's Verilog. Raises CheckError if they differ,
+    MissingExtraError without Amaranth, ToolError if yosys fails."""
     component = amaranth.module(netlist)
     from amaranth.back import rtlil
 
@@ -81,8 +77,6 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
 
 
 class Described(Protocol):
-    """A Verilog module with a name and a text."""
-
     @property
     def name(self) -> str: ...
 
@@ -99,11 +93,13 @@ def prove_equal(
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
-    """Proves Verilog (`gold`) and RTLIL (`gate`) equal for all inputs at all times. Both modules have the name
-    `gold.name`. what, than: names of gate and gold in error messages. unknown: accept undefined bits in gold; the proof
-    then holds for all their values. Raises CheckError if yosys does not find them equal, ToolError if yosys can't
-    compare them."""
-    # yosys would let such a register start with the value of the other side
+    """Proves a Verilog module (`gold`) and an RTLIL module (`gate`) equal for all inputs at all times. Both have the
+    name `gold.name`. Raises CheckError if yosys does not find them equal, ToolError if yosys fails.
+
+    what, than: name gate and gold in errors. unknown: accepts undefined bits in gold; the proof holds for all their
+    values.
+    """
+    # yosys would start a register without a known initial value at the value of the other side.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
@@ -129,13 +125,11 @@ def prove_equal(
 
 
 def _status(folder: Path) -> str:
-    """Reads yosys's report on the proof of each net; "" if yosys ended before it wrote one."""
     path = folder / "status.txt"
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _unequal(status: str) -> str:
-    """Returns a text with the first nets that yosys could not prove equal; "" if there are none."""
     nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status))
     ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""

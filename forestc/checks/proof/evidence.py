@@ -1,4 +1,4 @@
-"""Keeps track of a netlist's proved nets, and derives the sums of proved nets that other nets hold."""
+"""Records the proved nets of a netlist, and finds nets that hold sums of proved nets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from forestc.lowering.draft import Operand, Witness
 from forestc.netlist.ir import Const, LinearCell, Net, Netlist, WordType, linear, reads
 
 TREES_SECONDS = 20  # seconds for one question to the solver about trees
-# a linear form: (net, times it is added) in ascending order, and a constant
+# A linear form: (net, factor) pairs in ascending order, and a constant.
 Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]
 
 
 class Evidence:
-    """A forest, its netlist, and the facts proved about the netlist's nets so far.
+    """A forest, its netlist, and the facts proved about its nets so far.
 
-    largest: the largest value of each proved net (its smallest is 0), such as the value of a tree or a vote. absent:
-    (tree, output column) pairs without a net that holds their value. forms: linear forms of nets, derived on demand.
+    largest: the largest value of each proved net; its smallest is 0. absent: (tree, output column) pairs whose value no
+    net holds. forms: linear forms of nets, computed when needed.
     """
 
     def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:
@@ -46,14 +46,14 @@ class Evidence:
         return WordType(operand.width, operand.signed) if isinstance(operand, Const) else self.netlist.types[operand]
 
     def proved(self, operand: Operand, most: int) -> Form:
-        """Records that an operand holds a proved value of at most `most`. Returns its linear form."""
+        """Records that an operand is proved to hold a value from 0 to `most`. Returns its linear form."""
         if isinstance(operand, Const):
             return (), operand.value
         self.largest[operand] = most
         return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """Returns a net as a sum of proved nets and a constant. Raises UnprovedError if it is none or may overflow."""
+        """Returns a net as a linear form of proved nets. Raises UnprovedError if it is none or may overflow."""
         stack = [net]
         while stack:
             at = stack[-1]
@@ -69,7 +69,7 @@ class Evidence:
         return self.forms[net]
 
     def form_of(self, net: Net) -> Form:
-        """Returns the linear form of a net. The net must be proved, or add nets that have an entry in `forms`."""
+        """Returns the linear form of one net; the nets that it adds must have an entry in `forms`."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0
@@ -97,8 +97,8 @@ class Evidence:
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """Returns the solver's term for a sum of proved nets. An absent value, with a negative number as its net, is
-        computed from the forest's tree. cuts: terms that replace nets."""
+        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; a negative number stands
+        for a tree's value that no net holds. cuts: terms that replace nets."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:
@@ -114,8 +114,8 @@ class Evidence:
         return total
 
     def sums_below(self, label: Net, sums: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
-        """Searches the logic before `label` for nets that hold one of `sums`, whatever its constant. Returns their
-        forms and nets, by net."""
+        """Searches the logic before `label` for nets that hold one of `sums` plus any constant. Returns (form, net)
+        pairs in the order of the nets."""
         held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:
@@ -137,12 +137,10 @@ class Evidence:
 
 
 def named(operand: Operand | tuple[Operand, ...]) -> str:
-    """Returns a net, a constant or several of them as text, for messages."""
     if not isinstance(operand, int | Const):
         return " and ".join(map(named, operand))
     return f"the constant {operand.value}" if isinstance(operand, Const) else f"net {operand}"
 
 
 def form_of(counts: dict[Net, int], constant: int) -> Form:
-    """Returns the linear form that adds each net as often as `counts` says, and a constant."""
     return tuple(sorted(counts.items())), constant

@@ -1,4 +1,4 @@
-"""A strict reader of the expressions in the core's Verilog: accepts only forms that forestc writes, at equal widths."""
+"""Parses the expressions in a core's Verilog; accepts only the forms that forestc writes."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def _widened(word: Word, bits: int, width: int) -> Addend:
 
 
 def added_words(text: str) -> tuple[list[tuple[int, int]], int]:
-    """Parses the name of a small sum's tables, such as _2_3x5_PLUS7. Returns (bits, times it is added) of each word,
-    here (2, 1) and (3, 5), and the constant, here 7."""
+    """Parses the end of a table's name: _2_3x5_PLUS7 gives the words (2, 1) and (3, 5) as (bits, factor), and the
+    constant 7."""
     words, _, constant = text[1:].partition("_PLUS")
     parts = (word.partition("x") for word in words.split("_"))
     return [(int(bits), int(times or 1)) for bits, _, times in parts], int(constant or 0)
 
 
 def sum_of(words: list[tuple[int, int]], number: int) -> int:
-    """Returns the sum of words packed into `number`, the first one lowest. words: (bits, times it is added)."""
+    """Returns the sum of words packed into `number`, the first in the lowest bits. words: (bits, factor) of each."""
     total = 0
     for bits, times in words:
         total += times * (number % (1 << bits))
@@ -54,8 +54,8 @@ def sum_of(words: list[tuple[int, int]], number: int) -> int:
 
 
 class ExpressionReader:
-    """Reads the expressions of a core; `core` holds the declarations read so far. at: index of the current line.
-    tables: (name, bit of the sum) of each table of a small sum that is declared."""
+    """Reads the expressions of a core. at: index of the current line. tables: (shape, bit of the sum) of each table
+    declared so far."""
 
     core: Core
 
@@ -80,12 +80,11 @@ class ExpressionReader:
             self.fail(f"{word_text(word)} has {self.width(word)} bits where {width} are needed")
 
     def need_range(self, name: str) -> None:
-        """Refuses a name of one bit: Verilog selects bits only of names that are declared with a range."""
+        """Raises OutsideError for a name of one bit: Verilog selects bits only of names declared with a range."""
         if self.width(name) == 1:
             self.fail(f"{name} is a single bit, of which none is selected")
 
     def word(self, text: str) -> Word:
-        """Returns a name as it is, and a literal as `Literal`. Raises OutsideError for a literal too wide."""
         width, mark, digits = text.partition("'")
         if not mark:
             return text
@@ -95,7 +94,6 @@ class ExpressionReader:
         return Literal(value, int(width))
 
     def expression(self, text: str, width: int) -> Expression:
-        """Parses the expression of a wire of `width` bits. Raises OutsideError if it has none of the accepted forms."""
         for form, read in _FORMS:
             if match := form.fullmatch(text):
                 return read(self, match, width)
@@ -172,8 +170,7 @@ class ExpressionReader:
         return Addition(tuple(operands))
 
     def small_sum(self, match: re.Match[str], width: int) -> Expression:
-        """Parses a small sum: a concatenation of its bits, each looked up in a table at the same index. Returns it as
-        the sum of the words that form the index."""
+        """Parses a sum whose bits are looked up in tables, all at the same index."""
         bits_read = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
         shapes, positions = {words for words, _, _ in bits_read}, [int(position) for _, position, _ in bits_read]
         indices = {index for _, _, index in bits_read}

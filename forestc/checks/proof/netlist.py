@@ -1,20 +1,18 @@
 """Proves that the netlist equals the quantized forest, for every input.
 
-Solvers do not finish on the proof in one piece. So it is a chain of small proofs:
+A solver can't prove all at once, so the proof has parts:
 
-| part     | statement                                                                              | proved by      |
-|----------|----------------------------------------------------------------------------------------|----------------|
-| ports    | features and results are words of the right widths and signs                           | comparison     |
-| trees    | a net holds the tree's value, for every word of every feature                          | bit vectors    |
-| votes    | a net holds a part's weight if the part decides for a class, else 0                    | bit vectors    |
-| curves   | a net holds a part's value for a class in a weighted average                           | `curves`       |
-| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms   |
-| decision | the class is the one that the sums decide, for any sums                                | cells, vectors |
-| whole    | the results, from features to outputs; only if a part above can't be proved alone or   | see `whole`    |
-|          | trees are not added                                                                    |                |
+| part     | statement                                                                          |
+|----------|------------------------------------------------------------------------------------|
+| ports    | features and results are words of the right widths and signs                       |
+| trees    | a net holds the tree's value, for every word of every feature                      |
+| votes    | a net holds a part's weight if the part decides for a class, else 0                |
+| curves   | a net holds a part's value for a class in a weighted average                       |
+| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow |
+| decision | the class is the one that the sums decide                                          |
+| whole    | all results at once; only if another part fails or trees are not added             |
 
-Lowering names the net of each tree and vote; the proof verifies the net. Registers are ignored: by the netlist's
-verifier, all paths pass the same number of them. So a pipelined netlist computes its logic's result, later.
+The lowering names the net of each value, and the proof verifies it. Registers count as wires.
 """
 
 from __future__ import annotations
@@ -41,8 +39,8 @@ def prove_netlist(
     witness: Witness,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantized forest. witness: the operands of the forest's values, from the lowering.
-    Raises MissingToolError without bitwuzla."""
+    """Proves a netlist equal to its quantized forest. witness: from the lowering, the operands that hold the forest's
+    values. Raises MissingToolError if bitwuzla is needed and missing."""
     evidence = Evidence(forest, netlist, witness, progress)
     try:
         _prove(evidence)
@@ -70,7 +68,7 @@ def _prove(evidence: Evidence) -> None:
         prove_medians(evidence, expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
         return
     if combined == "average":
-        # a threshold is compared with the score of the last class alone
+        # A threshold reads only the score of the last class.
         thresholded = targets[0].decision.kind == "threshold"
         expected = prove_averages(evidence, expected, [1] if thresholded and not scores else range(len(forest.classes)))
         if thresholded:
@@ -97,8 +95,7 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """Decides what a failed part means: an input with a wrong result refutes the design; otherwise the results are
-    proved in one piece, if possible. words: the failed part's counterexample."""
+    """Tries to refute or prove the results as a whole after a part has failed. words: counterexample of that part."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:
@@ -108,8 +105,8 @@ def _settle(evidence: Evidence, words: Counterexample | None) -> None:
 
 
 def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> ProofPart:
-    """Refutes or proves the results from the features to the outputs in one piece, or says why neither can be done.
-    words: an input to try first."""
+    """Searches an input with a wrong result. If none is found, tries to prove all results at once. words: an input to
+    try first."""
     with Running(evidence.proof, ProofPart("whole", asked=1)) as whole:
         evidence.progress("proof: the results as a whole")
         difference = wrong_result(evidence.forest, evidence.netlist, words)
@@ -127,8 +124,7 @@ def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> Pro
 
 
 def _prove_ports(evidence: Evidence, outputs: dict[Port, Net]) -> None:
-    """Checks the netlist's rules and the types of its ports: inputs are the features' words, outputs are labels, scores
-    or both, and out_valid is in_valid after the latency."""
+    """Checks the netlist's rules, its ports and their types, and that out_valid is in_valid after the latency."""
     with evidence.part("ports", 1) as part:
         verify(evidence.netlist)
         targets = len(evidence.forest.targets)

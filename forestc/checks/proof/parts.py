@@ -1,4 +1,4 @@
-"""The results of a proof: its parts, and for each the statements proved."""
+"""The results of a proof, part by part."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from forestc.errors import printable
 
 @dataclass
 class ProofPart:
-    """A part of a proof. asked: number of statements to prove. proved: number of statements that were proved. why: the
-    reason why the first statement failed."""
+    """A part of a proof. asked: number of statements to prove. proved: number of statements proved. why: the reason of
+    a failure."""
 
     name: str
     asked: int = 0
@@ -22,8 +22,7 @@ class ProofPart:
 
 @dataclass
 class Proof:
-    """A proof. refuted: an input with a wrong result was found, or the ports are wrong. A proof that is neither proved
-    nor refuted is undecided."""
+    """A proof with its parts. refuted: True if the design is known to be wrong."""
 
     parts: list[ProofPart] = field(default_factory=list)
     refuted: bool = False
@@ -34,13 +33,12 @@ class Proof:
 
     @property
     def verdict(self) -> str:
-        """The text "proved", "refuted" or "undecided"."""
         return "proved" if self.proved else "refuted" if self.refuted else "undecided"
 
 
 class UnprovedError(Exception):
-    """Raised if a step can't be proved. words: an input on which the solver found a difference, by feature index (for
-    an engine, by column); the design itself may be right on it. wrong: the design is known to be wrong."""
+    """Raised if a part can't be proved. words: by feature (of an engine, by column), an input on which the solver found
+    a difference; the design may still be right there. wrong: True if the design is known to be wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))
@@ -48,7 +46,7 @@ class UnprovedError(Exception):
 
 
 class Running:
-    """A context manager that runs one part: measures its time, and records why it fails."""
+    """A context manager for one part of a proof: measures its time, and records why it fails."""
 
     def __init__(self, proof: Proof, part: ProofPart) -> None:
         self.part = part

@@ -1,6 +1,6 @@
-"""Writes a netlist as RTLIL, the text form of yosys's netlists. The generated Verilog is proved equal to it.
+"""Writes a netlist as RTLIL, yosys's text form; the generated Verilog is proved equal to it.
 
-This writer shares only the names of nets with the Verilog backend, and yosys reads its text without a Verilog parser.
+Of the Verilog backend this writer shares only the names of nets and the layout of ports.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class _RtlilWriter:
         return _bits(cell.value, word.width) if isinstance(cell, ir.Const) else f"\\{self.names[net]}"
 
     def extended(self, net: Net, width: int) -> str:
-        """Returns a net's word extended to a greater width, with its sign if it is signed."""
         cell, word = self.netlist.cells[net], self.netlist.types[net]
         if isinstance(cell, ir.Const):
             return _bits(cell.value, width)
@@ -121,7 +120,7 @@ class _RtlilWriter:
     def sum(self, cell: SumCell, word: WordType, y: str) -> None:
         terms, constant = linear(cell)
         addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
-        # yosys proves no net that is only another name of the same bits, so 0 is added
+        # yosys does not prove a net that only renames other bits, so 0 is added.
         if constant or len(addends) < 2:
             addends.append(_bits(constant, word.width))
         self.lines.append(f"connect {y} {self.joined('add', addends, word.width)}")

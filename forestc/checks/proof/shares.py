@@ -1,11 +1,8 @@
-"""Proves each class's share in an average's part step by step: the largest score, distances to it, levels, and a
-division.
+"""Proves each class's share in a part of an average: the largest score, distances to it, levels, and a long division.
 
-Solvers can't prove a whole long division, but they prove each of its bits, for any remainder before. The bit `fits` is
-1 if 2^(bit + 1) times the total of all levels can be subtracted; it is then subtracted. The first remainder is
-`dividend - taken`, which is 2 * steps * level + total, so the bits are the quotient by 2 * total. The quotient has no
-more bits than `steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score
-is `steps`, as the forest's verifier allows no cut above 0.
+A solver proves each bit of the quotient for any remainder, as it can't prove a whole division. A bit is 1 if 2^(bit +
+1) times the total of all levels fits into the remainder. The first remainder is 2 * steps * level + total, so the bits
+are the quotient by 2 * total.
 """
 
 from __future__ import annotations
@@ -23,7 +20,8 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of one part of an average, or raises UnprovedError. index: of the part. sums: its scores."""
+    """Proves the shares of one part of an average, or raises UnprovedError. index: number of the part. sums: the part's
+    scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -49,18 +47,16 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """Returns a free word from 0 to `high` in place of an operand, and adds it to `cuts`; for a constant, its
-        value."""
+        """Returns a term for an operand: its value if it is a constant, else a new free word from 0 to `high`, which is
+        added to `cuts`."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
         cuts[operand] = solver.low_bits(term, self.evidence.netlist.types[operand].width)
         return term
 
-    # ---- proofs of the levels of scores -----------------------------------------------------------------
-
     def distances(self) -> None:
-        """Proves the distance of each score to the largest, for any scores."""
+        """Proves that nets hold each score minus the largest score, for any scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)
@@ -85,14 +81,13 @@ class ShareProof:
             self.prove_value(solver, below, expected, cuts, self.named("distance", kind))
 
     def prove_value(self, solver: Solver, operand: Operand, expected: Term, cuts: dict[Net, Term], where: str) -> None:
-        """Proves that an operand holds the expected value. cuts: terms that replace nets. where: named in the error."""
         got = solver.resized(solver.operand(operand, cuts), self.evidence.type_of(operand), expected.sort().bv_size())
         wrong = solver.differ(got, expected)
         if wrong is not None:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """Proves a score's level multiplied by `times`, so that sums may use its net. Returns the operand."""
+        """Proves that an operand holds a score's level multiplied by `times`. Returns the operand."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -109,8 +104,6 @@ class ShareProof:
         if not isinstance(operand, Const):
             self.evidence.largest[operand] = most
         return operand
-
-    # ---- proofs of the long division --------------------------------------------------------------------
 
     def share(self, kind: int, operand: Operand) -> None:
         """Proves that an operand holds a class's share of the sum of the part's levels. kind: index of the class."""
@@ -131,8 +124,8 @@ class ShareProof:
         self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
-        """Proves the first remainder, stored as the highest value of its word minus the remainder. Returns its operand
-        and that highest value."""
+        """Proves the first remainder, stored as `top` minus the remainder. Returns its operand and `top`, the highest
+        value of its word."""
         solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
         high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
         top = self.evidence.type_of(rest).high
@@ -146,7 +139,8 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the division, for any remainder before. Returns the operand of the next remainder."""
+        """Proves one bit of the quotient, for any remainder before it. Returns the remainder's operand for the next
+        bit."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3
@@ -163,7 +157,8 @@ class ShareProof:
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that an operand is the quotient of all bits; if the total is 0, each class has the same share."""
+        """Proves that an operand is the quotient of all bits or, for a total of 0, an equal share. most: the largest
+        total."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)

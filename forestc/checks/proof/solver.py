@@ -30,7 +30,8 @@ def bitwuzla_library() -> Any:
 
 
 class Solver:
-    """Builds terms over a forest and its netlist, and asks bitwuzla about them. Features are free words."""
+    """Builds terms over a forest and its netlist, and asks bitwuzla about them. Features are free words. seconds: time
+    limit of a question."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()
@@ -47,8 +48,6 @@ class Solver:
             span = word_range(feature.number, feature.missing)
             self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
 
-    # ---- bit-vector terms -------------------------------------------------------------------------------
-
     def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
 
@@ -56,7 +55,6 @@ class Solver:
         return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
 
     def word(self, name: str, word: WordType, low: int | None = None, high: int | None = None) -> Term:
-        """Returns a new free word from low to high."""
         term = self.terms.mk_const(self.terms.mk_bv_sort(word.width), name)
         self.names[name] = term, word.signed
         if low is not None and low > word.low:
@@ -66,7 +64,7 @@ class Solver:
         return term
 
     def below(self, term: Term, limit: int, word: WordType) -> Term:
-        """Returns the condition that a word is below a constant. The constant may lie outside the word's range."""
+        """Returns the condition term < limit. The limit may lie outside the word's range."""
         if limit <= word.low or limit > word.high:
             return self.terms.mk_true() if limit > word.high else self.terms.mk_false()
         return self.less(term, self.constant(limit, word.width), word.signed)
@@ -95,11 +93,10 @@ class Solver:
         return self.make(self.kind.BV_NOT, [term])
 
     def sign_extended(self, term: Term, width: int) -> Term:
-        """Returns a signed term sign-extended to a width that is no smaller."""
         return self.extended(term, WordType(term.sort().bv_size(), True), width)
 
     def resized(self, term: Term, word: WordType, width: int) -> Term:
-        """Returns a word at a greater or smaller width, which must hold its value."""
+        """Returns a word extended or cut to `width` bits."""
         return self.low_bits(term, width) if width < word.width else self.extended(term, word, width)
 
     def extended(self, term: Term, word: WordType, width: int) -> Term:
@@ -116,13 +113,10 @@ class Solver:
         return self.make(self.kind.BV_EXTRACT, [term], [width - 1, 0])
 
     def joined(self, terms: Sequence[Term]) -> Term:
-        """Concatenates words to one, the first in its lowest bits."""
         word = terms[0]
         for term in terms[1:]:
             word = self.make(self.kind.BV_CONCAT, [term, word])
         return word
-
-    # ---- terms for the trees of a forest ----------------------------------------------------------------
 
     def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
         """Returns a tree's value as a term: `values[node]` of the leaf that is reached."""
@@ -137,7 +131,7 @@ class Solver:
         return terms[0]
 
     def condition(self, tree: Tree, node: int) -> Term:
-        """Returns the condition that a node sends the row left, as `forestc.forest.ir` defines it."""
+        """Returns, as a term, the condition under which a node sends the row left."""
         index = int(tree.feature[node])
         term, word = self.features[index]
         feature = self.forest.features[index]
@@ -158,14 +152,11 @@ class Solver:
         side = self.terms.mk_true() if tree.missing_left[node] else self.terms.mk_false()
         return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
 
-    # ---- terms for the nets of a netlist ----------------------------------------------------------------
-
     def operand(self, operand: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
-        """Returns the value of a net or a constant as a term. cuts: terms that replace nets."""
         return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """Returns a net's value as a term over the features; registers are wires. cuts: terms that replace nets."""
+        """Returns a net's value as a term over the features; registers count as wires. cuts: terms replacing nets."""
         net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:
@@ -213,8 +204,6 @@ class Solver:
             case _:
                 assert_never(cell)
 
-    # ---- questions to the solver ------------------------------------------------------------------------
-
     def differ(self, a: Term, b: Term) -> Model | None:
         """Returns values of the free words for which two terms differ; None if there are none. Raises TimeoutError."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
@@ -222,8 +211,8 @@ class Solver:
     def wrong_class(
         self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
     ) -> Model | None:
-        """Returns values of the free words with a `label` other than the class decided by `scores`; None if there are
-        none. shift: a constant by which all scores are too high."""
+        """Returns values of the free words for which `label` is not the class decided by `scores`; None if there are
+        none. shift: constant by which all scores are too high. Raises TimeoutError."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
             above = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])

@@ -1,8 +1,7 @@
-"""Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
-every node, word, address and output.
+"""Proves that the module `step` of an engine's Verilog equals the definition in `forestc.checks.image_reader`.
 
-A strict reader takes the module from the file (`step_text`). yosys turns it into AND gates and inverters; the solver
-compares them with the definition, evaluated on terms.
+A strict reader (`step_text`) takes the module from the file. yosys turns it into AND gates and inverters, and bitwuzla
+compares them with the definition.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ write_json step.json
 
 
 class Terms:
-    """Bit vectors of bitwuzla as words, its booleans as conditions: the operations that `stepped` needs."""
+    """The operations that `stepped` needs, with bit vectors of bitwuzla as words and its booleans as conditions."""
 
     def __init__(self) -> None:
         self.lib: Any = bitwuzla_library()
@@ -61,8 +60,6 @@ class Terms:
         if own > width:
             return self.make(self.kind.BV_EXTRACT, [word], [width - 1, 0])
         return self.make(self.kind.BV_ZERO_EXTEND, [word], [width - own]) if own < width else word
-
-    # ---- the operations of `Algebra`
 
     def bits(self, word: Term, low: int, count: int) -> Term:
         return self.make(self.kind.BV_EXTRACT, [word], [low + count - 1, low])
@@ -94,8 +91,6 @@ class Terms:
     def decide(self, condition: Term, a: Term, b: Term) -> Term:
         return self.make(self.kind.ITE, [condition, a, b])
 
-    # ---- the question to the solver
-
     def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
         """Returns the values of `shown` for which two words differ; None if there are none. Raises TimeoutError."""
         options = self.lib.Options()
@@ -112,9 +107,8 @@ class Terms:
 
 
 def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
-    """Proves the module `step` in an engine's Verilog equal to the definition, and counts the proved outputs in `part`.
-    source: the Verilog file. Raises UnprovedError, with a difference if there is one; TimeoutError; ToolError if yosys
-    fails."""
+    """Proves the module `step` in an engine's Verilog equal to its definition; counts the proved outputs in `part`.
+    source: the Verilog. Raises UnprovedError, TimeoutError or ToolError."""
     try:
         step = read_step(source, capacity)
     except OutsideError as error:
@@ -135,7 +129,6 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
 
 
 def _module(step: str, top: str, native: bool) -> dict[str, Any]:
-    """Runs yosys on the module and returns it as AND gates and inverters."""
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "step.v").write_text(step)
@@ -155,8 +148,8 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
-    """Returns the module's outputs as terms. Raises UnprovedError for other ports, for cells that are neither AND nor
-    NOT, for bits without a driver, and for loops."""
+    """Returns the module's outputs as terms. Raises UnprovedError for unexpected ports or cells, undriven bits and
+    loops."""
     ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
     expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
     expected |= {name: ("output", width) for name, width in outputs.items()}

@@ -1,18 +1,7 @@
-"""A strict reader of an engine's Verilog. It accepts only what forestc writes, and extracts the module of the step.
+"""A strict reader of an engine's Verilog: extracts the module of the step.
 
-Tools differ in what they see of a file: `ifdef` with a macro of their own, commands in comments, attributes, system
-tasks, names in other modules. So the proof of a step accepts only:
-
-| part of the file             | rules                                                                             |
-|------------------------------|-----------------------------------------------------------------------------------|
-| all of it                    | printable ASCII; comments and attributes that forestc writes; the two directives   |
-|                              | `default_nettype; no keyword that forestc does not write; numbers with a width, no |
-|                              | x; no strings, delays, parameters, system tasks, escaped names; a dot only before  |
-|                              | a port's name; every module once                                                   |
-| the module of the step       | ports, constants, wires and assignments, each name once and above its use; bits    |
-|                              | selected only within a word's width                                                |
-
-yosys gets only the module of the step, without comments.
+Tools differ over macros, commands in comments, attributes and system tasks, so it accepts only comments, attributes and
+keywords that forestc writes. The module of the step may hold only ports, constants, wires and assignments.
 """
 
 from __future__ import annotations
@@ -49,8 +38,8 @@ _TOKENS = re.compile(
 
 
 def read_step(data: bytes, capacity: Capacity) -> str:
-    """Checks an engine's Verilog and returns the module of its step, as the only module of a file. Raises OutsideError
-    for the first line that is not accepted."""
+    """Checks an engine's Verilog and returns the module of its step alone. Raises OutsideError if a line is not
+    accepted."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not all(32 <= byte < 127 for byte in line):
             raise OutsideError(number, "a character that is not printable ASCII")
@@ -70,7 +59,7 @@ def read_step(data: bytes, capacity: Capacity) -> str:
 
 def _code(lines: list[str], own: str) -> list[str]:
     """Returns the lines without comments and attributes. Raises OutsideError for comments, attributes and keywords that
-    do not occur in `own`, the engine as forestc writes it."""
+    are not in `own`, the engine as forestc writes it."""
     comments = {_form(comment) for comment in _COMMENT.findall(own)}
     bare = _COMMENT.sub("", own)
     attributes, words = set(_ATTRIBUTE.findall(bare)), set(_WORD.findall(bare))
@@ -105,12 +94,11 @@ def _code(lines: list[str], own: str) -> list[str]:
 
 
 def _form(comment: str) -> str:
-    """Returns a comment with its numbers replaced by 0: they depend on the capacity and the version."""
     return re.sub(r"\d+", "0", comment)
 
 
 def _tokens(number: int, line: str, words: set[str]) -> None:
-    """Raises OutsideError if a line holds anything but names, numbers and operators."""
+    """Raises OutsideError for text other than names, numbers and operators, and for keywords outside of `words`."""
     line = _PORT.sub(r"\1", line)
     at = 0
     while at < len(line):
@@ -125,7 +113,6 @@ def _tokens(number: int, line: str, words: set[str]) -> None:
 
 
 def _literal(number: int, width: str, base: str, digits: str) -> int:
-    """Returns the width of a literal. Raises OutsideError if its value does not fit that width."""
     try:
         value = int(digits, _BASES[base])
     except ValueError:

@@ -1,21 +1,7 @@
-"""A strict reader of the core's Verilog. It accepts exactly the forms that forestc writes.
+"""A strict reader of a core's Verilog: accepts only the forms that forestc writes.
 
-Tools differ in how they read Verilog: commands in comments, attributes, macros, races, loops, implicit widths. So the
-proof accepts only the lines below, each of which has the same meaning in every tool:
-
-| line                                | rules                                                                        |
-|-------------------------------------|------------------------------------------------------------------------------|
-| comments of the head                | the wordings that forestc writes                                             |
-| the two directives `default_nettype | first and last line of the code                                              |
-| module and ports                    | one module, its ports in one order                                           |
-| localparam of small sums            | a table for each bit of a sum of words of at most six bits in all; it must   |
-|                                     | hold that bit                                                                |
-| reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths, and    |
-|                                     | selects bits only of names that are declared with a range                    |
-| initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
-| assign                              | every bit of y once, and out_valid                                           |
-
-The result is a `Core`. `Core.text` prints it again, and yosys gets that text.
+Tools differ over comments with commands, attributes, macros, races, loops and implicit widths, so it accepts none of
+these. yosys gets the text that `Core.text` prints, not the file.
 """
 
 from __future__ import annotations
@@ -54,7 +40,7 @@ _NOTE = rf"  // {NAME} < -?\d+(?:, tree \d+, node \d+)?"
 
 
 def read_core(data: bytes) -> Core:
-    """Reads the core from a file's bytes. Raises OutsideError for the first line that is not accepted."""
+    """Reads a core from a file's bytes. Raises OutsideError if a line is not accepted."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not all(32 <= byte < 127 for byte in line):
             raise OutsideError(number, "a character that is not printable ASCII")
@@ -73,14 +59,12 @@ class _CoreReader(ExpressionReader):
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
     def take(self, *expected: str) -> None:
-        """Reads the expected lines, which must match word for word."""
         for line in expected:
             if self.next() != line:
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
 
     def matching(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Yields the next lines as long as they match a pattern, and moves past each."""
         while match := pattern.fullmatch(self.next()):
             yield match
             self.at += 1

@@ -13,7 +13,7 @@ from forestc.netlist.ir import BIT, Const, Net, WordType
 
 
 def prove_trees(evidence: Evidence) -> list[Form]:
-    """Proves for each tree and output that a net holds the tree's value. Returns each output's sum as a linear form."""
+    """Proves the nets that hold the trees' values. Returns each output's sum, with the bias, as a linear form."""
     forest = evidence.forest
     terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
     offsets = [int(bias) for bias in forest.bias]
@@ -32,7 +32,7 @@ def prove_trees(evidence: Evidence) -> list[Form]:
                             offsets[output] += operand.value << bit
                         else:
                             terms[output][operand] = terms[output].get(operand, 0) + (1 << bit)
-                    # an absent tree is no statement about the netlist
+                    # A value without a net is not counted as a statement.
                     if operands[0] in range(-len(evidence.absent), 0):
                         part.asked -= 1
                         part.proved -= 1
@@ -43,15 +43,15 @@ def prove_trees(evidence: Evidence) -> list[Form]:
 def _prove_tree(
     evidence: Evidence, solver: Solver, position: tuple[int, int], smallest: int, largest: int
 ) -> tuple[Operand, ...]:
-    """Proves the operands that hold a tree's value, counted from its smallest leaf: one word, or one-bit operands from
-    the lowest bit on. Returns them. Raises UnprovedError. position: the tree and its output column. largest: the
-    largest value."""
+    """Proves the operands of a tree's value minus its smallest leaf, and returns them: one word, or its bits from the
+    lowest on. A negative number stands for a value that no net holds. position: the tree and its output column. Raises
+    UnprovedError."""
     index, column = position
     tree = evidence.forest.trees[index]
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # A net may be absent rightly: a class that can't win has no sum. A negative number stands for it.
+        # A class that can't win has no sum, so a tree's value may have no net; a negative number stands for the net.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

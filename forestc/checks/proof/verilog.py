@@ -1,4 +1,4 @@
-"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and compares it with yosys."""
+"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and has yosys compare that."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ def prove_verilog(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a Verilog file equal to the netlist. An input with another result than the forest's refutes the file. A
-    file with lines that the reader does not accept is neither proved nor refuted. Raises ToolError if yosys can't run.
-    """
+    """Proves a Verilog file equal to the netlist. A wrong result on some input refutes the file; a line that the reader
+    does not accept leaves the proof undecided. Raises ToolError if yosys fails."""
     proof = proof or Proof()
     progress("proof: the Verilog, net by net")
     top = module_name(netlist)

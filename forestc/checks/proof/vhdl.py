@@ -1,8 +1,6 @@
 """Proves a core's VHDL equal to the netlist: GHDL translates it to Verilog, and yosys compares that with the netlist.
 
-GHDL knows the rules of VHDL (overloads, visibility, case); a second reader would have to be trusted, too. Text that
-tools may read in different ways is refused first: every line must have one of the forms that forestc writes. So there
-are no other comments (which may hold commands), delays, libraries or processes.
+Tools may read some VHDL in different ways, so every line must first match a form that forestc writes.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ _LINES = re.compile("|".join(_FORMS))
 
 @dataclass(frozen=True)
 class _Synthesized:
-    """GHDL's Verilog of a VHDL file. name: of its module."""
+    """GHDL's translation of a VHDL file to Verilog. name: the module's name."""
 
     name: str
     verilog: str
@@ -75,7 +73,6 @@ def outside(data: bytes) -> str:
 
 
 def need_ghdl() -> str:
-    """Returns the path of GHDL. Raises MissingToolError if it is not on the PATH."""
     ghdl = find("ghdl")
     if ghdl is None:
         raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
@@ -83,12 +80,11 @@ def need_ghdl() -> str:
 
 
 def synthesized(data: bytes, top: str) -> str:
-    """Returns GHDL's Verilog of an entity `top`. Raises ToolError if GHDL fails."""
     with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
         verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
-        # GHDL 2.0 writes constants of more than 32 bits without the prefix that Verilog needs for numbers.
+        # GHDL 2.0 writes constants of more than 32 bits as strings; Verilog needs width and base in front.
         return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
 
 
@@ -99,8 +95,8 @@ def prove_vhdl(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a VHDL file equal to the netlist. A file with lines of other forms, or that is not found equal, is neither
-    proved nor refuted. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
+    """Proves a VHDL file equal to the netlist. The proof is undecided if a line has another form or yosys finds no
+    equality. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
     proof = proof or Proof()
     progress("proof: the VHDL, net by net")
     top = module_name(netlist)
@@ -109,7 +105,7 @@ def prove_vhdl(
         if not part.why:
             try:
                 gold = _Synthesized(top, synthesized(data, top))
-                # GHDL writes a table as a `case` over all indices; yosys takes its unreachable default for unknown bits
+                # GHDL writes a table as a `case` with an unreachable default, which yosys takes for unknown bits.
                 prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
                 part.proved = 1
             except CheckError as error:

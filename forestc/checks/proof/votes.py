@@ -1,4 +1,4 @@
-"""Proves the parts' values for classes: votes, curves and shares; and the median of the parts."""
+"""Proves the values of the parts for each class (votes, levels, shares), and the median of the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves each part's label, then each vote's weight. Returns for each class the linear form of its votes."""
+    """Proves each part's label and its vote for each class. Returns each class's votes as a linear form."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -39,7 +39,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves the values of each part for the given classes. Returns all classes' linear forms, the others empty."""
+    """Proves each part's value for the given classes. Returns a linear form for each class, empty for the other
+    classes."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)
@@ -104,8 +105,8 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """Proves that a part's vote for a class is `weight` if the label is the class, else 0. Returns its operand. Raises
-    UnprovedError. vote: (index of the part, class)."""
+    """Proves that a part's vote for a class is `weight` if the label is the class, else 0. Returns the vote's operand.
+    vote: (index of the part, class). Raises UnprovedError."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:

@@ -1,10 +1,7 @@
-"""Proves that an engine's image evaluates each tree of its forest as the forest does, for every word of every feature.
+"""Proves that an engine's image evaluates each tree as its forest does, for every word of every feature.
 
-A walk is the path of a row through the image's nodes for one tree. A state is a node of the image, a node of the tree,
-and a set of words for each column: the rows that arrive there. From both roots on, the condition of the image's node
-splits a state. States at the same two nodes are joined if they differ in one column alone. At a leaf of the image, all
-leaves that the tree can reach with these words must add the same values. So conditions that the image repeats or leaves
-out need no other proof. Steps are those of `forestc.checks.image_reader`, for spans of words: no word is left out.
+A state is a node of the image, a node of the tree, and the words of the rows that arrive at both. At a leaf of the
+image, all leaves of the tree that these words can reach must add the same values.
 """
 
 from __future__ import annotations
@@ -23,20 +20,18 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
 Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
-# by column, the words of a set of rows; a missing column can have any word of its feature
+# A set of rows as the words of each column; a column without an entry can have any word of its feature.
 Box = dict[int, Spans]
 MOST_MASKED = 1 << 17  # words that are tried one by one with the mask of a node; with more, the proof gives up
 MOST_STATES = 4_000_000  # limits the states of a tree before the proof gives up
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:
-    """Returns the words from `low` on that are below `high`."""
     parts = ((max(start, low), min(stop, high)) for start, stop in spans)
     return tuple((start, stop) for start, stop in parts if start < stop)
 
 
 def joined(spans: Spans) -> Spans:
-    """Sorts spans and joins any that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -47,7 +42,6 @@ def joined(spans: Spans) -> Spans:
 
 
 def without(spans: Spans, others: Spans) -> Spans:
-    """Returns the words of `spans` that are not in `others`."""
     left = spans
     for start, stop in others:
         left = cut(left, 0, start) + cut(left, stop, 1 << 63)
@@ -55,14 +49,13 @@ def without(spans: Spans, others: Spans) -> Spans:
 
 
 def common(spans: Spans, others: Spans) -> Spans:
-    """Returns the words that are in both lists of spans."""
     return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The possible words of a row's columns, and the words that go left at a tree's node. Words count from 0, as in the
-    image. feature_spans: by column, the words of its feature. top: the largest word."""
+    """The possible words of a row's columns. Words count from 0, as in the image. top: the largest word. feature_spans:
+    by column, the words of its feature."""
 
     forest: Forest
     top: int
@@ -83,11 +76,10 @@ class Columns:
         return cls(forest, top, feature_spans)
 
     def all(self, column: int) -> Spans:
-        """Returns the words that a column can have: any word if no feature reads the column."""
         return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
-        """Returns the column of a tree's node, and the words that go left there, as `forestc.forest.ir` defines it."""
+        """Returns the column read by a tree's node, and the words that go left."""
         feature = self.forest.features[int(tree.feature[node])]
         span = word_range(feature.number, feature.missing)
         chosen, high = int(tree.set_index[node]), span.high - span.low + 1
@@ -114,7 +106,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Inner:
-    """An inner node of the image: its fields, as docs/explanation/engine.md lists them."""
+    """An inner node of the image, decoded as docs/explanation/engine.md says."""
 
     kind: int
     flag: int
@@ -130,7 +122,8 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """Yields each next address, with the words that lead there."""
+        """Yields each next address with the words of `spans` that lead there. Raises UnprovedError if a mask must be
+        tried on too many words."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -154,7 +147,8 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """Rows at a node. node: of the tree. box: the rows' words. split: the column that split them last, -1 for none."""
+    """Rows at a node of the image. node: the node of the tree. box: the rows' words. split: the column that split them
+    last, -1 for none."""
 
     node: int
     box: Box
@@ -162,7 +156,7 @@ class WalkState:
 
 
 class Walk:
-    """The walk of one tree by one walker in one slot. walker, number: the indices of walker and slot."""
+    """The walk of one walker through a tree in one slot. walker, number: the indices of walker and slot."""
 
     def __init__(self, image: ImageRead, columns: Columns, tree: Tree, walker: int, number: int) -> None:
         self.image, self.shape, self.columns, self.tree = image, image.shape, columns, tree
@@ -171,7 +165,7 @@ class Walk:
         self.where = f"walker {walker}, slot {number}"
 
     def prove(self) -> int:
-        """Proves the walk and returns the steps of the longest one. Raises UnprovedError if a row gets another value
+        """Proves the walk. Returns an upper bound of a row's steps. Raises UnprovedError if a row may get another value
         than the tree's."""
         order, depth = self._order()
         states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
@@ -196,8 +190,8 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """Returns the reachable addresses in topological order, and the steps of the longest walk. Raises UnprovedError
-        for addresses without a node and for loops."""
+        """Returns the reachable addresses in topological order, and the steps of the longest path. Raises UnprovedError
+        for an address without a node, and for loops."""
         following: dict[int, list[int]] = {}
         finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
@@ -228,8 +222,8 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """Moves each state down the tree as far as its words decide, then joins states with differences only in the
-        words of the column that split them last."""
+        """Moves states down the tree as far as their words decide. Then joins states with differences only in the
+        column that split them last."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -267,7 +261,7 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """Proves that all leaves of the tree within reach of a state's words add `values`, as the image's leaf does."""
+        """Raises UnprovedError unless all leaves of the tree within reach of the state's words add `values`."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
@@ -287,7 +281,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns the nonzero values that a walker at a leaf adds, by output, in the slot's steps for outputs."""
+        """Returns, by output, the nonzero values that a walker at a leaf adds in a slot."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0
@@ -302,9 +296,8 @@ class Walk:
 
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Proves, for each walker in each slot, that every row ends at the value of the walker's tree. Yields the slot and
-    the steps of the longest walk. Raises UnprovedError, with a row's words by column if a value is wrong. arrangement:
-    for each slot the tree of each walker, -1 for none."""
+    """Proves that each walker, in each slot, gives every row its tree's value. Yields for each the slot and an upper
+    bound of the steps. Raises UnprovedError. arrangement: for each slot the tree of each walker; -1 for none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):

@@ -1,9 +1,5 @@
-"""Compares the results of a netlist and its forest in one piece: finds an input with a difference, or proves that there
-is none.
-
-The chain of small proofs (`netlist`) leaves two cases. A netlist may be right for another reason, such as sums that
-depend on one another. A wrong netlist is refuted only by an input.
-"""
+"""Compares a netlist with its forest in one piece, if smaller proofs fail. It finds an input with a difference, or
+proves that there is none."""
 
 from __future__ import annotations
 
@@ -57,9 +53,8 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. If
-    comparators distinguish few inputs, each of these is tried; otherwise bitwuzla decides, within `seconds` (0: not at
-    all). Raises TimeoutError if neither finishes."""
+    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. Raises
+    TimeoutError if this stays undecided. seconds: time limit of the solver; 0 to leave it out."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
@@ -88,8 +83,8 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """Returns for each feature one word of each set of words that no comparator of the netlist and no condition of the
-    forest distinguishes. Returns None if a cell other than a comparator reads a feature of more than `CHUNK` words."""
+    """Returns words of each feature such that comparators and conditions treat any other word like one of them. Returns
+    None if another cell reads a feature of more than `CHUNK` words."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
     enumerated: set[int] = set()
@@ -131,9 +126,6 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     return values
 
 
-# ---- all results as one question to the solver ----------------------------------------------------------
-
-
 def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
     meaning = ForestMeaning(forest, solver)
@@ -155,8 +147,8 @@ def _unconfirmed(words: str) -> str:
 
 
 class ForestMeaning:
-    """The forest's results as signed terms of one width. sums: makes the trees' sums at a given width; by default from
-    the features' words."""
+    """The forest's results as signed terms of `width` bits. sums: makes the trees' sums at a given width; by default
+    they are computed from the features' words."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
         self.forest, self.solver = forest, solver
@@ -225,7 +217,6 @@ class ForestMeaning:
         return totals
 
     def _values(self, part: Part) -> list[Term]:
-        """Returns the value of a part of an average for each class."""
         solver, kind, width = self.solver, self.solver.kind, self.width
         scores = self.sums[part.start : part.stop]
         steps = solver.constant(self.forest.steps, width)
@@ -255,7 +246,6 @@ class ForestMeaning:
         return shares
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
-        """Returns the number of cuts in `curve` that are not above the score."""
         solver = self.solver
         level = solver.constant(0, self.width)
         for cut, times in Counter(curve).items():
@@ -264,7 +254,7 @@ class ForestMeaning:
         return level
 
     def _median(self) -> list[Term]:
-        """Returns the weighted median: less than half of the weight is below it, at least half is not above it."""
+        """Returns the weighted median: less than half of the weight is below it, at least half at or below it."""
         solver, weights = self.solver, self.forest.integer_weights
         half = solver.constant(-(-sum(weights) // 2), self.width)
         median = self.sums[0]
@@ -281,14 +271,13 @@ class ForestMeaning:
         return [median]
 
     def label(self, part: Part, scores: list[Term]) -> Term:
-        """Returns the index of the class that a part decides on."""
         solver, width = self.solver, self.width
         if part.decision.kind == "threshold":
             below = solver.less(scores[-1], solver.constant(int(part.decision.threshold), width), True)
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # A later class wins with a larger score or, if ties go to the last, with an equal one.
+            # A later class wins with a larger score or, if the last wins ties, with an equal one.
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
@@ -298,7 +287,6 @@ class ForestMeaning:
         return label
 
     def result(self, port: Port) -> Term:
-        """Returns the right value of an output of the netlist."""
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]
