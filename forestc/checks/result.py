@@ -32,10 +32,39 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
-    the quantized forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
-    files that changed after they were written. notes: for the user, such as that check.json could not be written, or
-    how many rows raw inputs of C do not hold."""
+    """Result of `check`. As text it is the tables of the command line.
+
+    Attributes
+    ----------
+    engines : dict of str to EngineResult
+        The result of each engine, by its name.
+    vectors : dict of str to int
+        Number of vectors by origin: rows, inputs, boundary, ties, random.
+    agreement : Agreement, optional
+        Agreement of the quantized forest with the model on the rows; None without rows.
+    covered : Covered
+        Leaves that the vectors reached.
+    proof : Proof, optional
+        The proofs, if they were requested.
+    changed : tuple of str
+        Files that changed after they were written.
+    figures : dict
+        The figures of `forestc check --json`.
+    notes : tuple of str
+        Notes for the user, such as that check.json could not be written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> result = forestc.check("iris", X, label=y, engines=["netlist"])
+    >>> result.ok, result.engines["netlist"].differences
+    (True, 0)
+    """
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
@@ -79,7 +108,13 @@ class CheckResult:
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
 
     def not_run(self) -> list[str]:
-        """Returns a line for each engine that did not run, and one more if no engine ran a generated file."""
+        """Returns notes on engines that did not run.
+
+        Returns
+        -------
+        list of str
+            A line for each engine that did not run, and one more if no engine ran a generated file.
+        """
         lines = [
             f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
         ]
@@ -89,7 +124,13 @@ class CheckResult:
         return lines
 
     def problem(self) -> CheckError | None:
-        """Returns the check's first problem as an error; None if `ok`."""
+        """Returns the check's first problem as an error.
+
+        Returns
+        -------
+        CheckError or None
+            An error to raise; None if `ok`.
+        """
         wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
         edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
         if wrong:
