@@ -245,7 +245,11 @@ class Design(FittedEstimator):
             if (outside := np.flatnonzero((words[:, index] < low) | (words[:, index] > high))).size:
                 row = int(outside[0])
                 where = f"row {row}, feature {field.name!r}"
-                raise RowsError(f"the word {words[row, index]} is outside {low}..{high}", where=where)
+                raise RowsError(
+                    f"the word {words[row, index]} is outside {low}..{high}",
+                    where=where,
+                    do="give words within the range of their feature",
+                )
         lanes = packed_bytes(fields, words.astype(np.int64)).astype("<u4")
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 

@@ -118,10 +118,10 @@ def _key(spec: Option, within: KeyedFlag) -> str:
 
 def value_type(kind: object, name: str) -> type:
     """Returns the type into which the command line parses the value of a field."""
-    found: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
-    if found.kind is not None:
-        return found.kind
-    if found.metavar in FILES:
+    described: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
+    if described.kind is not None:
+        return described.kind
+    if described.metavar in FILES:
         return Path
     hint = get_type_hints(kind)[name]
     choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -11,7 +11,15 @@ ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Interrupted)\b")
 RAISES = re.compile(r"\bRaises?\s([^.;:]*)")
 SECTION = re.compile(r"^Raises\n-+\n((?:.+\n?)+)", re.MULTILINE)  # of numpydoc: an error, and below it why
 BACKTICKS = re.compile(r"`([^`\n]+)`")
-OTHERS = {"cross_val_score", "Booster", "dump_model", "ifdef"}  # names of libraries and languages
+OTHERS = {
+    "NAME_registered",
+    "x3_width",
+    "label0",
+    "cross_val_score",
+    "Booster",
+    "dump_model",
+    "ifdef",
+}  # names of libraries, languages and examples
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
