@@ -1,9 +1,10 @@
-"""The pages made from the code (command line, passes, Python API, manifest, boards), and measured figures in others.
+"""Makes the reference pages from the code (command line, passes, Python API, manifest, boards), and fills measured
+figures into the other pages.
 
     python docs/_generate.py            writes docs/reference, and the figures of benchmarks between their markers
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
-All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
+The pages are committed, so that they can be read in the repository as well as in Sphinx's output.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 COMMAND = "python docs/_generate.py"
 MADE = f"<!-- Made by `{COMMAND}` from the code. -->"
-COPIED = DOCS / "benchmarks" / "notes.md"  # of benchmarks/NOTES.md, by docs/conf.py
-OF_THE_SHELL = ("install_completion", "show_completion")  # typer words these by the shell that it finds
+COPIED = DOCS / "benchmarks" / "notes.md"  # copies benchmarks/NOTES.md, by docs/conf.py, so it is not filled here
+# lists options that typer describes in other words for each shell
+OF_THE_SHELL = ("install_completion", "show_completion")
 
 
 def _code(text: str) -> str:
@@ -44,7 +46,7 @@ def _code(text: str) -> str:
 
 
 def _codes(text: str) -> str:
-    """Several, separated by semicolons."""
+    """Puts each of several texts, separated by semicolons, in backticks."""
     return "; ".join(map(_code, text.split("; ")))
 
 
@@ -60,7 +62,7 @@ def _page(parts: Iterable[str]) -> str:
 
 
 def commands_page() -> str:
-    """Every command with its arguments and options, read from the program itself."""
+    """Describes every command with its arguments and options, as read from the program itself."""
     top = typer.main.get_command(command_line)
     parts = ["# Command line", MADE, _sentence(plain(top.help or "")), _options_table(top)]
     parts.append("`forestc COMMAND --help` shows the same for one command.")
@@ -73,7 +75,7 @@ def commands_page() -> str:
 
 
 def _keys(command: str, name: str, group: Group) -> list[str]:
-    """The keys of a flag, each with the flag that sets it alone."""
+    """Describes the keys of an option group, each with the flag that sets it alone."""
     rows = [
         (_code(key), _code(str(field.default)) * bool(field.default), _code(spec.flags[0]), plain(spec.help))
         for key, (field, spec) in group.keys.items()
@@ -96,7 +98,7 @@ def _usage(command: Any) -> Iterator[str]:
 
 
 def _value_of(option: Any) -> str:
-    """What stands for an option's value, after a blank; nothing for a flag."""
+    """Returns a blank and the metavar of an option's value; nothing for a flag."""
     longest = max(option.opts, key=len).strip("-").replace("-", "_")
     return "" if option.is_flag else f" {option.metavar or longest.upper()}"
 
@@ -120,7 +122,7 @@ def _options_table(command: Any) -> str:
 
 
 def passes_page() -> str:
-    """Every pass with its promise and its options, read from the passes' own docstrings and fields."""
+    """Describes every pass with its promise and its options, as read from the pass itself."""
     parts = [
         "# Passes",
         MADE,
@@ -161,7 +163,7 @@ def _value(default: Any) -> str:
 
 # The Python API
 
-# What the keywords of `compile` mean beyond their help on the command line.
+# OPTIONS adds what the keywords of `compile` mean in Python, beyond their help on the command line.
 OPTIONS = {
     "What they mean in Python": "forestc.options.compile.CompileOptions",
     "Those of the C header": "forestc.options.c.COptions",
@@ -169,7 +171,7 @@ OPTIONS = {
 
 
 def api_page() -> str:
-    """An entry for each public name: how it is called, its docstring, its parameters or members."""
+    """Describes each public name: how it is called, its docstring, its parameters or members."""
     parts = [
         "# Python API",
         MADE,
@@ -195,7 +197,8 @@ def api_page() -> str:
 
 
 def _call(name: str, thing: Any) -> str:
-    """A code block with the parameters and their defaults, without types: docstrings say what arguments are."""
+    """Makes a code block with the parameters and their defaults, without types, since docstrings say what arguments
+    are."""
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
@@ -215,14 +218,14 @@ def _call(name: str, thing: Any) -> str:
 
 
 def _shown(default: Any) -> str:
-    """A default as text that is the same on every machine."""
+    """Returns a default as text that is the same on every machine."""
     if dataclasses.is_dataclass(default) or not callable(default):
         return repr(default)
     return "..." if default.__name__ == "<lambda>" else str(default.__name__)
 
 
 def _keywords_table(kind: type) -> str:
-    """The parameters of a command's function, with the flags that give them on the command line."""
+    """Makes a table of the parameters of a command's function, with their flags on the command line."""
     rows = [
         (_code(each.name), _codes("; ".join(spec.flags)), _code(_default(each)), plain(spec.help))
         for each, spec in options_of(kind)
@@ -235,7 +238,7 @@ def _default(each: dataclasses.Field[Any]) -> str:
 
 
 def _members(thing: type) -> Iterator[str]:
-    """What a class says of itself; not what scikit-learn's classes or an IR's bring along."""
+    """Yields the methods and properties of a class that forestc documents, without inherited ones of scikit-learn."""
     own: dict[str, Any] = {}
     for kind in thing.__mro__:
         if kind.__module__.startswith("forestc."):
@@ -244,7 +247,7 @@ def _members(thing: type) -> Iterator[str]:
                     own.setdefault(name, member)
     for name, member in own.items():
         if name.startswith("set_") and name.endswith("_request"):
-            continue  # scikit-learn's own, made for each estimator
+            continue  # scikit-learn makes these methods for each estimator.
         title = f"{thing.__name__}.{name}"
         value = isinstance(member, property | cached_property)
         yield f"```text\n{title}\n```" if value else _call(title, getattr(thing, name))
@@ -252,16 +255,17 @@ def _members(thing: type) -> Iterator[str]:
 
 
 def _documented(thing: Any) -> list[str]:
-    """A docstring as paragraphs of Markdown, `name: meaning.` sentences about parameters or fields as a list."""
+    """Turns a docstring into paragraphs of Markdown; `name: meaning.` sentences about parameters or fields become a
+    list."""
     text = inspect.getdoc(thing) or ""
     try:
-        known = set(inspect.signature(thing).parameters)
+        described = set(inspect.signature(thing).parameters)
     except (TypeError, ValueError):
-        known = set()
+        described = set()
     if dataclasses.is_dataclass(thing):
-        known |= {field.name for field in dataclasses.fields(thing)}
-    names = "|".join(sorted(map(re.escape, known)))
-    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ") if known else None
+        described |= {field.name for field in dataclasses.fields(thing)}
+    names = "|".join(sorted(map(re.escape, described)))
+    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ") if described else None
     made: list[str] = []
     for paragraph in filter(None, re.split(r"\n\s*\n", text)):
         if paragraph.startswith((" ", "|")):
@@ -281,7 +285,7 @@ def _documented(thing: Any) -> list[str]:
 
 
 def _as_it_stands(paragraph: str) -> str:
-    """An indented block is code; a table is a table already."""
+    """Returns a table as it is, and an indented block as code."""
     return paragraph if paragraph.startswith("|") else f"```text\n{textwrap.dedent(paragraph)}\n```"
 
 
@@ -290,7 +294,7 @@ def _names(text: str) -> str:
 
 
 def _result(text: str) -> tuple[str, str]:
-    """What is said of the last parameter, and what follows of results and errors."""
+    """Divides a text after the last described parameter: its meaning, and the sentences on results and errors."""
     found = re.search(r" (?=(?:Raises|Returns) )", text)
     return (text, "") if found is None else (text[: found.start()], text[found.end() :])
 
@@ -299,8 +303,8 @@ def _result(text: str) -> tuple[str, str]:
 
 
 def manifest_page() -> str:
-    """The JSON Schema of manifest.json as tables, an object a section."""
-    whole = schema()
+    """Describes the JSON Schema of manifest.json in tables, a section for each object."""
+    document = schema()
     parts = [
         "# manifest.json",
         MADE,
@@ -308,15 +312,15 @@ def manifest_page() -> str:
         "each feature, how a value becomes a word, the outputs, and how the folder was made. Its "
         "[JSON Schema](manifest.schema.json) is what `forestc.manifest.content.schema()` returns.",
     ]
-    waiting = [("The manifest", whole)]
+    waiting = [("The manifest", document)]
     while waiting:
         title, part = waiting.pop(0)
         rows, below = [], []
         for name, field in part["properties"].items():
-            kind, inner = _kind(whole, field)
+            kind, inner = _kind(document, field)
             if inner is not None:
-                place = f"`{name}`" if part is whole else f"{title}.`{name}`".replace("`.`", ".")
-                below.append((place, inner))
+                inner_title = f"`{name}`" if part is document else f"{title}.`{name}`".replace("`.`", ".")
+                below.append((inner_title, inner))
             missing = "" if name in part["required"] else " (may be absent)"
             meaning = field.get("description") or (inner or {}).get("description", "")
             rows.append((_code(name), kind + missing, plain(meaning)))
@@ -325,24 +329,24 @@ def manifest_page() -> str:
     return _page(parts)
 
 
-def _kind(whole: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]:
-    """A field's type in words, and the schema of the object in it that gets a table of its own."""
+def _kind(document: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]:
+    """Returns a field's type in words, and the schema of an object within it that gets its own table, or None."""
     if "$ref" in field:
         name = field["$ref"].rsplit("/", 1)[1]
-        return ("SHA-256", None) if name == "sha256" else _kind(whole, whole["$defs"][name])
+        return ("SHA-256", None) if name == "sha256" else _kind(document, document["$defs"][name])
     if "const" in field:
         return _code(json.dumps(field["const"])), None
     if "anyOf" in field:
-        kinds_of = [_kind(whole, part) for part in field["anyOf"]]
+        kinds_of = [_kind(document, part) for part in field["anyOf"]]
         return " or ".join(kind for kind, _ in kinds_of), next((inner for _, inner in kinds_of if inner), None)
     kinds = field.get("type", "string")
     text = " or ".join([kinds] if isinstance(kinds, str) else kinds)
     inner = field if "properties" in field else None
     if "items" in field and "array" in text:
-        kind, inner = _kind(whole, field["items"])
+        kind, inner = _kind(document, field["items"])
         text = text.replace("array", f"array of {_several(kind)}")
     if isinstance(field.get("additionalProperties"), Mapping):
-        kind, inner = _kind(whole, field["additionalProperties"])
+        kind, inner = _kind(document, field["additionalProperties"])
         text += f" of {_several(kind)}"
     if "enum" in field:
         text = ", ".join(_code("null" if one is None else str(one)) for one in field["enum"])
@@ -359,7 +363,7 @@ _PIP = "yosys and nextpnr, which come with `pip`"
 
 
 def boards_page() -> str:
-    """What to type for a board, from the table in forestc/costs/boards.py."""
+    """Describes what to type for each board in forestc/costs/boards.py."""
     return _page(
         (
             "# Boards",
@@ -413,19 +417,19 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def texts() -> dict[Path, str]:
-    """Every file that this program writes, with its text."""
+    """Returns every file that this program writes, with its text."""
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
-    known = results(DOCS / "benchmarks")
+    measured = results(DOCS / "benchmarks")
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
-            made[path] = filled(path.read_text(encoding="utf-8"), known)
+            made[path] = filled(path.read_text(encoding="utf-8"), measured)
     return made
 
 
 def outdated() -> dict[Path, str]:
-    """Those that are not in the repository as they would be written."""
+    """Returns the files that differ from the repository's, with their new text."""
     return {
         path: text for path, text in texts().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
     }

@@ -1,10 +1,10 @@
-"""Collects the messages that forestc raises: what is wrong, where, and what to do.
+"""Collects the messages that forestc raises, each as a problem, a place and a remedy.
 
     python docs/_messages.py            # a table of all of them
     python docs/_messages.py --lacking  # of those without a place or without a remedy
 
-A message is a call of an error class of forestc, or of a function that makes one from its own first parameter
-(`Document.fail`). The place is the argument `where`; or the text names it: an option, a pass, a file, a value.
+A message is a call of an error class of forestc, or of a function that makes an error from its own first parameter
+(`Document.fail`). The place is the argument `where`, or the text names it: an option, a pass, a file, a value.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TEXTS = {"what", "why", "problem", "reason"}  # parameters of functions that make an error of a text
+TEXTS = {"what", "why", "problem", "reason"}  # lists the parameters of functions that make an error from a text
 
 
 @dataclass(frozen=True)
 class Message:
-    """A call that makes an error. where and do: its arguments as code, empty if there are none."""
+    """A call that makes an error. what, where, do: its arguments as code, empty if there are none."""
 
     file: str
     line: int
@@ -99,9 +99,9 @@ def makers_of(trees: dict[str, ast.Module]) -> dict[str, list[Maker]]:
     seen: set[int] = set()
     while added:
         added = {}
-        known = {name: kinds[0] for name, kinds in makers.items()}
+        first_makers = {name: kinds[0] for name, kinds in makers.items()}
         for file, node in nodes:
-            if id(node) not in seen and node.name != "__init__" and (made := _of_function(node, known)):
+            if id(node) not in seen and node.name != "__init__" and (made := _of_function(node, first_makers)):
                 seen.add(id(node))
                 added.setdefault(node.name, []).append(replace(made, file=file))
         for name, found in added.items():
@@ -110,7 +110,7 @@ def makers_of(trees: dict[str, ast.Module]) -> dict[str, list[Maker]]:
 
 
 def _of_function(node: ast.FunctionDef, makers: dict[str, Maker]) -> Maker | None:
-    """Returns the maker that a function is, if it makes an error whose text is one of its own parameters."""
+    """Returns a Maker for a function that makes an error from one of its own parameters, otherwise None."""
     arguments = [*node.args.posonlyargs, *node.args.args]
     names = tuple(arg.arg for arg in arguments if arg.arg != "self")
     defaults = dict(
