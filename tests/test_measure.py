@@ -1,4 +1,4 @@
-"""measure: real cross builds of a small forest, run in an emulator and compared with the evaluator."""
+"""Tests measure: real cross builds of a small forest, run in an emulator and compared with the evaluator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EVERYWHERE = [*ARM, ("rv32imc", "ziglang")]
 
 @pytest.fixture(scope="module")
 def design(tmp_path_factory):
-    """A forest of 10 trees with three classes that have names."""
+    """Compiles a forest of 10 trees with three named classes."""
     model, X, y = trained("forest-text-labels")
     folder = tmp_path_factory.mktemp("measure") / "out"
     return forestc.compile(model, X, folder, label=y, targets="c", name="iris").design
@@ -55,7 +55,7 @@ def rows():
 
 @pytest.fixture
 def need(need_tool):
-    """Skips a test whose tools are missing, or fails it where they must be there."""
+    """Skips a test if tools are missing, or fails it if they are required."""
 
     def needed(compiler, cpu="cortex-m4f"):
         if compiler == "gcc":
@@ -69,7 +69,7 @@ def need(need_tool):
 
 @pytest.fixture
 def edited(design, tmp_path):
-    """A copy of the design's folder, with a text of the header replaced."""
+    """Copies the design's folder with a text of the header replaced."""
 
     def copy(old, new):
         folder = shutil.copytree(design.folder, tmp_path / "edited")
@@ -102,7 +102,7 @@ def test_real_builds_run_and_agree(design, rows, cpu, compiler, need):
 
 @pytest.mark.parametrize("options", only([{"c_inputs": "struct", "c_quantizer": "double"}, {"c_inputs": "float"}], 0))
 def test_every_form_of_the_header(options, rows, tmp_path, need):
-    """Structs, raw floats, and probabilities by the floating-point unit, within their bound."""
+    """Covers structs, raw floats, and probabilities by the floating-point unit, within their bound."""
     need("ziglang")
     model, _, y = trained("forest-text-labels")
     design = forestc.compile(model, rows, tmp_path / "out", label=y, targets="c", c_values="float", **options).design
@@ -129,7 +129,8 @@ def test_missing_values_and_regressions(tmp_path, need):
 
 @pytest.mark.parametrize(("cpu", "compiler"), [("cortex-m0plus", "ziglang"), ("rv32imc", "ziglang")])
 def test_instructions_are_those_that_are_executed(design, cpu, compiler, need, tmp_path):
-    """Counted block by block as one by one. (In IT blocks unicorn leaves out instructions whose condition fails.)"""
+    """Counting by blocks gives the same as counting one by one. (In IT blocks unicorn leaves out instructions with a
+    false condition.)"""
     need(compiler)
     import unicorn
 
@@ -160,7 +161,7 @@ def test_lengths_of_instructions():
 
 
 def test_wrong_answers_are_found(design, edited, run, need):
-    """A wrong leaf, and the first row that it decides wrongly."""
+    """Changes a leaf; the error names the first row that it decides wrongly."""
     need("ziglang")
     text = design.path("c").read_text()
     tree = text.index("iris_tree_0")
@@ -267,14 +268,14 @@ def test_missing_tools_are_named(design, monkeypatch, need):
 
 @pytest.mark.parametrize(("cpu", "compiler"), [("cortex-m0plus", "gcc"), ("cortex-m0plus", "ziglang")])
 def test_stack_and_library(cpu, compiler, need, tmp_path):
-    """Parts of the compiler's library are in the flash; their frames and recursion are not known."""
+    """The flash holds parts of the compiler's library; their frames and recursion are unknown."""
     need(compiler, cpu)
     made = {}
     sources = {
         "plain": "return x[0];",
         "deep": "return other(x[0]);",
         "library": "return (uint32_t)(x[0] / x[1]);",
-        "twins": "return first((uint32_t)x[0]) + second((uint32_t)x[1]);",  # GCC gives one function both names
+        "twins": "return first((uint32_t)x[0]) + second((uint32_t)x[1]);",  # GCC gives one function both names.
         "recursive": "return other(x[0]);",
     }
     helpers = """#include <stdint.h>
@@ -335,7 +336,7 @@ def test_avr(design, rows, monkeypatch, need, need_tool):
 
 
 def test_cycles_of_an_avr(need, need_tool, tmp_path):
-    """Cycles of instructions as the AVR manual gives them: `ldi` 1, `ret` 5, `nop` 1; a loop of `sbiw`, `brne` 4."""
+    """Uses the cycles of the AVR manual: `ldi` 1, `ret` 5, `nop` 1; a loop of `sbiw`, `brne` 4."""
     need("gcc", "avr")
     need_tool("simavr")
     cpu = CPUS["avr"]
@@ -368,7 +369,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
     ),
 )
 def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, cpu, compiler):
-    """A boosted model that the costs were not fitted on: its figures are within the ranges, by each compiler."""
+    """Uses a boosted model outside the fit of the costs: its figures lie within the ranges, by each compiler."""
     need(compiler)
     model, X, y = trained("xgboost-multi")
     design = forestc.compile(model, X, tmp_path / "d", label=y, targets="c", c_layout=layout, cpu=cpu, name="m").design
@@ -383,7 +384,7 @@ def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, 
 
 @pytest.mark.parametrize("compiler", ["ziglang", "gcc"])
 def test_a_budget_of_flash_is_kept_by_every_compiler(tmp_path, need, compiler):
-    """The least that is accepted, of each layout, is no less than what is measured."""
+    """The least accepted budget of each layout is no less than the measured flash."""
     need(compiler)
     X, y = load_breast_cancer(return_X_y=True)
     forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
@@ -421,7 +422,7 @@ _SMALL = {
     ],
 )
 def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, level, form, layout, cpu, compiler):
-    """Wide words, floats and members of structs in forests whose constant parts weigh most."""
+    """Covers wide words, floats and struct members in forests in which constant parts weigh most."""
     need(compiler, cpu)
     of, kind = _SMALL[model]
     X, y = _ITS[of](return_X_y=True)
@@ -438,7 +439,8 @@ def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, l
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, run):
     need("gcc")
     model, X, y = trained("forest-text-labels")
-    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)  # nothing is refused
+    # With this patch no layout is refused.
+    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)
     folder = tmp_path / "d"
     forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
     figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])
@@ -453,7 +455,7 @@ def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatc
 
 
 def splits_of(forest, words):
-    """(rows,) Splits that the rows come to, counted one by one."""
+    """Returns how many splits each row passes, counted one by one: (rows,)."""
     missing, counts = missing_words(forest), []
     for tree in forest.trees:
         above = {0: 0}
@@ -481,7 +483,7 @@ def test_costly_inputs_have_paths_no_shorter_than_where_they_start(seed):
 
 
 def test_the_longest_paths_are_measured():
-    """In a forest of 15 trees nearly all reach their deepest leaves in one input, as no row does."""
+    """Uses a forest of 15 trees: nearly all reach their deepest leaves in one input, but in no row."""
     X, y = load_breast_cancer(return_X_y=True)
     forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
     batches = list(measured_inputs(forest, X[:50]))

@@ -1,4 +1,4 @@
-"""report.md and the manifest's `made`: how a folder was made, and what was measured on which rows."""
+"""Tests report.md and the manifest's `made`: how a folder was made, and its figures with their rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def made_of(folder):
 
 
 def tables(text):
-    """Rows of cells as a reader sees them, and all kinds of tokens there are."""
+    """Parses Markdown; returns the tables' cells as a reader sees them, and all kinds of tokens."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     rows, kinds = [], set()
     for before, token in pairwise(tokens):

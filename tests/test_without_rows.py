@@ -1,4 +1,4 @@
-"""compile without rows: formats from thresholds and ranges, exact for every input that the ranges hold."""
+"""Tests compile without rows: formats from thresholds and ranges, exact for every input within the ranges."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_trees_grown_to_the_end_are_decided_exactly(tmp_path):
 
 
 def test_two_classes_tie_as_the_model_does():
-    # pure trees, an even number of them: ties of 2 to 2 go to the first class
+    # With an even number of pure trees, ties of 2 to 2 go to the first class.
     X = np.arange(16.0)[:, np.newaxis]
     model = RandomForestClassifier(4, random_state=3).fit(X, np.arange(16) // 2 % 2)
     rows = np.linspace(-1, 17, 5000)[:, np.newaxis]

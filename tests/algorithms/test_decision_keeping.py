@@ -1,4 +1,4 @@
-"""Every row is decided as wanted: leaves move, trees are added, and no split stays that no row needs."""
+"""Tests that every row gets its requested decision: leaves move, trees are added, and splits that no row needs go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from forestc.algorithms.splits.reached_leaves import leaves_on
 
 
 def decided_class(scores, last=False):
-    """The definition: with one score class 1 from 0 on, else the highest, of equals the first or the last."""
+    """Decides scores by the definition: one score gives class 1 from 0 on; several give the class of the highest, on
+    ties the first or the last."""
     if scores.shape[1] == 1:
         return (scores[:, 0] >= 0).astype(np.int64)
     if last:
@@ -49,7 +50,7 @@ def test_slack_is_how_far_a_decision_is_from_another(classes, last):
 
 
 def of(random, classes, rows, wide, largest=3):
-    """A random ensemble, its present scores, and labels that agree with most of its decisions."""
+    """Makes a random ensemble, its scores, and labels that agree with most of its decisions."""
     trees, splits = problem(random, classes, 4, rows, wide, largest)
     bias = random.integers(-4, 1, classes)
     scores = integer_scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
@@ -63,7 +64,7 @@ def test_leaves_move_until_rows_are_decided_as_wanted(classes, wide):
     for seed in range(15):
         random = np.random.default_rng(seed)
         trees, _, bias, _, label = of(random, classes, 60, wide)
-        # leaves are disturbed: the values that decide as wanted exist
+        # The leaves are disturbed, so values exist that give the requested decisions.
         value = np.clip(trees.value + random.integers(-1, 2, len(trees.value)), 0, 3)
         scores = integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
         leaves = MovableLeaves(trees.leaf, value, trees.start, trees.outputs, bias, 3)
@@ -92,7 +93,7 @@ def test_a_subtree_goes_exactly_where_a_value_keeps_all_rows(classes, wide):
         tree, width = int(splits.tree[split]), int(np.diff(shape.outputs[splits.tree[split]])[0])
         slots = np.arange(splits.first[split], splits.last[split])
         possible = False
-        for number in range(4 if width == 1 else 0):  # with several outputs only the mean is tried
+        for number in range(4 if width == 1 else 0):  # With several outputs only the mean is tried.
             value = trees.value.copy()
             value[shape.start[tree] + slots] = number
             tried = integer_scores(trees.leaf, trees.start, value, trees.outputs, bias)
@@ -149,7 +150,7 @@ def test_what_is_kept_decides_as_wanted_and_leaves_what_was_found():
         wanted = Wanted(label, False, 3, 40, 0.1, 3.0)
         kept = keep_decisions(trees, shape_of(trees, splits), splits, outcomes_of(holds, 6), found, wanted)
         assert all(np.array_equal(*pair) for pair in zip(before, state, strict=True))
-        if kept is None:  # rows with the same outcomes and different labels
+        if kept is None:  # Rows with the same outcomes have different labels.
             continue
         now = kept.pruned
         after = integer_scores(now.state.leaf, trees.start, now.value, trees.outputs, now.bias)

@@ -1,4 +1,4 @@
-"""Scores are those of the definition, counted row by row; parent sets are left out only where they can't pay."""
+"""Tests scores against the definition, counted row by row, and that omitted parent sets can never pay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.algorithms.networks.family_scores import (
 
 
 def slow_score(rows, states, child, parents, ess):
-    """BDeu by its definition, from counts in a dictionary."""
+    """Computes BDeu by its definition, from counts in a dictionary."""
     counts = {}
     for row in rows.tolist():
         config = tuple(row[parent] for parent in parents)
@@ -96,4 +96,5 @@ def test_a_parent_set_that_is_left_out_has_a_subset_as_good(seed):
                     assert kept[parents] == pytest.approx(value)
                 best = max(each for some, each in kept.items() if set(some) <= set(parents))
                 assert best >= value - 1e-8
-    assert sum(len(useful_parent_sets(scorer, child, 3)) for child in range(6)) < 6 * 26  # something is left out
+    # Some parent sets are left out.
+    assert sum(len(useful_parent_sets(scorer, child, 3)) for child in range(6)) < 6 * 26

@@ -1,4 +1,4 @@
-"""Regressions are pruned by their squared error."""
+"""Tests that regressions are pruned by their squared error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_rising_price_leaves_ever_less_and_small_prices_fit():
     )
     before = len(splits.tree)
     found = list(prune_squared(trees, np.zeros(1, np.int64), wanted, 7, splits, np.geomspace(1e-6, 1e6, 8)))
-    assert found[0].loss < 0.5 < found[-1].loss  # the wanted values can be had up to what coordinates can't find
+    assert found[0].loss < 0.5 < found[-1].loss  # Coordinate descent finds nearly all of the target values.
     for one in found:
         assert one.splits <= before and one.value.min() >= 0 and one.value.max() <= 7
         before = one.splits

@@ -1,4 +1,4 @@
-"""Raw inputs: every column in a C type of its own, compared as it is."""
+"""Tests raw inputs: every column has a C type of its own, and is compared as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.rows.encode import encode
 
 
 def values_of(kind, random, count):
-    """Any values of a type: its ends, small ones, and those that float32 rounds."""
+    """Draws values of a type: its ends, small ones, and values that float32 rounds."""
     least, greatest = kind.ends
     words = random.integers(least, greatest, count, endpoint=True)
     near = np.clip(random.integers(-300, 400, count), least, greatest)
@@ -35,7 +35,7 @@ def values_of(kind, random, count):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_forest_on_raw_values_has_the_same_answers(seed):
-    """By the evaluator, on values of every type and on all thresholds."""
+    """Compares with the evaluator, on values of every type and on all thresholds."""
     random = np.random.default_rng(seed)
     forest = random_forest(seed, True, types=RAW)
     if seed % 2:

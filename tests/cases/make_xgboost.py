@@ -1,8 +1,8 @@
-"""Makes the small XGBoost models of tests/cases/xgboost with whatever version is installed.
+"""Makes the small XGBoost models of tests/cases/xgboost with the installed version.
 
     python tests/cases/make_xgboost.py [KIND ...]    # in an environment with the XGBoost version wanted
 
-Each case is a model in JSON and UBJSON and the library's own answers on rows with missing values.
+Each case is a model in JSON and UBJSON, and the library's own answers on rows with missing values.
 """
 
 import sys
@@ -62,7 +62,7 @@ def main() -> None:
         stem = HERE / f"{version}_{kind}"
         model.save_model(f"{stem}.json")
         model.save_model(f"{stem}.ubj")
-        # what a reloaded model says: the file is what forestc reads, and it rounds base_score
+        # The answers are those of a reloaded model, because the file that forestc reads rounds base_score.
         reloaded = xgboost.Booster()
         reloaded.load_model(f"{stem}.json")
         some = xgboost.DMatrix(X[:60], **types)

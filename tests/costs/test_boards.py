@@ -1,4 +1,4 @@
-"""Boards stand for devices and processors, and unknown names are refused with the nearest ones."""
+"""Tests that boards stand for devices and processors, and that unknown names are refused with the nearest ones."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Pages that list what the code has in a table (engines, verbs, targets, passes, kinds of models, boards) list all of
-it, and the limits that they give are the code's."""
+"""Tests that pages that list a table of the code (engines, verbs, targets, passes, kinds of models, boards) list all of
+it, and that the limits on pages are the code's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES = {
     "trainers": set(TRAINERS),
     "devices": set(DEVICES),
 }
-MOST = 0.7  # of a table: a paragraph or table of a page that names more of it in code is a list, and lists all
+MOST = 0.7  # share of a table from which a paragraph that names so much of it counts as a list, and must name all
 
 
 def read(path: Path) -> str:
@@ -56,13 +56,13 @@ def read(path: Path) -> str:
 
 
 def named(text: str) -> set[str]:
-    """What a text has between backticks, as it is and without what follows a blank."""
+    """Returns the texts between backticks, as they are and up to the first blank."""
     spelt = re.findall(r"`([^`\n]+)`", text)
     return {*spelt, *(word.split(" ")[0].removeprefix("forestc ") for word in spelt)}
 
 
 def incomplete(text: str) -> list[str]:
-    """The tables of the code that a paragraph or table of the page names most of, and not all."""
+    """Returns the tables of the code that a paragraph or table of the page names mostly, but not completely."""
     found = []
     for part in re.split(r"\n\s*\n", text):
         for table, names in TABLES.items():
@@ -74,7 +74,7 @@ def incomplete(text: str) -> list[str]:
 
 WRITTEN = [
     page for page in [ROOT / "README.md", *PAGES] if "<!-- Made by" not in read(page)
-]  # the others are of the code
+]  # Other tables come from the code.
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
@@ -89,7 +89,7 @@ def test_a_list_that_lacks_an_entry_is_found():
 
 
 def rows_of(page: Path, head: str) -> list[str]:
-    """The first cells of the table that has this head, without backticks."""
+    """Returns the first cells of the table with this head, without backticks."""
     lines = read(page).split(f"| {head} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     return [line.split("|")[1].strip().strip("`") for line in lines]
 
@@ -255,7 +255,7 @@ def test_make_knows_what_a_page_tells_to_make(page):
 
 
 def limits() -> list[tuple[str, str]]:
-    """A constant of the code, and what the page says of it."""
+    """Yields each constant of the code with its text on a page."""
     return re.findall(r"^\| [^|]* \| ([\d,]+) \| [^|]* \| `([\w.]+)` \|$", read(REFERENCE / "limits.md"), re.MULTILINE)
 
 

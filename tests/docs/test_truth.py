@@ -1,4 +1,4 @@
-"""What docstrings state of names holds: errors named are raised, names in backticks exist."""
+"""Tests what docstrings state of names: named errors are raised, names in backticks exist."""
 
 import ast
 import re
@@ -34,7 +34,7 @@ def documented(tree):
 
 @cache
 def functions():
-    """The functions of all modules by name; a class stands for its constructor."""
+    """Returns the functions of all modules by name; a class stands for its constructor."""
     found = {}
     for tree in trees().values():
         for node in ast.walk(tree):
@@ -50,13 +50,13 @@ def functions():
 
 @cache
 def mentioned(node):
-    """The names that the code of a function or class mentions, without its docstring."""
+    """Returns the names that the code of a function or class mentions, without its docstring."""
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return frozenset(names | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)})
 
 
 def reached(node):
-    """The names that a function mentions, and the functions that it may call mention."""
+    """Returns the names that a function mentions, and those of the functions that it may call."""
     names, left = set(), [node]
     while left:
         for name in mentioned(left.pop()) - names:
@@ -67,7 +67,7 @@ def reached(node):
 
 @cache
 def subclasses():
-    """For each class of errors the names of the classes derived from it, and its own."""
+    """Returns, for each class of errors, its name and those of all classes derived from it."""
     bases = {}
     for tree in trees().values():
         for node in ast.walk(tree):
@@ -100,7 +100,7 @@ def test_errors_that_a_docstring_names_are_raised_here_or_below():
 
 @cache
 def known_words():
-    """All words of the code and the templates outside of docstrings and comments, and the names of files."""
+    """Returns all words of the code and the templates outside of docstrings and comments, and the names of files."""
     words = set(WORD.findall(" ".join(files())))
     for name in files():
         if name.endswith((".j2", ".toml", ".json", ".cfg", "Makefile")):

@@ -1,4 +1,4 @@
-"""Capacities from a device's memory, folders, and the two commands."""
+"""Tests capacities chosen for a device's memory, folders, and the two commands."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_an_image_of_a_compiled_folder(tmp_path):
     ],
 )
 def test_an_engine_of_somebody_else_is_data(tmp_path, change, said):
-    """Its name is no path and no Verilog, its numbers are numbers; nothing is written."""
+    """Its name is neither a path nor Verilog, its numbers are numbers; nothing is written."""
     model, X, y = trained("tree-binary")
     write_engine(tmp_path / "engine", Capacity(2, 64, 3, 8))
     path = tmp_path / "engine" / CAPACITY

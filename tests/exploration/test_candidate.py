@@ -1,4 +1,4 @@
-"""One candidate, in this process."""
+"""Tests a single trial in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forestc.exploration.study import Trial
 
 @pytest.fixture(scope="module")
 def material(tmp_path_factory):
-    """A cross-validated study of a forest of three small trees."""
+    """Prepares a cross-validated study of a forest of three small trees."""
     train, _ = exploration_trainers.rows()
     X, y = train.drop(columns="target").to_numpy(), train["target"].to_numpy()
     model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
@@ -41,8 +41,8 @@ def test_what_trials_have_in_common_runs_once_and_changes_nothing(material, monk
     assert found == [run(Bench(material, COMMANDS), options) for options in choices]
     before = dict(shared._kept)
     run(shared, choices[1])
-    assert dict(shared._kept).keys() == before.keys()  # nothing ran again
-    monkeypatch.setattr(candidate, "KEPT", 1)  # most of it is forgotten at once
+    assert dict(shared._kept).keys() == before.keys()  # No pass ran again.
+    monkeypatch.setattr(candidate, "KEPT", 1)  # With this limit most of the memory is forgotten at once.
     few = Bench(material, COMMANDS)
     assert [run(few, options) for options in choices[:2]] == found[:2]
     assert len(few._kept) <= len(material.folds)

@@ -1,4 +1,4 @@
-"""What a search says before it begins: of rows that leak, of rungs, devices and labels that can't be."""
+"""Tests refusals before a search begins: rows that leak, and impossible rungs, devices and labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forestc.rows.tables import read_table
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_test_rows_that_a_trainer_sees_are_counted_by_all_columns(tmp_path, order):
-    """Also where the first small model reads few of the columns, and where the test file has another order."""
+    """Covers a first small model that reads few of the columns, and a test file with another order."""
     train, test = exploration_trainers.rows()
     train.to_csv(tmp_path / "train.csv", index=False)
     mixed = pd.concat([test.iloc[:40], train.iloc[:7]])
@@ -87,7 +87,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
 
 
 def test_the_command_of_a_study_says_what_was_asked(tmp_path):
-    """A pickle is opened again only with the flag; a study without proofs is repeated without."""
+    """A pickle is opened again only with the flag; a study without proofs is repeated without them."""
     asked = Asked(
         goals=goals_of(None, "xcup", None), limits=limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
         device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True, iterations="best",

@@ -1,4 +1,4 @@
-"""Whole searches on a small table: what they leave in the folder, and what happens when something dies."""
+"""Tests complete searches on a small table: the files in the folder, and recovery when something dies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from forestc.exploration.search import StudySearch
 from forestc.exploration.study import Goal, Score, Trial, open_study
 from forestc.system.deadline import LateError
 
-TRIALS = 23  # a few more than every search begins with
+TRIALS = 23  # trials of a search, a few more than the fixed ones at its beginning
 BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}
 
 
@@ -62,7 +62,7 @@ def here(monkeypatch):
 
 @pytest.fixture(scope="module")
 def done(work):
-    """A study of a given model."""
+    """Runs a study of a given model."""
     with pytest.MonkeyPatch.context() as patch:
         searches_here(patch)
         return explored(work, "done", validation=work / "other.csv", test=work / "test.csv", trials=TRIALS, prove=True)
@@ -77,7 +77,7 @@ def test_every_point_of_the_front_is_a_checked_folder(done, work):
         assert (output["result"], output["proof"], output["of_this_content"]) == ("ok", "proved", True)
         assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out other.csv --label")
         assert trial.validation.rows == 50 and 0 < trial.validation.standard_error < 0.1
-    first = unpruned(done.trials)  # which the front is compared with
+    first = unpruned(done.trials)  # The front is compared with the first, unpruned trial.
     assert first.options["level"] == 1 and first.test.rows == 100 and (done.design(first) / "check.json").is_file()
     assert not [trial for trial in done.trials if trial.test is not None and not trial.on_front and trial is not first]
 
@@ -91,7 +91,7 @@ def test_the_estimate_is_that_of_the_folder(done):
 
 def test_the_front_is_no_worse_than_the_levels(done):
     levels = {trial.options["level"]: trial for trial in done.trials if "level" in trial.options}
-    assert sorted(levels) == [1, 2, 3]  # -O0, the largest, comes behind the ladders
+    assert sorted(levels) == [1, 2, 3]  # -O0, the largest level, comes after the ladders.
     for level in levels.values():
         lut, accuracy = level.figure("lut"), level.figure("accuracy")
         assert any(one.figure("lut") <= lut and one.figure("accuracy") >= accuracy for one in done.front)
@@ -113,7 +113,7 @@ def test_tables_hold_what_the_study_does(done):
 
 
 def test_a_killed_search_of_two_workers_goes_on_to_the_trials_of_one(done, work, monkeypatch):
-    """Also shows that a search gives the same trials on one worker as on two."""
+    """Shows also that a search gives the same trials on one worker as on two."""
     words = [
         sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--validation", "other.csv",
         "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2",
@@ -163,7 +163,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     study = explored(work, "wrong_check", validation=work / "other.csv", trials=6)
     failed = study.trials[wrong[0].number]
     assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
-    assert failed.figures == wrong[0].figures  # what lower rungs measured stays
+    assert failed.figures == wrong[0].figures  # The figures of lower rungs stay.
     assert study.front and all(trial.has_design for trial in study.front)
 
 
@@ -283,7 +283,7 @@ def test_designs_climb_to_place_and_route(work, need_tool):
 
 @pytest.mark.slow
 def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
-    """The scheduler gives the trial of the worker that died to another one."""
+    """The scheduler gives the trial of the dead worker to another one."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
@@ -331,7 +331,7 @@ def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(wor
 
 @pytest.mark.slow
 def test_ctrl_c_ends_what_workers_do(work):
-    """The trial that is under way when Ctrl-C comes would take a quarter of an hour."""
+    """The trial that runs when Ctrl-C comes would take a quarter of an hour."""
     program = (
         "import exploration_trainers, forestc\n"
         "if __name__ == '__main__':\n"
@@ -355,7 +355,7 @@ def test_ctrl_c_ends_what_workers_do(work):
 
 
 def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
-    """By a clock that jumps once five trials are done."""
+    """Uses a clock that jumps once five trials are done."""
     later = [0.0]
 
     def stop(line):
@@ -376,7 +376,7 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
 
 
 def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_rest(done):
-    """Also where it is larger than every estimate."""
+    """The synthesized design is recommended even if it is larger than every estimate."""
     lut = max(trial.figure("lut") for trial in done.trials) + 1
     synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": lut}})
     trials = tuple(synthesized if trial.number == 4 else trial for trial in done.trials)
@@ -389,7 +389,7 @@ def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_
 
 
 def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
-    """A design that goes up would be on the front were it a tenth smaller and a standard error more accurate."""
+    """A synthesized design would be on the front if it were a tenth smaller and a standard error more accurate."""
     asked = Asked(
         work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target", device="xcup",
         validation=work / "other.csv",
@@ -408,7 +408,7 @@ def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
 
 
 def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_path, monkeypatch):
-    """In 100 s, of which a stage takes 10: the climb finds another one and goes on for ever."""
+    """Has 100 s, and 10 s for each stage: the climb finds another design and would go on for ever."""
     now = [0.0]
     monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
     asked = SimpleNamespace(

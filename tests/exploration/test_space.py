@@ -1,4 +1,4 @@
-"""What a search may try: every value that a pass names makes a valid pass, and a choice becomes the passes it says."""
+"""Tests the space of a search: every value that a pass names makes a valid pass, and a choice becomes its passes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_value_of_every_space_makes_a_valid_pass(name):
 
 
 def test_random_choices_of_the_spaces_are_accepted():
-    """A pass with options that exclude each other refuses to be made."""
+    """A pass with options that exclude each other cannot be made."""
     random = np.random.default_rng(0)
     for step in PASSES.values():
         for _ in range(200):

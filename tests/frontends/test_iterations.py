@@ -1,4 +1,4 @@
-"""A number of boosting iterations, or the best ones, are read in place of those that the library predicts with."""
+"""Tests that a number of boosting iterations, or the best ones, replace those that the library predicts with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUIET = {"verbose": -1, "num_threads": 1, "max_depth": 3}
 
 
 def stopped(X=X, Y=Y, rounds=40, **params):
-    """A Booster that was stopped early: it says its best iteration and predicts with all."""
+    """Trains a Booster with early stopping: it records its best iteration and predicts with all."""
     fit, judged = (xgboost.DMatrix(X[rows], Y[rows]) for rows in (FIT, JUDGED))
     params = {"objective": "binary:logistic", "max_depth": 3, "eta": 1.0, "nthread": 1, **params}
     return xgboost.train(params, fit, rounds, evals=[(judged, "x")], early_stopping_rounds=3, verbose_eval=False)

@@ -1,4 +1,4 @@
-"""Models that are easily read wrongly: weights, several targets, random starts, odd objectives, odd markers."""
+"""Tests models that are easily read wrongly: weights, several targets, random starts, odd objectives, odd markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text inputs of ONNX models: what converters and hands make of them, against onnxruntime."""
+"""Tests text inputs of ONNX models, by converters and by hand, against onnxruntime."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def target(X):
 
 
 def converted(steps, X, model=None, passed=None, apart=True):
-    """The ONNX model of a pipeline trained on the frame. apart: each column is an input."""
+    """Trains a pipeline on the frame and converts it to ONNX. apart: each column is an input."""
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
@@ -96,8 +96,8 @@ def converted(steps, X, model=None, passed=None, apart=True):
 
 
 def agrees(source, rows):
-    """The forest, after its decisions and sums were compared with onnxruntime's bit for bit. rows: a data frame of the
-    inputs side by side."""
+    """Loads the model, compares its decisions and sums with onnxruntime's bit for bit, and returns the forest. rows: a
+    data frame of the inputs side by side."""
     forest = load(source)
     forest = parse_forest(print_forest(forest))
     table = rows.to_numpy(dtype=object)
@@ -224,7 +224,7 @@ def to_float(source, target="X", kind=FLOAT):
 def by_hand(
     *nodes, features=9, constants=None, inputs=(("rows", STRING, 3),), values=(0.0, 1.0, 2.0, -1.0, 0.5), **more
 ):
-    """Random trees over what the nodes make, X, of the texts `rows` (three columns)."""
+    """Puts random trees behind nodes that turn the texts `rows` (three columns) into X."""
     flattened = [one for some in nodes for one in (some if isinstance(some, list) else [some])]
     modes = [mode for mode in MODES if mode != "BRANCH_MEMBER"]
     trees = random_trees(np.random.default_rng(3), 12, 2, modes, 3, features, values=values)

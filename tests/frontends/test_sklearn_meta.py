@@ -1,4 +1,5 @@
-"""Searches, thresholds of one's own and calibrated models: what is said of them, kept in files, and refused."""
+"""Tests searches, models with the user's own thresholds and calibrated models: messages about them, files, and
+refusals."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_probabilities_of_several_classes_that_are_no_score_are_refused_by_name(
 
 
 def test_a_class_that_falls_with_its_score_and_rows_without_any_probability_are_read():
-    """A calibrator may be upside down, and all may say 0: then each class has as much."""
+    """A calibrator may fall with the score, and all may give 0: then each class gets the same share."""
     X, y = SMALL
     model = CalibratedClassifierCV(BASES["boosting"](), cv=3, ensemble=False).fit(X, y)
     (calibrated,) = model.calibrated_classifiers_

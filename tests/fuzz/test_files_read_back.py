@@ -1,4 +1,5 @@
-"""Damaged copies of each file that forestc reads back are read as they are meant, or refused by file and field."""
+"""Tests damaged copies of each file that forestc reads back: they are read as they are meant, or refused by file and
+field."""
 
 from __future__ import annotations
 
@@ -41,14 +42,20 @@ from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_
 
 KEPT = Path(__file__).parents[1] / "kept"
 ANSWERS = json.loads((KEPT / "answers.json").read_text())
-SLOWEST = 30.0  # seconds that one copy may take
+SLOWEST = 30.0  # seconds that reading one copy may take
 
 
 @dataclass(frozen=True)
 class Kind:
-    """file: its path among the unpacked kept files. read: what reads it, given the folder of them all and the copy; it
-    raises AssertionError for what is not read as meant. then: what shows and uses some of those that were read. copies:
-    of its bytes. seal: what a forger does about hashes. writes: paths that reading may change."""
+    """A kind of file that forestc reads back.
+
+    file: its path among the unpacked files.
+    read: reads a copy, given the folder of all files and the copy; raises AssertionError if it is not read as meant.
+    then: shows and uses some of the copies that were read.
+    copies: makes damaged copies of its bytes.
+    seal: makes hashes anew, as a forger would.
+    writes: paths that reading may change.
+    """
 
     file: str
     read: Callable[[Path, Copy], object]
@@ -60,7 +67,7 @@ class Kind:
 
 @dataclass
 class Tally:
-    """faults: what neither read nor refused a copy, for messages."""
+    """The counts of a kind. faults: messages about copies that were neither read nor refused."""
 
     read: int = 0
     refused: int = 0
@@ -68,7 +75,7 @@ class Tally:
 
 
 def unpack(folder: Path) -> None:
-    """Unpacks the kept files, and makes the others that are read back."""
+    """Unpacks the stored files, and makes the others that are read back."""
     for path in KEPT.glob("*.zip"):
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder / path.stem)
@@ -101,18 +108,18 @@ def _result(folder: Path) -> bytes:
 
 
 def _manifest(folder: Path, changed: Copy) -> None:
-    """A folder as it is: a copy that is not refused holds what forestc wrote."""
+    """Opens the folder: a copy that is not refused must hold what forestc wrote."""
     design = forestc.open_design(folder / "ranges")
     with zipfile.ZipFile(KEPT / "ranges.zip") as archive:
         assert design.manifest == json.loads(archive.read("manifest.json"))
 
 
 def _resealed(name: str) -> Callable[[Path], None]:
-    """Makes the hashes of a folder anew, as a forger does."""
+    """Returns a function that makes the hashes of a folder anew, as a forger would."""
 
     def seal(folder: Path) -> None:
         path = folder / name / "manifest.json"
-        with contextlib.suppress(Exception):  # what is no manifest stays as it is
+        with contextlib.suppress(Exception):  # A file that is no manifest stays as it is.
             fields = json.loads(path.read_text())
             fields.pop("sha256", None)
             with contextlib.suppress(Exception):
@@ -139,7 +146,8 @@ def _design(name: str) -> Callable[[Path, Copy], None]:
 
 
 def _shown(name: str, *engines: str) -> Callable[[Path], None]:
-    """Everything that shows a folder, its manifest and its records, and a check with the engines."""
+    """Returns a function that runs all commands that show a folder, its manifest and its records, and a check with the
+    engines."""
 
     def then(folder: Path) -> None:
         design = forestc.open_design(folder / name)
@@ -153,7 +161,7 @@ def _shown(name: str, *engines: str) -> Callable[[Path], None]:
 
 
 def _command(*words: object) -> None:
-    """Runs a command. Raises ForestcError of its line for one that is refused, and AssertionError for a traceback."""
+    """Runs a command. Raises ForestcError with its line if it is refused, and AssertionError for a traceback."""
     from forestc.cli import main
 
     out, err = io.StringIO(), io.StringIO()
@@ -216,7 +224,7 @@ def _compile_for_engine(folder: Path, changed: Copy) -> None:
 
 
 def _engine_in_folder(folder: Path, changed: Copy) -> None:
-    """A compiled folder: the reader of images takes engine.json and images.txt."""
+    """Reads the engine of a compiled folder with the reader of images, which takes engine.json and images.txt."""
     design = forestc.open_design(folder / "engine/compiled")
     image = image_in(design)
     image.walked(np.zeros((2, image.shape.features), dtype=np.int64))
@@ -250,7 +258,7 @@ def _ranges(name: str) -> Callable[[Path, Copy], None]:
 
 
 def _memory(folder: Path, changed: Copy) -> None:
-    """What is damaged is made again; what is read are arrays."""
+    """Reads the memory of passes: damaged files are made again; the others give arrays."""
     arrays = KeptArrays(ResultStore(folder / "memory"), "key").recall("arrays")
     assert arrays is None or all(isinstance(array, np.ndarray) for array in arrays.values())
 
@@ -270,7 +278,7 @@ def as_json(data: bytes, count: int, seed: str) -> Iterator[Copy]:
 
 
 def packed_bytes(data: bytes, count: int, seed: str) -> Iterator[Copy]:
-    """Copies of a compressed file: as it is stored, and with its content changed."""
+    """Yields copies of a compressed file: with stored bytes changed, and with its content changed."""
     import zlib
 
     for number, changed in enumerate(byte_copies(zlib.decompress(data), count, seed)):
@@ -278,7 +286,7 @@ def packed_bytes(data: bytes, count: int, seed: str) -> Iterator[Copy]:
         yield changed._replace(data=packed if number % 2 else next(byte_copies(data, 1, f"{seed} {number}")).data)
 
 
-_MEMORY = "memory/*"  # one file, which is named by a hash
+_MEMORY = "memory/*"  # matches the only file there, which is named by a hash
 KINDS: Mapping[str, Kind] = {
     "manifest": Kind("ranges/manifest.json", _manifest, as_json),
     "manifest, hashes made anew": Kind(
@@ -314,7 +322,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def tally(name: str, count: int, folder: Path) -> Tally:
-    """Runs a kind on its copies, in a folder that `unpack` filled."""
+    """Runs a kind on its copies, in a folder filled by `unpack`."""
     kind, found = KINDS[name], Tally()
     path = next(folder.glob(kind.file))
     manifests = [above / "manifest.json" for above in list(path.parents)[:2]]
@@ -335,7 +343,7 @@ def tally(name: str, count: int, folder: Path) -> Tally:
             if wrong := _unnamed(str(error), (path.name, *(["manifest.json"] if kind.seal else [])), changed):
                 found.faults.append(f"{said}: {wrong}: {error}")
             found.refused += 1
-        except Exception:  # noqa: BLE001  whatever it is, it is a fault
+        except Exception:  # noqa: BLE001 any other exception is a fault
             found.faults.append(f"{said}: {traceback.format_exc()[-1500:]}")
         else:
             found.read += 1
@@ -355,21 +363,20 @@ def tally(name: str, count: int, folder: Path) -> Tally:
 
 
 def _unnamed(message: str, named: tuple[str, ...], changed: Copy) -> str:
-    """What a refusal does not say: the file, or the manifest that it contradicts; and the field, where one value of it
-    was changed."""
+    """Returns the words that a refusal lacks: the file, or the manifest that it contradicts; and the field, if one of
+    its values was changed."""
     if not any(name in message for name in named):
         return "does not name the file"
     keys = [key for key in changed.keys if isinstance(key, str)]
     if keys and not any(text in message for key in keys for text in (key, json.dumps(key), repr(key))):
-        # what is no JSON has no fields
-        # or the place where it is contradicted
+        # A file that is no JSON has no fields. A refusal may also name the field that contradicts it.
         other = ("was changed after", "which is not in", "has no", "unknown")
         return "" if any(word in message for word in other) else "does not name the field"
     return ""
 
 
 def _files(folder: Path, but: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """The size and the time of all files around, but some."""
+    """Returns size and time of all files, except some."""
     return {
         name: (path.stat().st_size, path.stat().st_mtime_ns)
         for path in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""The layout of sibling pairs says what the evaluator says."""
+"""Tests the layout of sibling pairs against the evaluator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ WORD_BITS = 11
 
 
 def walked(layout, blocks, row, outputs):
-    """What a tree adds to each output, and the steps: the table of the module, one node at a time."""
+    """Evaluates a tree by the table in the module's docstring, one node at a time. Returns what it adds to each output,
+    and the steps."""
     bits, top, steps, added = layout.mask_bits, (1 << layout.word_bits) - 1, 0, [0] * outputs
-    at = 0  # in members
+    at = 0  # This index counts members.
     while blocks.kind[node := int(blocks.members[at])] != LEAF:
         x, operand = int(row[blocks.feature[node]]), int(blocks.operand[node])
         if blocks.kind[node] == JUMP:

@@ -1,4 +1,4 @@
-"""The methods of the networks' paper, which its tables compare with the search: k-trees drawn, and the program."""
+"""Tests the methods of the networks' paper that its tables compare with our search: sampled k-trees, and the program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.random_words import seeded
 from forestc.errors import OptionError
 
-pytestmark = pytest.mark.slow  # no command calls these methods, and they take long to compile
+pytestmark = pytest.mark.slow  # No command calls these methods, and they take long to compile.
 
 
 @pytest.mark.parametrize(("seed", "states", "most"), [(0, 2, 3), (2, 3, 2), (1, 2, 2), (3, 2, 2), (4, 3, 1)])

@@ -1,4 +1,4 @@
-"""share-thresholds: no path of the given rows changes, and there are fewer conditions."""
+"""Tests share-thresholds: no path of the given rows changes, and there are fewer conditions."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_text_form_tells_the_draw():
 @pytest.mark.parametrize("share", [0.02, 0.2])
 @pytest.mark.parametrize("kind", ["forest-binary", "boosting-regression", "forest-missing"])
 def test_so_many_rows_of_a_node_change_sides(kind, share):
-    """Problem 4: each node, judged by the rows that reached it before."""
+    """Covers the paper's problem 4: each node is measured on the rows that reached it before."""
     model, X, _ = trained(kind)
     forest, rows = load(model), ArrayRows(X)
     result = judged(ShareThresholds(path_change=share, tolerance=math.inf), forest, FitAndHeldOut(rows, rows))
@@ -177,12 +177,12 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
 
 
 def judged(step, forest, rows):
-    """What a pass makes of a forest that is judged on held-out rows."""
+    """Runs a pass on a forest with held-out rows; returns its result."""
     return step.run(forest, rows.fit, Scorer(forest, rows.held_out))
 
 
 def halves(kind):
-    """A model trained on every other row, and those rows to be judged on the rest."""
+    """Returns a model trained on every other row, with these rows, and the rest to score it on."""
     model, X, y = trained(kind)
     forest = load(clone(model).fit(X[::2], y[::2]))
     return forest, FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
@@ -249,7 +249,7 @@ def test_rows_held_out_are_not_looked_at():
     model, X, _ = trained("forest-binary")
     forest = load(model)
     other = X.copy()
-    other[4::5] = X[:1]  # every fifth row is another
+    other[4::5] = X[:1]  # Every fifth row is replaced.
     for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), QuantizeInputs()):
         same = [judged(step, forest, FitAndHeldOut.every(ArrayRows(of), 5)).forest for of in (X, other)]
         assert np.array_equal(same[0].trees[3].threshold, same[1].trees[3].threshold)
@@ -290,7 +290,7 @@ classes []
     for rows in ([[-np.inf], [5.0]], [[1.0], [5.0], [np.inf]], [[-5e-324]], [[-1e-300], [-1.0]], [[1e29], [2e30]]):
         X = np.array(rows * 10)
         step = ShareThresholds(prefer="few-bits" if few_bits else "middle")
-        shared, _ = run_passes(forest, [step], ArrayRows(X))  # leaf by leaf
+        shared, _ = run_passes(forest, [step], ArrayRows(X))  # The pipeline compares leaf by leaf.
         infinite = [tree.threshold[0] for tree in shared.trees if np.isinf(tree.threshold[0])]
         assert infinite == [-np.inf, np.inf]
         lossy = ShareThresholds(exceptions=2, tolerance=math.inf)

@@ -1,4 +1,4 @@
-"""Labels of several targets, as zeros and ones, in columns of one, and with names that the model does not know."""
+"""Tests labels of several targets, as zeros and ones, in a column each, and with names that the model does not know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def two():
-    """Two targets of classes: names, and numbers."""
+    """Returns labels of two targets: names, and numbers."""
     return RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, np.column_stack([NAMES[KIND], KIND % 2]))
 
 
@@ -131,7 +131,7 @@ def test_values_of_several_outputs_are_judged_together(model, tmp_path):
     frame = pd.DataFrame(X).add_prefix("f").assign(a=truth[:, 0], b=truth[:, 1])
     csv, _, _ = save(frame, tmp_path)
     done = forestc.compile(model, csv, tmp_path / "out", label="a,b")
-    # both outputs have one spread here, so that both weigh the same
+    # Both outputs have the same spread, so that both have the same weight.
     assert done.figures["accuracy"]["model"] == pytest.approx(r2_score(truth, model.predict(X)), abs=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Columns that no condition reads never cause a refusal for their values; and missing values that no row has."""
+"""Tests that values in columns that no condition reads are never refused; and missing values that no row has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUIET = {"n_estimators": 1, "num_leaves": 3, "min_child_samples": 5, "verbose": 
 
 @pytest.fixture(scope="module")
 def packets():
-    """A model that reads two of four columns, the frame that it was trained on, and labels."""
+    """Trains a model that reads two of four columns; returns it with its frame and labels."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -56,7 +56,8 @@ def test_lists_are_not_given_to_columns_that_may_be_others(packets):
     forest = forestc.load(model)
     crossed = frame.rename(columns={"flag": "proto", "proto": "flag"})[["proto", "flag", "bytes", "land"]]
     assert not place_categories(forest, crossed, None).features[0].labels
-    swapped = frame[["bytes", "proto", "flag", "land"]]  # in another order each column of categories tells its own
+    # In another order each column of categories is still recognized.
+    swapped = frame[["bytes", "proto", "flag", "land"]]
     assert place_categories(forest, swapped, None).features[0].labels == ("tcp", "udp")
     renamed = frame.assign(proto=pd.Categorical(np.where(frame.proto == "tcp", "a", "b")))
     assert not place_categories(forest, renamed, None).features[0].labels
@@ -97,7 +98,7 @@ def test_missing_values_that_no_row_has(tmp_path, packets, level):
     others = frame.assign(proto=pd.Categorical(["icmp", *frame.proto[1:]]), bytes=frame.bytes.astype(float))
     others.loc[3, "bytes"] = np.nan
     options = {"label": y, "targets": "c", "level": level}
-    if level:  # at level 0 no row is looked at, and all that the model takes is accepted
+    if level:  # At level 0 no row is read, and all values that the model takes are accepted.
         plain = forestc.compile(model, frame, tmp_path / "plain", **options).design
         with pytest.raises(RowsError, match="missing=always"):
             forestc.check(plain, others, label=y)

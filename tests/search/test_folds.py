@@ -1,4 +1,4 @@
-"""Models trained again on folds: with their own parameters where these are known, else an ensemble of their kind."""
+"""Tests models trained again on folds: with the model's own parameters if known, otherwise as an ensemble of its kind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_no_fold_is_judged_on_rows_that_its_model_was_trained_on():
         seen = {row.tobytes() for row in fold.fit.X}
         assert not seen & {row.tobytes() for row in held} and len(fold.fit.X) == len(X) - len(held)
         assert len(fold.model.trees) == len(load(model).trees) and fold.model.classes == load(model).classes
-    # each class is in every fold in its share
+    # Each class has its share in every fold.
     shares = [fold.scorer.held_out.truth.mean() for fold in found.folds]
     assert max(shares) - min(shares) < 0.02
 
@@ -77,7 +77,7 @@ def test_searches_boosters_and_regressions():
 def test_a_model_without_parameters_has_its_kind_trained(kind, library):
     model, _, rows = rows_of(kind)
     source = load(model)
-    found = folds_of(source, source, rows)  # a Forest holds no parameters
+    found = folds_of(source, source, rows)  # A Forest holds no training parameters.
     assert f"ensembles of the model's kind ({library} of" in found.how and "--held-out FILE" in found.how
     sizes = [len(fold.model.trees) for fold in found.folds]
     assert all(abs(size - len(source.trees)) <= len(source.trees) // 2 + len(source.classes) for size in sizes)
@@ -101,7 +101,7 @@ def test_a_class_of_a_single_row_is_refused():
 
 
 class Streamed:
-    """Rows 0 to 99 in batches of seven, as from a file; the most batches that were in memory at once."""
+    """A source of rows 0 to 99 in batches of seven, as from a file. It records the most batches in memory at once."""
 
     most = 0
 

@@ -1,4 +1,4 @@
-"""The search of levels 2 and 3 on passes whose settings are made up: what is tried, judged and taken."""
+"""Tests the search of levels 2 and 3 on passes with invented settings: the settings that it tries, scores and takes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
 from forestc.system.deadline import LateError, before
 
-made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
+made: list[tuple[str, int]] = []  # records the model and the setting of each rung that was run
 
 
 def stump(name, threshold):
-    """x < threshold: class 0, else class 1."""
+    """Makes a forest of one split: class 0 for x < threshold, otherwise class 1."""
     number = Fixed(8)
     tree = make_tree(
         where="tree 0", feature=[0, -1, -1], threshold=[threshold, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
@@ -44,12 +44,13 @@ def stump(name, threshold):
 
 @dataclass(frozen=True)
 class Moving:
-    """Moves the threshold of the stump by `by`, of the settings `among`; each costs 10 - by."""
+    """A pass that moves the threshold of the stump by `by`, one of the settings `among`. Each setting costs 10 - by."""
 
     among: tuple[int, ...] = ()
     by: int = 0
     grows: bool = False
-    branches: tuple[Branch, ...] = ()  # instead of one of `among`; of their steps `by` counts
+    # These branches replace the settings `among`; the field `by` of their steps counts.
+    branches: tuple[Branch, ...] = ()
     tolerance: float = 0.01
     name = "moving"
     space = ()
@@ -84,14 +85,14 @@ class MovingLadder:
             yield Rung(step, 10.0 - step.by, partial(changed, self.forest, trees=(moved,)))
 
     def otherwise(self, losses, tried):
-        """The settings of the branches are tried where none of `among` is good."""
+        """Returns the branches if no setting of `among` is good."""
         if self.step.among and self.step.branches:
             return replace(self.step, among=())
         return PassResult(self.forest, (), {"tried": tried, "lost": [loss.lost for _, loss in losses]})
 
 
 def search_of(step, *, folds=3, tolerance=0.065, stop=None):
-    """Rows 0 .. 99 of class x >= 50; a threshold moved by n decides n rows wrongly."""
+    """Returns a search over rows 0 .. 99 of class x >= 50; a threshold moved by n decides n rows wrongly."""
     made.clear()
     X = np.arange(100.0)[:, None]
     y = (X[:, 0] >= 50).astype(np.int64)
@@ -118,8 +119,8 @@ def test_a_branch_that_shrinks_ends_behind_settings_that_lose_too_much():
 
 
 def test_folds_stand_for_all_rows_with_a_larger_error():
-    """The variance of a share, times 1 + judged rows / rows of a fold's fit; a fold of the model itself stands for
-    nothing else."""
+    """The variance of a share is multiplied by 1 + scored rows / rows of a fold's fit; a fold of the model itself
+    stands only for itself."""
     variance = 0.03 * 0.97 / 99
     loss = search_of(Moving((3,))).trials[1].loss
     assert loss.error == pytest.approx(math.sqrt(variance * (1 + 100 / 66)))
@@ -134,10 +135,10 @@ def test_folds_stand_for_all_rows_with_a_larger_error():
 def test_a_branch_that_grows_ends_at_the_first_that_is_good_and_races_over_the_folds():
     search = search_of(Moving((30, 20, 2, 1), grows=True))
     assert [trial.passes[0].by for trial in search.trials[1:] if trial.good] == [2]
-    # what loses too much on the first fold is not made of the others
+    # A setting that loses too much on the first fold is not run on the others.
     assert [by for name, by in made if name == "fold 0"] == [30, 20, 2]
     assert [by for name, by in made if name == "fold 1"] == [2] == [by for name, by in made if name == "fold 2"]
-    assert not [by for name, by in made if name == "model"]  # nor any of the model, until its size is wanted
+    assert not [by for name, by in made if name == "model"]  # No setting is run on the model until its size is needed.
     assert search.smallest().size == 48
     assert [by for name, by in made if name == "model"] == [2]
 
@@ -151,7 +152,7 @@ def test_what_is_much_larger_than_the_best_is_not_judged():
 
 
 def test_settings_whose_costs_are_known_to_be_much_larger_are_not_made():
-    search = search_of(Moving((3,)))  # which costs 7
+    search = search_of(Moving((3,)))  # The setting 3 costs 7.
     steps = tuple(Moving(by=by) for by in (-40, -1, 1, 2))
     made.clear()
     search.climb(Family("others", (), Moving(branches=(Branch(steps, costs=(50.0, 11.0, 9.0, 8.0)),))))
@@ -193,7 +194,7 @@ def test_where_no_time_is_left_for_sizes_the_smallest_known_is_taken():
     for trial in search.trials:
         vars(trial).pop("size", None)
     assert search.known(plain) is min(good, key=lambda trial: trial.cost)
-    assert good[-1].size >= 0 and search.known(plain) is good[-1]  # the only one whose size is known
+    assert good[-1].size >= 0 and search.known(plain) is good[-1]  # Only this setting has a known size.
 
 
 def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
@@ -219,7 +220,8 @@ def test_what_a_pass_takes_is_the_cheapest_that_is_good():
     assert best.step.by == 5
     (branch,) = growing.branches()
     growing = MovingLadder(Moving(branches=(replace(branch, most=4.0),)), stump("model", 50))
-    assert climb(growing, lambda rung: rung.step.by <= 5) == (None, 2)  # of by=9 and, not scored, by=5
+    # The two counted are by=9 and, without a score, by=5.
+    assert climb(growing, lambda rung: rung.step.by <= 5) == (None, 2)
 
 
 def test_open_settings_are_settled_on_the_judges_rows():
@@ -232,8 +234,8 @@ def test_open_settings_are_settled_on_the_judges_rows():
         return int(result.forest.trees[0].threshold[0]) - 50, result.report
 
     step = Moving((1, 2, 3, 6, 7), tolerance=0.055)
-    assert moved(step) == (3, {"tried": 5})  # of 6, 0.06 is lost
-    lost = [pytest.approx(by / 100) for by in step.among[:2]]  # the branch gives up after two
+    assert moved(step) == (3, {"tried": 5})  # A move of 6 would lose 0.06.
+    lost = [pytest.approx(by / 100) for by in step.among[:2]]  # The branch gives up after two settings.
     assert moved(replace(step, tolerance=0.0)) == (0, {"tried": 2, "lost": lost})
     instead = replace(step, tolerance=0.015, among=(9,), branches=(Branch((Moving(by=0),)),))
     assert moved(instead) == (0, {"tried": 1})

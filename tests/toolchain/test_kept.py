@@ -1,4 +1,4 @@
-"""Programs that are kept: the same content takes them, any other makes them anew; packaged ones are prepared once."""
+"""Tests stored programs: the same content reuses them, any other makes them anew; packaged ones are prepared once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.toolchain.packaged import prepare
 
 @pytest.fixture
 def made(tmp_path):
-    """A function that counts how often it makes a file."""
+    """Returns a function that makes a file and counts its calls."""
     calls = []
 
     def make():
@@ -65,13 +65,13 @@ def test_the_folder_is_the_users(made, tmp_path, monkeypatch):
 
 def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
     monkeypatch.setenv("FORESTC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_module, "MOST_BYTES", 90)  # two files of 6 bytes and a hash of 32
+    monkeypatch.setattr(kept_module, "MOST_BYTES", 90)  # Two files have 6 bytes and a hash of 32 each.
     make, calls = made
     for age, name in enumerate(("a", "b")):
         kept([name], tmp_path / "x", make)
         newest = max((tmp_path / "cache" / "programs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
         os.utime(newest, (age, age))
-    kept(["a"], tmp_path / "x", make)  # used again: now b is the oldest
+    kept(["a"], tmp_path / "x", make)  # "a" is used again, so "b" is now the oldest.
     kept(["c"], tmp_path / "x", make)
     assert len(calls) == 3
     kept(["a"], tmp_path / "x", make)

@@ -1,4 +1,5 @@
-"""Models trained again from their files: all rows give the same model where the file tells all, or nearly the same."""
+"""Tests models trained again from their files: all rows give the same model if the file tells all, otherwise nearly the
+same."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_the_sums_of_an_xgboost_file_give_the_same_model_again(kind, suffix, tmp
     assert same_trees(again, original.source)
     found = original._settings
     for name in ("eta", "lambda", "alpha", "subsample", "max_delta_step"):
-        if name in settings and not settings["objective"].startswith("count"):  # poisson has a step of its own
+        # The objective poisson has its own step.
+        if name in settings and not settings["objective"].startswith("count"):
             assert found[name] == pytest.approx(settings[name], rel=1e-3), name
 
 
