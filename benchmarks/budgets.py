@@ -185,7 +185,8 @@ def draws() -> list[Draw]:
 
 @cache
 def given(name: str, level: int) -> tuple[Subject, Vectors]:
-    """Trains and quantizes a model; returns it with the inputs that measure it. If -O1 refuses the model, -O0 is used."""
+    """Trains and quantizes a model; returns it with the inputs that measure it. If -O1 refuses the model, -O0
+    is used."""
     of, make = name.partition(",")[0], MODELS[name]
     X, y = DATA[of]()
     categories = {"categorical_feature": [0, 1, 2, 3]} if name == "categories, LightGBM" else {}

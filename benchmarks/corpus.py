@@ -55,7 +55,8 @@ Hashes: TypeAlias = dict[str, dict[str, str]]  # folder -> path -> SHA-256
 
 @dataclass(frozen=True)
 class Case:
-    """A model and how it is compiled. make: trains the model, given a folder for files. options: of `forestc.compile`."""
+    """A model and how it is compiled. make: trains the model, given a folder for files. options: of
+    `forestc.compile`."""
 
     make: Callable[[Path], Made]
     options: Mapping[str, Any]

@@ -44,7 +44,8 @@ def table(name: str, data: Path | None) -> NDArray[np.str_]:
 
 
 def numbers(column: NDArray[np.str_]) -> Rows:
-    """Returns a column as numbers, NaN where a field is empty. A column with text becomes codes in alphabetical order."""
+    """Returns a column as numbers, NaN where a field is empty. A column with text becomes codes in
+    alphabetical order."""
     filled = column != ""
     result = np.full(len(column), np.nan)
     try:

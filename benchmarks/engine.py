@@ -51,7 +51,8 @@ PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
 
 
 def tree(random: np.random.Generator, columns: int, nodes: int, depth: int = 99) -> Tree:
-    """Grows a tree by splitting random leaves. The tree is complete if `nodes` are as many as the depth has room for."""
+    """Grows a tree by splitting random leaves. The tree is complete if `nodes` are as many as the depth has
+    room for."""
     left, right, feature, threshold, level, open_leaves = [-1], [-1], [-1], [0], [0], [0]
     while len(left) < nodes and open_leaves:
         node = open_leaves.pop(int(random.integers(1 + len(open_leaves) // 2)))

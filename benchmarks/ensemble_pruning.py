@@ -99,7 +99,8 @@ Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of eac
 
 
 def measured(case: tuple[str, int, Any]) -> tuple[list[tuple[int, Scores]], list[dict[str, Any]]]:
-    """Runs all methods on the folds of a data set. Returns (K, scores) for each fold and K, and the lines of the gaps."""
+    """Runs all methods on the folds of a data set. Returns (K, scores) for each fold and K, and the lines of
+    the gaps."""
     name, repeat, options = case
     scores, gaps = [], []
     count = options.large_folds if name in LARGE else options.folds

@@ -298,7 +298,8 @@ def error_figures(samples: Sequence[Measured], estimates: Floats, inside: Sequen
 
 
 def fit_luts(samples: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """Fits the LUT costs of a family. Returns the costs, the ends of the range, and the errors on sets outside the fit."""
+    """Fits the LUT costs of a family. Returns the costs, the ends of the range, and the errors on sets
+    outside the fit."""
     real = np.array([design.figure for design in samples])
     outside = np.zeros(len(samples))
     for on, rest in left_out(samples):

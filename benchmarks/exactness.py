@@ -20,7 +20,7 @@ from tools import arguments, earlier_rows, save, show
 import forestc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from models import KINDS, rows_near_thresholds, whole
+from models import KINDS, full_model, rows_near_thresholds
 
 ENGINES = ("netlist", "verilator", "c", "icarus")
 TITLE = "differences; library: rows, engines: vectors"
@@ -76,7 +76,7 @@ def main() -> None:
     rows = earlier_rows(options)
     done = {row["model"] for row in rows}
     for kind in sorted(k for k in KINDS if options.only in k and k not in done):
-        model, X, y = whole(kind)
+        model, X, y = full_model(kind)
         near = rows_near_thresholds(forestc.load(model), X, options.rows)
         rows.append(
             {"model": kind, "library": against_library(kind, model, near), **engines(model, X, y, near, options)}

@@ -105,7 +105,8 @@ def onnx_of(document: Any) -> bytes:
 
 
 def measure(who: str, path: str) -> dict[str, Any]:
-    """Loads a model once; returns seconds, MB and nodes. who: "forestc", or another word for the library of the file."""
+    """Loads a model once; returns seconds, MB and nodes. who: "forestc", or another word for the library of
+    the file."""
     load: Any = {".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm", ".onnx": "onnxruntime"}[Path(path).suffix]
     if who == "forestc":
         load = importlib.import_module("forestc").load

@@ -74,7 +74,8 @@ def commands(environment: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def made(folder: Path) -> list[dict[str, Any]]:
-    """Runs `make demo` and `make test` in a clone; returns the seconds of each. Raises CalledProcessError if one fails."""
+    """Runs `make demo` and `make test` in a clone; returns the seconds of each. Raises CalledProcessError if
+    one fails."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder / "clone")], check=True)
     rows = []
     for target in ("demo", "test"):

@@ -138,7 +138,8 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def peak_memory_mb() -> float:
-    """Returns the peak resident memory of this process in MB. On systems other than Linux the parent's may be included."""
+    """Returns the peak resident memory of this process in MB. On systems other than Linux the parent's may be
+    included."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = (line.split() for line in status.read_text().splitlines())

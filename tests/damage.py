@@ -62,7 +62,7 @@ def _places(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
         yield from _places(part, (*keys, key))
 
 
-def _place(value: Any, draw: random.Random) -> tuple[str | int, ...]:
+def _path(value: Any, draw: random.Random) -> tuple[str | int, ...]:
     """Draws the path of a value; half of the paths lie on the first two levels, which have few values."""
     places = list(_places(value))
     high = [keys for keys in places if len(keys) <= 2]
@@ -71,7 +71,7 @@ def _place(value: Any, draw: random.Random) -> tuple[str | int, ...]:
 
 def _value(value: Any, draw: random.Random) -> Copy:
     changed = copy.deepcopy(value)
-    keys = _place(changed, draw)
+    keys = _path(changed, draw)
     parent = changed
     for key in keys[:-1]:
         parent = parent[key]
@@ -118,7 +118,7 @@ def _twice(text: str, draw: random.Random) -> Copy:
 
 def _deep(value: Any, draw: random.Random) -> Copy:
     changed = copy.deepcopy(value)
-    keys = _place(changed, draw)
+    keys = _path(changed, draw)
     parent = changed
     for key in keys[:-1]:
         parent = parent[key]

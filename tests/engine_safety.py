@@ -182,7 +182,7 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
     columns[:, :5] = words
     beats = packed_rows(models[0], capacity, words)
     good = [image_of(model, capacity).words for model in models]
-    wanted = [results_of(capacity, evaluate_words(model, words)) for model in models]
+    expected = [results_of(capacity, evaluate_words(model, words)) for model in models]
     cases: list[tuple[Words, NDArray[np.uint64]]] = [(good[0], beats)]
     bad = [damaged(good[number % 2], number) for number in range(count)]
     for number, (_, image) in enumerate(bad):
@@ -191,7 +191,7 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
         outcomes = run_cases(capacity, cases, Path(folder), stall)
     hangs = sum(outcome.status == 0xFFFFFFFF for outcome in outcomes)
     figures: Counter[str] = Counter()
-    active = wanted[0]
+    active = expected[0]
     for number, (_, image) in enumerate(bad[: (len(outcomes) - 1) // 2]):
         outcome, after = outcomes[1 + 2 * number : 3 + 2 * number]
         error, accepted = read(image, engine)
@@ -214,7 +214,7 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
         elif status & 1:
             figures["refused, old model answers"] += np.array_equal(unpacked_results(capacity, outcome.results), active)
             figures["refused, a model is left"] += 1
-        active = wanted[(number + 1) % 2]
+        active = expected[(number + 1) % 2]
         figures["next good image answers"] += np.array_equal(unpacked_results(capacity, after.results), active)
     return {"images": count, "hangs": hangs + len(cases) - len(outcomes), **figures}
 

@@ -1,4 +1,5 @@
-"""Sets how many examples property tests draw: few in every run, more if FORESTC_EXAMPLES multiplies them (make slow)."""
+"""Sets how many examples property tests draw: few in every run, more if FORESTC_EXAMPLES multiplies them
+(make slow)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Holds functions that train models, as users write them for `forestc.explore`. Worker processes import them from here."""
+"""Holds functions that train models, as users write them for `forestc.explore`. Worker processes import them
+from here."""
 
 from __future__ import annotations
 

@@ -86,8 +86,9 @@ def trained(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
     return make().fit(X, y), X, y
 
 
-def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """Returns a fitted model, its rows and labels for benchmarks: at least 20 trees (or rounds), if a kind has several."""
+def full_model(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    """Returns a fitted model, its rows and labels for benchmarks: at least 20 trees (or rounds), if a kind
+    has several."""
     model, X, y = trained(kind)
     if getattr(model, "n_estimators", 20) >= 20:
         return model, X, y
@@ -95,7 +96,8 @@ def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
 
 
 def rows_near_thresholds(forest: Forest, X: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.float32]:
-    """Returns float32 rows from X; about half of all values lie on a threshold of their feature or one step beside it."""
+    """Returns float32 rows from X; about half of all values lie on a threshold of their feature or one step
+    beside it."""
     random = np.random.default_rng(seed)
     rows = X[random.integers(0, len(X), count)].astype(np.float32)
     for index, feature in enumerate(forest.features):

@@ -4,8 +4,8 @@
 
 The first argument is a folder or module of forestc, the others are tests (words for pytest). A mutant has one
 comparison, sum, constant, `not`, `and` or `or` replaced. Each mutant runs the tests in its own process, up to the first
-failure. A mutant that lives shows a missing test, or its change is without effect, such as that of an unreachable
-bound. Tests that start forestc in another process see no mutant.
+failure. If a mutant lives, either a test is missing or its change has no effect, as with an unreachable bound. Tests
+that start forestc in another process see no mutant.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def assert_refused(read, data, message, where="m.json"):
     assert where in str(caught.value) and "\n" not in str(caught.value)
 
 
-def judged(read, data):
+def reads_whole(read, data):
     """Reads damaged data; returns True if it was read, and asserts that the forest is valid."""
     try:
         forest = read(data, "fuzz")

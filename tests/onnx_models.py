@@ -314,10 +314,10 @@ def agree(source, rows=ROWS, exactly=True):
         assert found.decision.tolist() == output["label"].ravel().tolist()
     if "scores" in output:
         scores = output["scores"]
-        wanted = scores[:, 1:] if found.values.shape[1] == 1 and scores.shape[-1] == 2 else scores
-        mine = found.values.reshape(wanted.shape).astype(wanted.dtype)
+        expected = scores[:, 1:] if found.values.shape[1] == 1 and scores.shape[-1] == 2 else scores
+        mine = found.values.reshape(expected.shape).astype(expected.dtype)
         # onnxruntime mirrors the logistic function at 0: 1 - f(-s) is off by half a unit in the last place of 1.
-        assert np.array_equal(mine, wanted, equal_nan=True) if exactly else np.allclose(mine, wanted, 0, 2.0**-23)
+        assert np.array_equal(mine, expected, equal_nan=True) if exactly else np.allclose(mine, expected, 0, 2.0**-23)
     return forest
 
 

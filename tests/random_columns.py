@@ -125,7 +125,7 @@ def random_case(seed: int) -> Case:
     return Case(made, random.normal(size=(30, width)).astype(np.float32).astype(np.float64), header, form, label)
 
 
-def expected_places(case: Case) -> list[int] | None:
+def expected_columns(case: Case) -> list[int] | None:
     """Returns the rows' column for each column that the model reads, or None if the rows must be refused."""
     made, width = case.made, case.values.shape[1]
     in_place = made.read if width == made.columns else None
@@ -157,12 +157,12 @@ def expected_places(case: Case) -> list[int] | None:
 
 def check_case(case: Case, folder: Path) -> str:
     """Raises AssertionError if evaluate, rows_from and the library do not agree; returns the outcome in words."""
-    places, forest = expected_places(case), case.made.forest
+    columns, forest = expected_columns(case), case.made.forest
     rows, label, truth = _handed_over(case, folder)
     askers = [lambda forest: _through_rows(forest, rows, label, truth)]
     if case.form in ("frame", "table", "array") and case.label is None:
         askers.append(lambda forest: forestc.evaluate(forest, rows).decision)
-    if places is None:
+    if columns is None:
         for ask in askers:
             try:
                 ask(forest)
@@ -172,16 +172,16 @@ def check_case(case: Case, folder: Path) -> str:
             raise AssertionError(f"not refused: {case}")
         return "refused"
     X = np.zeros((len(case.values), case.made.columns))
-    X[:, case.made.read] = case.values[:, places]
-    wanted = case.made.predict(X)
+    X[:, case.made.read] = case.values[:, columns]
+    expected = case.made.predict(X)
     for ask in askers:
-        assert np.array_equal(ask(forest), wanted), case
+        assert np.array_equal(ask(forest), expected), case
     names = getattr(rows_from(rows, forest, label if label is not None else truth), "names", ())
     if not names:
         return "taken"
     named = adopt_names(forest, names)  # From here on the columns may come in any order, but need these names.
     frame = pd.DataFrame(case.values, columns=case.header)
-    assert np.array_equal(forestc.evaluate(named, frame[frame.columns[::-1]]).decision, wanted), case
+    assert np.array_equal(forestc.evaluate(named, frame[frame.columns[::-1]]).decision, expected), case
     try:
         forestc.evaluate(named, frame.rename(columns=lambda name: f"another {name}"))
     except RowsError:
@@ -190,7 +190,8 @@ def check_case(case: Case, folder: Path) -> str:
 
 
 def _handed_over(case: Case, folder: Path) -> tuple[Any, Any, Any]:
-    """Returns rows in a form that forestc takes, and their label: the column's name or index, or the labels themselves."""
+    """Returns rows in a form that forestc takes, and their label: the column's name or index, or the labels
+    themselves."""
     truth = np.arange(len(case.values)) % 2
     if case.form == "array":
         return case.values, None, None if case.label is None else truth

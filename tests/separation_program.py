@@ -14,7 +14,7 @@ from forestc.algorithms.highs import make_highs, make_model, most_nodes, steps_o
 from forestc.algorithms.separation.oracle import Box, BoxEnsemble, Decider, Problem, Separation, differ, problems
 from forestc.algorithms.separation.search import FOUND, NONE, STOPPED
 
-SLACK = 0.5  # is added to each integer sum as room for the solver's tolerance
+SLACK = 0.5  # adds this much to each integer sum, as room for the solver's tolerance
 MOST_SUM = 1e8  # limits the sums, since beyond it the solver's tolerance could hide an input
 
 

@@ -38,7 +38,8 @@ def problem(random, classes, count, rows, wide, largest=3):
 
 
 def outcomes_of(holds, pool):
-    """Makes rows of given outcomes: (rows, conditions), 1 if a row goes left. Each condition has a column of its own."""
+    """Makes rows of given outcomes: (rows, conditions), 1 if a row goes left. Each condition has a column of
+    its own."""
     count = holds.shape[1]
     return Outcomes(
         (1 - holds).astype(np.uint8), np.arange(count), np.ones(count, np.int64), np.arange(0, 2 * count + 1, 2), pool

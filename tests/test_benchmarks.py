@@ -1,4 +1,4 @@
-"""Tests that every script of benchmarks runs on its smallest input, and that its JSON tells the origin of the figures."""
+"""Tests that every script of benchmarks runs on its smallest input, and its JSON tells the origin of the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tests means of probabilities by curves, and weighted medians: they are compiled and proved, and no planted error is."""
+"""Tests means of probabilities by curves, and weighted medians: they are compiled and proved, and no planted
+error is."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def outputs_of(kind):
 
 @pytest.mark.parametrize("kind", COMBINED)
 def test_no_planted_error_is_proved(kind):
-    """Changes a threshold by one, or exchanges the arms of a multiplexer: it is refuted, or the results are the same."""
+    """Changes a threshold by one, or exchanges the arms of a multiplexer: it is refuted, or the results are
+    the same."""
     wrong = 0
     for seed in range(2):
         forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)

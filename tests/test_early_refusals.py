@@ -1,4 +1,5 @@
-"""Tests that whatever can be known at the start is refused at the start, before any pass, synthesis or proof has run."""
+"""Tests that whatever can be known at the start is refused at the start, before any pass, synthesis or proof
+has run."""
 
 from __future__ import annotations
 

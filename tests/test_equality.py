@@ -78,7 +78,8 @@ def text(forest: Forest, folder: Path, seed: int) -> bool:
 
 
 def proof(forest: Forest, folder: Path, seed: int) -> bool:
-    """Returns also True if a forest of another bias is proved, if a single sum decides."""
+    """Returns True if the forest is not proved. If a single sum decides, also returns True if a forest of another bias
+    is not refuted."""
     made = lower_with_witness(forest, LoweringOptions(latency=seed % 3, outputs=outputs_of(forest)))
     found = prove_netlist(forest, *made)
     refuted = not forest.single or prove_netlist(changed(forest, bias=forest.bias + 1), *made).refuted

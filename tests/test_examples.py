@@ -1,4 +1,4 @@
-"""Tests that the examples run, and that the demo shows no difference."""
+"""Tests the examples: all run, and the demo shows no difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that small designs tell which results in docs/benchmarks are stale."""
+"""Tests the golden designs, by which stale results in docs/benchmarks are found."""
 
 from __future__ import annotations
 

@@ -123,13 +123,13 @@ int main() {{
     out = subprocess.run([tmp_path / "program"], input=rows.tobytes(), capture_output=True, check=True).stdout
     got = np.frombuffer(out, dtype=np.int64).reshape(len(rows), n_out, 2)
     truth = evaluate_words(made, encode(made, rows))
-    wanted = truth.index.reshape(-1, 1) if outputs == "label" else truth.scores
-    assert np.array_equal(got[:, :, 0], wanted) and np.array_equal(got[:, :, 1], wanted)
+    expected = truth.index.reshape(-1, 1) if outputs == "label" else truth.scores
+    assert np.array_equal(got[:, :, 0], expected) and np.array_equal(got[:, :, 1], expected)
 
 
 @pytest.fixture
 def quick_compiler(tmp_path_factory, monkeypatch):
-    """Puts a g++ that does not optimize before the one that hls4ml's script calls with -O3."""
+    """Puts a g++ without optimization before the one that hls4ml's script calls with -O3."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "g++").write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -O0\n')
     (folder / "g++").chmod(0o755)

@@ -49,7 +49,7 @@ def work(tmp_path_factory):
 
 @pytest.fixture
 def slow(tmp_path):
-    """Returns a program that never ends, and a function that counts its running children."""
+    """Returns an endless program, and a function that counts its running children."""
     pids, program = tmp_path / "pids", tmp_path / "slow"
     program.write_text(SLOW.format(pids=pids))
     program.chmod(0o755)

@@ -242,13 +242,13 @@ def test_what_is_refused(design, tmp_path, need):
 def test_missing_tools_are_named(design, monkeypatch, need):
     need("ziglang")
     monkeypatch.setattr(firmware, "find", lambda *_: None)
-    for cpu, wanted, said in (
+    for cpu, expected, said in (
         ("cortex-m4", "gcc", r"arm-none-eabi-gcc is not on the PATH; install .*apt install gcc-arm-none-eabi"),
         ("rv32imc", "gcc", r"riscv64-unknown-elf-gcc is not on the PATH; install .*apt install gcc-riscv64"),
         ("avr", "auto", r"no compiler for avr was found; install avr-gcc \(Debian: apt install gcc-avr avr-libc\)"),
     ):
         with pytest.raises(MissingToolError, match=said):
-            forestc.measure(design, cpu, compiler=wanted)
+            forestc.measure(design, cpu, compiler=expected)
     with pytest.raises(OptionError, match="ziglang does not compile for avr here; use compiler=gcc"):
         forestc.measure(design, "avr", compiler="ziglang")
     assert find_compiler(CPUS["cortex-m4"]).kind == "ziglang"

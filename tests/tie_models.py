@@ -40,8 +40,8 @@ Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 def tried(name: str, seed: int) -> dict[str, Any] | None:
-    """Counts the rows that the evaluator decides unlike the library, and those that -O0 does, and tells whether
-    quantize states that every decision stays. Returns None if the model's rows have a single class."""
+    """Runs a model. Returns how many rows the evaluator decides unlike the library, how many -O0 does, and whether
+    quantize promises that every decision stays. Returns None if the model's rows have a single class."""
     made = MAKERS[name](np.random.default_rng(seed), seed)
     if made is None:
         return None
@@ -50,10 +50,10 @@ def tried(name: str, seed: int) -> dict[str, Any] | None:
     forest, steps = run_passes(source, parse_passes(EXACT, PASSES), Ranges())
     step = next(step for step in steps if "score_bound" in step.report)
     X = grid(source)
-    wanted = predict(X)
+    expected = predict(X)
     return {
-        "unlike_the_reference": int((evaluate(source, X).index != wanted).sum()),
-        "changed_rows": int((evaluate(forest, X).index != wanted).sum()),
+        "unlike_the_reference": int((evaluate(source, X).index != expected).sum()),
+        "changed_rows": int((evaluate(forest, X).index != expected).sum()),
         "every_decision": int(step.report["decisions"] == "all"),
     }
 

@@ -83,7 +83,8 @@ class Mutant:
 
     @property
     def harmless(self) -> str:
-        """Returns the reason why the mutant changes nothing; "" if it should be found. A solver decides this for steps."""
+        """Returns the reason why the mutant changes nothing; "" if it should be found. A solver decides this
+        for steps."""
         if self.module == "step":
             shape = EngineShape.of(described(CAPACITIES[self.capacity]))
             with suppress(UnprovedError):
@@ -283,8 +284,9 @@ def registers_of(capacity: Capacity, image: NDArray[np.uint32], status: int, row
 
 
 def anything(capacity: Capacity) -> list[Trial]:
-    """Makes trials with images of nodes that lead anywhere, which have the reader's answers: the longest and the
-    shortest images, slots of many steps and none, and models that change while the old one is in use."""
+    """Makes trials with images of nodes that lead anywhere; the expected answers are the image reader's. There are the
+    longest and the shortest images, slots of many steps and none, and models that change while the old one is in use.
+    """
     random, made = np.random.default_rng(0), list[Trial]()
     columns = random.integers(0, 1 << capacity.word_bits, (400, capacity.beats * capacity.lanes))
     # These columns hold missing values.
@@ -470,9 +472,9 @@ def outcome(source: str, name: str, folder: Path) -> str:
         if not status or int(status[-1], 16) & 0xFFFFFFFD != each.status:
             return f"trial {place}: status {status}, should be {each.status:08x}"
         for offset, value, response in each.registers:
-            wanted = f"register {offset:02x} {value:08x} {response:02b}"
-            if wanted not in text:
-                return f"trial {place}: not {wanted}"
+            expected = f"register {offset:02x} {value:08x} {response:02b}"
+            if expected not in text:
+                return f"trial {place}: not {expected}"
         clocks = int(re.search(r"in (\d+) clocks", text)[1])  # type: ignore[index]
         if each.clocks and clocks > each.clocks:
             return f"trial {place}: {clocks} clocks, should be {each.clocks}"

@@ -137,12 +137,13 @@ tee -q -o same.txt equiv_status
 
 
 def wrappers_differ(top: str, verilog_files: dict[str, str], vhdl_files: dict[str, str]) -> str:
-    """Compares a module in Verilog with GHDL's synthesis of its VHDL in yosys. Returns a message if it does not prove
-    them equal; "" otherwise.
+    """Compares a module in Verilog with GHDL's synthesis of its VHDL in yosys. Returns a message if yosys does not
+    prove them equal; "" otherwise.
 
-    Registers of the same name are assumed equal, with any values. It is proved that they are equal after every clock,
-    for all inputs, and that the outputs are.
-    files: texts by path, in the order of their use.
+    Registers of the same name are assumed equal, with any values. The proof shows that these registers and the outputs
+    are equal after every clock, for all inputs.
+
+    verilog_files, vhdl_files: texts by path, in the order of their use.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -192,8 +193,8 @@ def line_of(text: str, match: re.Match[str]) -> str:
 
 
 def survives(forest: Forest, netlist: Netlist, text: str) -> str:
-    """Tests an edited core. Returns that the proof found it or its tools refused it, that the proof and the test bench
-    call it "equal for every input", or that only the bench found it."""
+    """Tests an edited core. Returns either the way it was found (by the proof, or refused by tools), or "equal for
+    every input" by the proof and the test bench, or that only the bench found it."""
     try:
         if not prove_vhdl(netlist, text.encode()).proved:
             return "found"

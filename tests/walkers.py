@@ -70,7 +70,7 @@ class Bench:
     ) -> Verdict:
         """Runs images and rows.
 
-        models: those that must answer, one after the other.
+        models: give the expected answers, one after the other.
         words: (rows, features).
         images: the words of each image and the row after which it comes; a negative number r is a reset of -r clocks
         before it. By default the models' images come at once.
@@ -105,11 +105,11 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
     count, outputs = nodes or capacity.nodes, capacity.outputs
     last = outputs - 1 if seed % 2 or seed % 3 == 2 else int(random.integers(outputs))
     head = [0x474E4546, 1, capacity.id, 0, *random.integers(0, 1 << 32, 8).tolist(), slots]
-    judged = int(random.integers(last + 1)) if seed % 4 != 1 else last
-    head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | judged << 16, 0, 0]
+    deciding_output = int(random.integers(last + 1)) if seed % 4 != 1 else last
+    head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | deciding_output << 16, 0, 0]
     wide = seed % 2
     bias = random.integers(-(1 << 31), 1 << 31, outputs) if wide else random.integers(-2, 3, outputs)
-    head[14] = int(bias[judged] if wide else random.integers(-9, 9)) & 0xFFFFFFFF
+    head[14] = int(bias[deciding_output] if wide else random.integers(-9, 9)) & 0xFFFFFFFF
     table = []
     for slot in range(slots):
         first = int(random.integers(outputs)) if slot else 0

@@ -1,4 +1,4 @@
-"""Tests that factors are as good as the best of all, that bounds hold, and that odd matrices are factored or refused."""
+"""Tests factors against the best of all, bounds, and odd matrices, which are factored or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that rules are as good as the best of all, that bounds hold, and that odd tables are learnt or refused."""
+"""Tests rules against the best of all, bounds, and odd tables, which are learnt or refused."""
 
 from __future__ import annotations
 

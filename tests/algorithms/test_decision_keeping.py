@@ -147,8 +147,8 @@ def test_what_is_kept_decides_as_wanted_and_leaves_what_was_found():
             state.group, state.value, bias, state.condition, state.flipped, len(splits.tree), 1.0, 0.0, 0.0, 1.0, state
         )
         before = [array.copy() for array in state]
-        wanted = Wanted(label, False, 3, 40, 0.1, 3.0)
-        kept = keep_decisions(trees, shape_of(trees, splits), splits, outcomes_of(holds, 6), found, wanted)
+        expected = Wanted(label, False, 3, 40, 0.1, 3.0)
+        kept = keep_decisions(trees, shape_of(trees, splits), splits, outcomes_of(holds, 6), found, expected)
         assert all(np.array_equal(*pair) for pair in zip(before, state, strict=True))
         if kept is None:  # Rows with the same outcomes have different labels.
             continue

@@ -88,7 +88,7 @@ def test_no_size_of_numbers_breaks_an_interval(ends):
 
 
 def test_what_no_row_bounds_stays_near_the_rows():
-    """Checks that a condition that all rows meet, or none, stays near the rows instead of moving to a rounder number."""
+    """Checks conditions that all rows meet, or none: they stay near the rows instead of moving to a rounder number."""
     low, high = np.array([-np.inf, 2.2, 5.0]), np.array([0.3, 3.7, np.inf])
     for few_bits in (True, False):
         points, _ = fewest_thresholds(low, high, np.array([0.3, 3.0, 6.0]), few_bits, narrow=True)

@@ -34,7 +34,8 @@ def fewest(low, high, exceptions):
 
 
 def scorer(found, low, high):
-    """Checks that every interval has a point, and that each one that is not missed contains all of its point's freedom."""
+    """Checks that every interval has a point. An interval that is not missed must contain all of its point's
+    freedom."""
     assert (found.low < found.high).all()
     taken_low, taken_high = found.low[found.point], found.high[found.point]
     kept = ~found.missed

@@ -1,4 +1,5 @@
-"""Tests that leaves fitted together keep their bits, are never worse than at the start, and stop where no step helps."""
+"""Tests that leaves fitted together keep their bits, are never worse than at the start, and stop where no
+step helps."""
 
 from __future__ import annotations
 
@@ -64,5 +65,5 @@ def test_what_a_step_changes_is_what_the_loss_then_differs_by(step, unit):
     scores, label = random.integers(-6, 7, (200, 1)) + 0.5, random.integers(0, 2, 200)
     rows = np.arange(200, dtype=np.int32)
     change = change_of(odds_of(scores, unit, label), rows, 0, 200, 0, unit * step)
-    wanted = 200 * (loss_of((scores + step) * unit, label) - loss_of(scores * unit, label))
-    assert change == pytest.approx(wanted, rel=0.003, abs=1e-9)
+    expected = 200 * (loss_of((scores + step) * unit, label) - loss_of(scores * unit, label))
+    assert change == pytest.approx(expected, rel=0.003, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Tests that functions that run as plain Python on little data answer as their compiled form, bit for bit."""
+"""Tests functions that run as plain Python on little data: they answer as their compiled form does, bit for bit."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_more_thresholds_than_codes_are_refused():
 
 
 def test_the_levels_of_a_table_have_prices_of_their_own():
-    """Checks that a level that costs more than it gains is left out, and so is a cheaper one before it."""
+    """Checks that a level is left out if it costs more than it gains, and so is a cheaper one before it."""
     X, y = rows_of(n=800)
     cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
     charges = Charges(free(cuts).cuts, np.zeros(4), (0.0, 0.0, 1e9), 0.0)

@@ -1,4 +1,4 @@
-"""Tests that splits are priced by their cost and loss, and that the result is a forest of fewer leaves."""
+"""Tests the pruning of splits: each is priced by its cost and loss, and the result is a forest of fewer leaves."""
 
 from __future__ import annotations
 

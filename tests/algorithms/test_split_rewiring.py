@@ -1,4 +1,4 @@
-"""Tests that a split gets the condition that serves its rows best, against a trial of all conditions."""
+"""Tests that a split gets the best condition for its rows, against a trial of all conditions."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def source_of(forest, latency=2):
 
 
 def own(name, forest, latency=2):
-    """Returns the files that a backend adds to those of its options alone."""
+    """Returns the files of a backend that its options alone do not bring."""
     options = options_of(name)
     found = written(source_of(forest, latency), options)
     return [one for one in found if one.role in BACKENDS[name].roles(options)]

@@ -96,7 +96,7 @@ def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
         decision=Decision("none"), scale=1.0,
     )  # fmt: skip
     rows = np.stack([np.resize(values_of_a_type(n, kind.itemsize * 8), 60_000) for n, _ in numbers], axis=1)
-    wanted = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
+    expected = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
     ((name, text),) = c.emit(forest, COptions(c_inputs="words", c_quantizer=row)).items()
     (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(
@@ -117,8 +117,8 @@ int main(void) {{
     flags = [*STRICT, *sanitizers(compiler), "-Ofast"]
     subprocess.run([compiler, *flags, "main.c", "-o", "m"], cwd=tmp_path, check=True)
     out = subprocess.run([tmp_path / "m"], input=rows.tobytes(), capture_output=True, check=True).stdout
-    got = np.frombuffer(out, np.dtype(c_types.word_type(forest).removesuffix("_t"))).reshape(wanted.shape)
-    wrong = [(numbers[k], rows[r, k], got[r, k], wanted[r, k]) for r, k in np.argwhere(got != wanted)[:5].tolist()]
+    got = np.frombuffer(out, np.dtype(c_types.word_type(forest).removesuffix("_t"))).reshape(expected.shape)
+    wrong = [(numbers[k], rows[r, k], got[r, k], expected[r, k]) for r, k in np.argwhere(got != expected)[:5].tolist()]
     assert not wrong
 
 
@@ -208,9 +208,9 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
     for bits in (32, 64):
         done = compiled(bits, "float", {}, [])
         assert (done.returncode, done.stderr) == (0, "")
-    for bits, macros, more, wanted in OTHER_FLOATS:
+    for bits, macros, more, expected in OTHER_FLOATS:
         done = compiled(bits, "float", macros, more)
-        assert done.returncode and wanted in done.stderr, done.stderr
+        assert done.returncode and expected in done.stderr, done.stderr
         assert "words" in done.stderr  # The message suggests words, which work there.
         assert compiled(bits, "words", macros, more, "none").returncode == 0
         done = compiled(bits, "words", macros, more)
@@ -219,10 +219,10 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
             name = {32: "float", 64: "double"}[bits]
             call = f"static {name} row[9]; {base.name}_quantize(row, {{}});".replace("{}", "0")
             done = compiled(bits, "words", macros, more, body=call)
-            wanted = f"{base.name}_has_no_quantize_as_{name}_is_not_{bits}_bits_wide_here"
+            expected = f"{base.name}_has_no_quantize_as_{name}_is_not_{bits}_bits_wide_here"
         else:
-            wanted = "else_use_c_quantizer_none"
-        assert done.returncode and wanted in done.stderr, done.stderr
+            expected = "else_use_c_quantizer_none"
+        assert done.returncode and expected in done.stderr, done.stderr
 
 
 def test_what_a_backend_can_not_do_is_refused_by_name():

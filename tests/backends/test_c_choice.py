@@ -69,7 +69,7 @@ def test_no_row_is_dearer_than_the_worst_case(seed, layout):
 
 
 def test_the_counts_of_a_row_are_those_of_its_paths(forest):
-    """Counts on the paths themselves."""
+    """Compares with counts on the paths themselves."""
     words, missing = encode(forest, load_digits().data[:5]), missing_words(forest)
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
     found = (

@@ -53,8 +53,8 @@ def test_a_forest_on_raw_values_has_the_same_answers(seed):
             rows[random.random(len(rows)) < 0.1, feature.column] = np.nan
     assert fits(forest, inputs.types, rows).all() and np.array_equal(inputs.fitted(rows), rows, equal_nan=True)
     said = evaluate_words(inputs.forest, encode(inputs.forest, rows))
-    wanted = evaluate_words(forest, encode(forest, rows))
-    assert np.array_equal(said.leaves, wanted.leaves) and np.array_equal(said.scores, wanted.scores)
+    expected = evaluate_words(forest, encode(forest, rows))
+    assert np.array_equal(said.leaves, expected.leaves) and np.array_equal(said.scores, expected.scores)
 
 
 def test_types_are_read_and_wrong_ones_are_refused():

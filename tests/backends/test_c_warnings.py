@@ -228,7 +228,8 @@ def test_cppcheck_finds_no_more_than_the_listed_deviations_from_misra(written, n
 
 
 def run_misra(folder):
-    """Counts the deviations from each rule. cppcheck reads no system headers, so it gets the values of <float.h>."""
+    """Returns how often each rule was deviated from. cppcheck reads no system headers, so it gets the values of
+    <float.h>."""
     floats = {"FLT_RADIX": 2}
     for kind, limits in (("FLT", (24, -125, 128)), ("DBL", (53, -1021, 1024))):
         floats |= dict(zip((f"{kind}_MANT_DIG", f"{kind}_MIN_EXP", f"{kind}_MAX_EXP"), limits, strict=True))

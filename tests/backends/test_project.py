@@ -96,8 +96,8 @@ def test_vivado_script(tmp_path):
     script = written(tmp_path, 2).path("vivado")
     tcl = Recorded(script.parent, VIVADO)
     tcl.run(script)
-    wanted = ("-mode", "out_of_context", "-flatten_hierarchy", "full", "-part", project.VIVADO_PART, "-top")
-    assert tcl.of("synth_design") == [(*wanted, "m"), (*wanted, "m_registered")]
+    expected = ("-mode", "out_of_context", "-flatten_hierarchy", "full", "-part", project.VIVADO_PART, "-top")
+    assert tcl.of("synth_design") == [(*expected, "m"), (*expected, "m_registered")]
     assert tcl.of("create_clock") == [("-name", "clk", "-period", "2.000", "<get_ports>")]
     order = [name for name, *_ in tcl.calls]
     assert order.index("place_design") < order.index("route_design") < order.index("report_timing_summary")

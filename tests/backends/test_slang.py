@@ -15,7 +15,8 @@ from forestc.engine.folder import write_engine
 from forestc.lowering.trees import LoweringOptions, lower
 
 REMARK = re.compile(r"(\S+):\d+:\d+: (?:warning|error): (.*)")
-MEANT = re.compile(r".*'unused\w*'.*\[-Wunused-[a-z-]+\]")  # matches warnings of names that say that they are unused
+# matches warnings of unused names, if the names themselves say that they are unused
+MEANT = re.compile(r".*'unused\w*'.*\[-Wunused-[a-z-]+\]")
 USES = """
 module uses (
     input small_model_pkg::small_model_row a, output small_model_pkg::small_model_row b,

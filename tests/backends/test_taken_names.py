@@ -129,7 +129,7 @@ def test_vhdl_of_some_names(tmp_path, need_tool):
 
 
 def headers_compile(names, folder):
-    """Compiles each header from a folder of its own, which compilers search before those of C's headers."""
+    """Compiles each header from its own folder, which compilers search before the folders of C's headers."""
     for name in names:
         for path, text in c_files(replace(SMALL, name=name)).items():
             place = folder / path

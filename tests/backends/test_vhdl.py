@@ -1,4 +1,5 @@
-"""Tests the generated VHDL under GHDL, in each standard and with every warning: cells, kinds of models, names, proofs."""
+"""Tests the generated VHDL under GHDL, in each standard and with every warning: cells, kinds of models,
+names, proofs."""
 
 from __future__ import annotations
 
@@ -96,8 +97,8 @@ def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_pat
 
 
 def test_edits_are_found_by_the_proof_or_change_nothing(need_tool):
-    """Edits the core. An edit that no input reaches, such as one of an index that never occurs, is proved to change
-    nothing; the test bench must then pass as well."""
+    """Edits the core at random. Some edits change nothing, such as one of an index that never occurs: they are proved
+    equal, and the test bench must then pass as well."""
     need_tool("ghdl")
     random, found = Random(0), []
     for index in range(8):

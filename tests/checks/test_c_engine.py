@@ -76,8 +76,8 @@ def test_names_of_categories_and_rows_become_words(library, inputs, row, tmp_pat
     assert result.ok and result.engines["c"].vectors > 3_000
     text = (tmp_path / "d" / "c" / "cats.h").read_text()
     assert "cats_x0_color_code(const char *name)" in text
-    wanted = {"auto": "float" if library == "xgboost" else "double"}.get(row, row)
-    assert f"cats_quantize(const {wanted} row[CATS_COLUMNS]" in text
+    expected = {"auto": "float" if library == "xgboost" else "double"}.get(row, row)
+    assert f"cats_quantize(const {expected} row[CATS_COLUMNS]" in text
     if inputs == "struct":
         assert re.search(r"uint8_t x0_color;\n    \w+ x1_weight;\n    u?int32_t x2_steps;\n    uint8_t x3_level;", text)
 
@@ -98,7 +98,8 @@ MUTANTS = [
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Writes a header with every part of a quantizer of float rows: fixed point of either sign, integer codes, names."""
+    """Writes a header with every part of a quantizer of float rows: fixed point of either sign, integer
+    codes, names."""
     random = np.random.default_rng(3)
     names = ["red", "green", "blue"]
     frame = pd.DataFrame(
@@ -118,7 +119,8 @@ def whole(tmp_path_factory):
 
 
 def small(kind):
-    """Returns a model of a few trees with its rows and labels. More trees take longer to compile and test nothing new."""
+    """Returns a model of a few trees with its rows and labels. More trees take longer to compile and test
+    nothing new."""
     model, X, y = trained(kind)
     return clone(model).set_params(n_estimators=3, max_depth=3).fit(X, y), X, y
 
@@ -186,7 +188,7 @@ def test_planted_errors_in_probabilities_are_found(softmax, mutant):
 
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])
 def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
-    """Some probabilities are rightly rounded to zero; a zero must not pass for the others."""
+    """Checks zeros: some probabilities are rightly rounded to zero, but a zero must not pass for the others."""
     model, X, y = small("forest-multi")
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="SCORE_m", c_values=values)
     change = (r"(_probabilities\([^)]*\)\n\{)(.*?)\n\}\n", r"\1 memset(out, 0, sizeof out[0] * 3); (void)x; }\n")

@@ -36,8 +36,8 @@ def test_random_forests(kind, capacity):
         forest = random_forest(seed, True, kind, NARROW)
         reader = read_image(image_of(forest, capacity).bytes, described(capacity))
         for some in vectors(forest, ArrayRows(np.empty((0, forest.columns))), 200, boundary=2000):
-            wanted = results_of(capacity, evaluate_words(forest, some.words))
-            assert np.array_equal(reader.walked(row_words(forest, reader.shape, some.words)), wanted), seed
+            expected = results_of(capacity, evaluate_words(forest, some.words))
+            assert np.array_equal(reader.walked(row_words(forest, reader.shape, some.words)), expected), seed
 
 
 def test_the_reader_refuses_what_the_hardware_refuses_for_the_same_reason():

@@ -1,4 +1,4 @@
-"""Tests that the decision among many classes is recognized from its cells, and that a wrong tournament is not."""
+"""Tests that the decision among many classes is recognized from its cells, and a wrong tournament is not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows(seed, classes, features=2):
 )
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypatch):
-    """A proof by bit vectors alone would take minutes."""
+    """Forbids the solver: a proof by bit vectors alone would take minutes."""
     monkeypatch.setattr("forestc.checks.proof.classes._other_class", None)
     X, y = rows(1, 21)
     forest = forestc.quantize(model.fit(X, y), X, y)
@@ -53,8 +53,8 @@ def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypa
 
 
 def test_the_other_winner_of_ties_is_refuted_where_two_classes_tie():
-    """The netlist gives the first of equal classes, the forest asks for the last. A run over all inputs tells whether
-    any differs."""
+    """Uses a netlist for the first of equal classes, and a forest for the last. A run over all inputs tells whether any
+    input differs."""
     verdicts = []
     for seed in range(2, 10):
         X, y = rows(seed, 9, 1)

@@ -66,7 +66,8 @@ def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
 
 
 def test_changed_steps_are_not_proved(need_tool):
-    """Changes each operator and constant, except widths with a bit to spare and the constant LESS, which nothing reads."""
+    """Changes each operator and constant, except widths with a bit to spare and the constant LESS, which
+    nothing reads."""
     need_tool("yosys")
     changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"]
     changed = [each for each in changed if "narrower" not in each.what and "LESS = " not in each.changed][::3]
@@ -85,7 +86,7 @@ def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
         good = image_of(forest, ANY).words
         first = 16 + ANY.outputs + int(good[12])
         rows = np.concatenate([v.words for v in vectors(forest, ArrayRows(np.empty((0, forest.columns))), 99)])[:2000]
-        wanted = results_of(ANY, evaluate_words(forest, rows))
+        expected = results_of(ANY, evaluate_words(forest, rows))
         for _ in range(25):
             words = good.copy()
             words[int(random.integers(first, len(good) - 1))] ^= np.uint32(1 << int(random.integers(ANY.node_bits)))
@@ -93,7 +94,7 @@ def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
             counts[proof.verdict] += 1
             try:
                 reader = read_image(words.tobytes(), described(ANY))
-                same = np.array_equal(reader.walked(row_words(forest, reader.shape, rows)), wanted)
+                same = np.array_equal(reader.walked(row_words(forest, reader.shape, rows)), expected)
             except ForestcError:
                 same = False
             assert same or not proof.proved, (seed, proof.parts)

@@ -296,7 +296,7 @@ EDITS: dict[str, Callable[[str, Random], str]] = {
     "system task": lambda t, r: before(t, "endmodule", "    initial $finish;"),
     "random": lambda t, r: t.replace(line := line_of(t, MUX, r), re.sub(r"= (\w+) \?", "= $random ?", line), 1),
 }  # fmt: skip
-HARMLESS = {  # holds edits that do not change what the text says
+HARMLESS = {  # lists edits without an effect on the meaning
     "a note's number": lambda t, r: re.sub(r"tree 0, node \d+", "tree 0, node 7", t),
     "a blank comment": lambda t, r: "//\n" + t,
 }

@@ -65,8 +65,8 @@ def test_a_check_is_kept_with_what_it_ran_and_found(folder):
         output = record["engines"][name]
         assert (output["differences"], output["vectors"], output["tool"]) == (0, engine.vectors, engine.tool)
     assert record["vectors"] == result.vectors and record["vectors"]["rows"] == 569
-    wanted = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
-    assert record["rows"] == {"file": "rows.npz", "sha256": wanted}
+    expected = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
+    assert record["rows"] == {"file": "rows.npz", "sha256": expected}
     assert record["agreement"]["compiled"] == result.agreement.compiled
     manifest = json.loads((folder / "manifest.json").read_text())
     assert (record["hash"], record["files"]) == (manifest["hash"], manifest["sha256"]["files"])

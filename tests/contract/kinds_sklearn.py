@@ -72,8 +72,10 @@ def scores_of(model: Any, rows: Any) -> Any:
 def kind(
     model: Any, data: Any, leaves: bool = True, scores: Any = scores_of, values: str | None = None, **more: Any
 ) -> Callable[[], Trained]:
-    """Returns a function that trains a scikit-learn model, which compares in float32 and refuses infinities. values:
-    the method for the results of the link."""
+    """Returns a function that trains a scikit-learn model. Such a model compares in float32 and refuses infinities.
+
+    values: the method for the results of the link.
+    """
 
     def train() -> Trained:
         X, y = data

@@ -1,4 +1,4 @@
-"""Tests that networks of bits keep the netlist's meaning, and that covers by LUTs are complete and of least depth."""
+"""Tests networks of bits: they keep the netlist's meaning, and their covers by LUTs are complete and of least depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from hw_sim import Simulator
 
 
 def evaluated(bits, words):
-    """Evaluates a network without chains or registers; returns the outputs' words. words: of each input port, (rows,)."""
+    """Evaluates a network without chains or registers; returns the outputs' words. words: of each input port,
+    (rows,)."""
     values = {0: np.zeros(len(next(iter(words.values()))), dtype=np.int64)}
 
     def of(edge):

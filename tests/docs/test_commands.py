@@ -82,8 +82,8 @@ def runs(lines, page, compiled, need_tool):
         done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         assert done.returncode == 0, f"{page}: {line}\n{said}"
-        for part, wanted in SAID.items():
-            assert part not in line or wanted in said, f"{page}: {line}\n{said}"
+        for part, expected in SAID.items():
+            assert part not in line or expected in said, f"{page}: {line}\n{said}"
         assert not (said and line.startswith("ghdl -a")), f"{page}: {line}\n{said}"
         ran += 1
     return ran

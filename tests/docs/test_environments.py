@@ -1,4 +1,4 @@
-"""Tests on which systems forestc installs, and that its pages run after their own install lines alone.
+"""Tests installation: on each system, and that pages run after their own install lines alone.
 
 `make environment` runs the smallest of the slow tests, as .ci/run does.
 """
@@ -57,7 +57,7 @@ def test_what_people_need_together_is_all_but_the_large_and_the_rare():
 
 @pytest.mark.parametrize("machine", LEAST)
 def test_no_extra_overwrites_the_xgboost_that_is_there(machine):
-    """Two packages own the module xgboost; pip does not know that, and would overwrite one with the other."""
+    """Checks the two packages that own the module xgboost: pip would overwrite one with the other."""
     small = {extra for extra in EXTRAS if "xgboost-cpu" in names(extra, machine)}
     assert small == (set() if machine == "arm64" else {"xgboost-cpu", "dev"})
     for extra in EXTRAS:

@@ -1,5 +1,5 @@
-"""Tests that pages that list a table of the code (engines, verbs, targets, passes, kinds of models, boards) list all of
-it, and that the limits on pages are the code's."""
+"""Tests pages that list a table of the code (engines, verbs, targets, passes, kinds of models, boards): they list all
+of it, and their limits are the code's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES = {
     "trainers": set(TRAINERS),
     "devices": set(DEVICES),
 }
-MOST = 0.7  # share of a table from which a paragraph that names so much of it counts as a list, and must name all
+MOST = 0.7  # share of a table: a paragraph that names more of it counts as a list, and must name all
 
 
 def read(path: Path) -> str:
@@ -214,13 +214,13 @@ def test_the_text_form_s_page_names_every_construct():
 def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
     forest = random_forest(seed, kind != "floats", "any" if kind == "floats" else kind)
     rows = troublesome_rows(forest, seed, 12)
-    wanted, text = evaluate(forest, rows), Text(print_forest(forest))
+    expected, text = evaluate(forest, rows), Text(print_forest(forest))
     for at, row in enumerate(rows.tolist()):
         leaves, scores, decided = text.answer(row)
-        assert leaves == wanted.leaves[at].tolist()
-        assert scores == wanted.scores[at].tolist()
+        assert leaves == expected.leaves[at].tolist()
+        assert scores == expected.scores[at].tolist()
         if forest.decides:
-            assert decided == np.atleast_1d(wanted.decision[at]).tolist()
+            assert decided == np.atleast_1d(expected.decision[at]).tolist()
 
 
 # The text form of netlists
@@ -247,8 +247,8 @@ def test_the_page_of_netlists_has_every_cell_and_every_kind_of_port():
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=name)
 def test_make_knows_what_a_page_tells_to_make(page):
     targets = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
-    wanted = set(re.findall(r"(?:`|^    )make ([a-z-]+)", read(page), re.MULTILINE))
-    assert {"demo", "test"} <= targets and wanted <= targets
+    expected = set(re.findall(r"(?:`|^    )make ([a-z-]+)", read(page), re.MULTILINE))
+    assert {"demo", "test"} <= targets and expected <= targets
 
 
 # Limits

@@ -56,7 +56,7 @@ def mentioned(node):
 
 
 def reached(node):
-    """Returns the names that a function mentions, and those of the functions that it may call."""
+    """Returns the names in the code of a function and of all functions that it may call."""
     names, left = set(), [node]
     while left:
         for name in mentioned(left.pop()) - names:

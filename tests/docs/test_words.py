@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VAGUE = {"one", "each", "found"}  # lists names that say nothing of what they hold
+VAGUE = {"one", "each", "found"}  # lists names that are forbidden, since they do not tell their content
 CONSTANTS = "kernel.py"  # exempts a module of the simulator, where one, two and three are numbers of 64 bits
 UNWANTED = re.compile(r'\btold\b|\bby heart\b|\bso many\b|\bdear(?:er|est)?\b|"""Of\b')
 

@@ -1,4 +1,5 @@
-"""Tests that engines answer as the evaluator does, clock by clock: models of every kind, stalls, loads in mid-stream."""
+"""Tests that engines answer as the evaluator does, clock by clock: models of every kind, stalls, loads in
+mid-stream."""
 
 from __future__ import annotations
 
@@ -171,8 +172,8 @@ def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
     loads = [Load(200 * turn, images[turn % 2]) for turn in range(20)]
     got, said = simulation.run(loads, packed_rows(models[0], SMALL, words), stall=4)
     results = unpacked_results(SMALL, got)
-    wanted = [results_of(SMALL, evaluate_words(model, words)) for model in models]
-    matches = np.stack([(results == each).all(axis=1) for each in wanted], axis=1)
+    expected = [results_of(SMALL, evaluate_words(model, words)) for model in models]
+    matches = np.stack([(results == each).all(axis=1) for each in expected], axis=1)
     assert matches.any(axis=1).all()
     turn = 0
     for row, fits in enumerate(matches.tolist()):

@@ -1,4 +1,4 @@
-"""Tests the journal of a search that was killed, or that has a damaged file."""
+"""Tests the journal of a search that was killed, or of one with a damaged file."""
 
 from __future__ import annotations
 

@@ -408,7 +408,7 @@ def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
 
 
 def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_path, monkeypatch):
-    """Has 100 s, and 10 s for each stage: the climb finds another design and would go on for ever."""
+    """Runs for 100 s with 10 s for each stage: the climb finds another design and would go on for ever."""
     now = [0.0]
     monkeypatch.setattr("forestc.exploration.search.time", SimpleNamespace(monotonic=lambda: now[0]))
     asked = SimpleNamespace(

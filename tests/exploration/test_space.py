@@ -140,7 +140,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
 )
 def test_what_can_not_be_asked_is_named(goals, limits, device, cpu, says):
     with pytest.raises(OptionError) as caught:
-        wanted = goals_of(goals, device, cpu)
+        expected = goals_of(goals, device, cpu)
         limits = limits_of(limits, device, cpu)
-        Asked("model.json", "rows.csv", goals=wanted, limits=limits, device=device, cpu=cpu)
+        Asked("model.json", "rows.csv", goals=expected, limits=limits, device=device, cpu=cpu)
     assert says in caught.value.args[0]

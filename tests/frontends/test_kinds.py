@@ -1,4 +1,5 @@
-"""Tests that model files are recognized by their content: each kind is read under any name, or refused with a remedy."""
+"""Tests that model files are recognized by their content: each kind is read under any name, or refused with a
+remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ import pytest
 import skops.io
 import xgboost
 from models import BINARY
-from mutations import judged, mutated_bytes
+from mutations import mutated_bytes, reads_whole
 from onnx import TensorProto, helper
 from onnx_models import TREES, regressor
 from sklearn.ensemble import RandomForestClassifier
@@ -85,7 +86,7 @@ def test_a_model_is_read_under_any_name(kind, tmp_path):
     damaged = random.Random(1)
     cut = [data[: len(data) * part // 20] for part in range(1, 20)]
     for text in (*cut, *(mutated_bytes(data, damaged) for _ in range(30))):
-        judged(read_bytes, text)
+        reads_whole(read_bytes, text)
 
 
 def test_a_treelite_checkpoint_is_read_under_any_name(tmp_path):

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import onnx
 import pytest
-from mutations import judged
+from mutations import reads_whole
 from onnx import TensorProto, helper
 from onnx_models import (
     DOUBLE,
@@ -292,7 +292,7 @@ def test_text_that_is_not_utf_8():
         source = around([scaler("rows", "X", [0.0], [1.0])])
         source.producer_name = "producer"
         data = source.SerializeToString().replace(old, b"\xff" + old[1:])
-        judged(read_bytes, data)
+        reads_whole(read_bytes, data)
     data = classifier([STUMP], ["nein", "ja"]).SerializeToString().replace(b"nein", b"n\xffin")
     with pytest.raises(ModelError, match="holds text that is not UTF-8"):
         read_bytes(data, "m.onnx")

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from mutations import judged, mutated_bytes
+from mutations import mutated_bytes, reads_whole
 from onnx import helper
 from onnx_models import (
     DOUBLE,
@@ -103,8 +103,8 @@ def agrees(source, rows):
     table = rows.to_numpy(dtype=object)
     found, output, sums = evaluate(forest, rows), told_by(source, table), told_by(bare(source), table)
     (scores,) = sums.values()
-    wanted = scores[:, 1:] if found.scores.shape[1] == 1 and scores.shape[-1] == 2 else scores
-    assert np.array_equal(found.scores.astype(wanted.dtype), wanted.reshape(len(rows), -1))
+    expected = scores[:, 1:] if found.scores.shape[1] == 1 and scores.shape[-1] == 2 else scores
+    assert np.array_equal(found.scores.astype(expected.dtype), expected.reshape(len(rows), -1))
     if "label" in output:
         assert np.array_equal(found.decision, output["label"])
     assert np.array_equal(evaluate(forest, table).leaves, found.leaves)
@@ -181,10 +181,10 @@ def test_missing_texts_are_spelled_as_the_graph_spells_them(kind, known, tmp_pat
         forest = agrees(source, rows)
         rows.to_csv(tmp_path / "rows.csv", index=False)
         rows.to_parquet(tmp_path / "rows.parquet")
-        wanted = evaluate(forest, rows).decision
+        expected = evaluate(forest, rows).decision
         for name in ("rows.csv", "rows.parquet"):
             found = [evaluate(forest, batch.X).decision for batch in rows_from(tmp_path / name, forest).batches()]
-            assert np.array_equal(np.concatenate(found), wanted)
+            assert np.array_equal(np.concatenate(found), expected)
 
 
 def test_two_spellings_of_a_missing_text():
@@ -433,7 +433,7 @@ def test_damaged_and_inexact_graphs_are_refused_by_one_line(make, message):
 def test_mutated_bytes():
     source = chance.Random(5)
     for data in (GRAPHS["equal-and-where"]().SerializeToString(), GRAPHS["sums"]().SerializeToString()):
-        good = sum(judged(read_bytes, mutated_bytes(data, source)) for _ in range(150))
+        good = sum(reads_whole(read_bytes, mutated_bytes(data, source)) for _ in range(150))
         assert 0 < good < 150
 
 

@@ -105,7 +105,7 @@ def differences(seed: int, folder: Path) -> tuple[str, str, int, int]:
         return "untrained", type(error).__name__, 0, 0
     library = type(model).__module__.partition(".")[0]
     later = frame[ROWS:].reset_index(drop=True)
-    wanted = model.predict(later)
+    expected = model.predict(later)
     columns = random.permutation(later.columns).tolist()
     form = FORMS[int(random.integers(len(FORMS)))]
     try:
@@ -113,7 +113,7 @@ def differences(seed: int, folder: Path) -> tuple[str, str, int, int]:
         found = _decided(forest, later[columns].assign(truth=y[ROWS:]), form, folder)
     except ForestcError as error:
         return library, f"refused: {str(error).partition(';')[0][:70]}", 0, 0
-    return library, f"compared: {form}", LATER, int((np.asarray(found) != wanted).sum())
+    return library, f"compared: {form}", LATER, int((np.asarray(found) != expected).sum())
 
 
 def _decided(forest: Any, rows: pd.DataFrame, form: str, folder: Path) -> Any:

@@ -30,16 +30,16 @@ def test_what_a_search_chose_is_said_and_kept(tmp_path):
     X, y = BINARY
     search = _search().fit(X, y)
     depth = search.best_params_["max_depth"]
-    wanted = f"GridSearchCV: its best estimator is read, a RandomForestClassifier with max_depth={depth}"
+    expected = f"GridSearchCV: its best estimator is read, a RandomForestClassifier with max_depth={depth}"
     forest = load(search)
-    assert forest.provenance.notes == (wanted,)
-    assert parse_forest(print_forest(forest)).provenance.notes == (wanted,)
+    assert forest.provenance.notes == (expected,)
+    assert parse_forest(print_forest(forest)).provenance.notes == (expected,)
     done = forestc.compile(search, X, tmp_path / "out", label=y, targets=["verilog", "c"])
-    assert done.figures["notes"] == [wanted]
+    assert done.figures["notes"] == [expected]
     assert forestc.check(done.design, X, label=y, engines=("netlist", "c")).ok
     skops.io.dump(search, tmp_path / "m.skops")
     output = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
-    assert wanted in output.stdout
+    assert expected in output.stdout
 
 
 def test_a_search_of_another_librarys_models_is_read():

@@ -54,12 +54,12 @@ def imputer(**options):
     return SimpleImputer(**{"strategy": "most_frequent", **options})
 
 
-def same_from_files(forest, rows, wanted, folder):
+def same_from_files(forest, rows, expected, folder):
     rows.to_parquet(folder / "rows.parquet")
     rows.to_csv(folder / "rows.csv", index=False)
     for source in (rows, folder / "rows.parquet", folder / "rows.csv"):
         found = [evaluate(forest, batch.X).decision for batch in rows_from(source, forest).batches()]
-        assert np.array_equal(np.concatenate(found), wanted)
+        assert np.array_equal(np.concatenate(found), expected)
 
 
 STEPS = {
@@ -92,10 +92,10 @@ def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     forest = parse_forest(print_forest(load(model)))
     unseen = {"colors": [*COLORS, "unseen", "nothing"], "towns": [*TOWNS, "red", ""]}
     rows = frame(1, marker, dtype=dtype, **unseen)
-    wanted = model.predict(rows)
-    assert len(set(wanted)) == 2
+    expected = model.predict(rows)
+    assert len(set(expected)) == 2
     assert np.array_equal(evaluate(forest, rows).scores, model.predict_proba(rows))
-    assert np.array_equal(evaluate(forest, rows.astype(object).to_numpy()).decision, wanted)
+    assert np.array_equal(evaluate(forest, rows.astype(object).to_numpy()).decision, expected)
     rows = rows[rows.town.ne("").fillna(True).astype(bool)]  # An empty cell of a file is a missing value.
     same_from_files(forest, rows, model.predict(rows), tmp_path)
 
@@ -154,10 +154,10 @@ def test_text_is_read_as_the_library_reads_it(kind, names, tmp_path):
     model = MODELS[kind]().fit(X, X.color.isin(names[::2]) ^ (X.n > 0.2))
     forest = parse_forest(print_forest(load(model)))
     rows = plain(1, [*names, "unseen", ""], missing)
-    wanted = model.predict(rows)
-    assert len(set(wanted)) == 2
+    expected = model.predict(rows)
+    assert len(set(expected)) == 2
     for given in (rows, rows.to_numpy(), rows.to_numpy().tolist()):
-        assert np.array_equal(evaluate(forest, given).decision, wanted)
+        assert np.array_equal(evaluate(forest, given).decision, expected)
     rows = plain(2, [*names, "unseen"], missing)  # An empty cell of a file is a missing value.
     same_from_files(forest, rows, model.predict(rows), tmp_path)
     rows = rows.astype(object)

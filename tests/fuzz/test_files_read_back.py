@@ -108,7 +108,7 @@ def _result(folder: Path) -> bytes:
 
 
 def _manifest(folder: Path, changed: Copy) -> None:
-    """Opens the folder: a copy that is not refused must hold what forestc wrote."""
+    """Opens the folder: a copy that is not refused must have the original content."""
     design = forestc.open_design(folder / "ranges")
     with zipfile.ZipFile(KEPT / "ranges.zip") as archive:
         assert design.manifest == json.loads(archive.read("manifest.json"))
@@ -146,8 +146,8 @@ def _design(name: str) -> Callable[[Path, Copy], None]:
 
 
 def _shown(name: str, *engines: str) -> Callable[[Path], None]:
-    """Returns a function that runs all commands that show a folder, its manifest and its records, and a check with the
-    engines."""
+    """Returns a function that runs every command for showing a folder, its manifest and its records, and a check with
+    the engines."""
 
     def then(folder: Path) -> None:
         design = forestc.open_design(folder / name)

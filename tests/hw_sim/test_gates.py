@@ -76,8 +76,8 @@ def test_gates_mean_what_they_say(method, operands, meaning) -> None:
         gates = fresh()
         result = getattr(gates, method)(*literals)
         columns = [column(gates, literal) for literal in literals]
-        wanted = [meaning(*values) for values in zip(*columns, strict=True)]
-        assert column(gates, result) == wanted, literals
+        expected = [meaning(*values) for values in zip(*columns, strict=True)]
+        assert column(gates, result) == expected, literals
         assert len(gates.ops) <= 2 + SOURCES + 1, "more than one gate"
         known = len(gates.ops)
         assert getattr(gates, method)(*literals) == result
@@ -107,8 +107,8 @@ def test_add_is_the_sum_modulo_its_width(operands: list[tuple[list[Literal], boo
     total = gates.add(operands, width)
     columns = [column(gates, literal) for literal in range(2 * len(gates.ops))]
     for lane in LANES:
-        wanted = sum(word_value([columns[p][lane] for p in planes], signed) for planes, signed in operands)
-        assert word_value([columns[p][lane] for p in total], False) == wanted % (1 << width)
+        expected = sum(word_value([columns[p][lane] for p in planes], signed) for planes, signed in operands)
+        assert word_value([columns[p][lane] for p in total], False) == expected % (1 << width)
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(LITERALS)] * 2), min_size=1, max_size=5), st.booleans())

@@ -134,7 +134,8 @@ def random_words(netlist: Netlist, random: Random, vectors: int, without: str = 
 def forest_netlist(
     random: Random, inputs: list[WordType], trees: int, depth: int, thresholds: int, latency: int = 0
 ) -> Netlist:
-    """Makes a netlist as the compiler does: mux trees over the inputs, added to two sums of trees with the same splits."""
+    """Makes a netlist as the compiler does: mux trees over the inputs, added to two sums of trees with the
+    same splits."""
     b = NetlistBuilder("forest")
     xs = [b.input(Port(f"x{k}"), word) for k, word in enumerate(inputs)]
     limits = [[random.randint(word.low + 1, word.high) for _ in range(thresholds)] for word in inputs]
@@ -232,12 +233,12 @@ def test_words_by_name_in_any_order_type_and_stride() -> None:
     simulator = Simulator(b.build())
     xs = np.arange(-128, 128)
     ys = xs[::-1]
-    wanted = (xs < ys).astype(np.int64)[:, None]
-    assert np.array_equal(simulator.run({"y": ys, "x": xs}), wanted)
-    assert np.array_equal(simulator.run({"x": xs.astype(np.int8), "y": ys.astype(">i2")}), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1)), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys]).T), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1).astype(np.int16)), wanted)
+    expected = (xs < ys).astype(np.int64)[:, None]
+    assert np.array_equal(simulator.run({"y": ys, "x": xs}), expected)
+    assert np.array_equal(simulator.run({"x": xs.astype(np.int8), "y": ys.astype(">i2")}), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1)), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys]).T), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1).astype(np.int16)), expected)
 
 
 def test_ordered_float_keys() -> None:
@@ -256,9 +257,9 @@ def test_unsigned_64_bit_words_are_patterns() -> None:
     b.output(Port("x"), x)
     netlist = b.build()
     words = np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
-    wanted = [[1, 0], [1, 2**63 - 1], [0, -(2**63)], [0, -1]]
-    assert Simulator(netlist).run({"x": words}).tolist() == wanted
-    assert Simulator(netlist).run(words.view(np.int64)[:, None]).tolist() == wanted
+    expected = [[1, 0], [1, 2**63 - 1], [0, -(2**63)], [0, -1]]
+    assert Simulator(netlist).run({"x": words}).tolist() == expected
+    assert Simulator(netlist).run(words.view(np.int64)[:, None]).tolist() == expected
     assert Clocked(netlist).clock({"x": 2**64 - 1}) == {"low": 0, "x": 2**64 - 1}
 
 
@@ -402,8 +403,8 @@ def test_clocked_equals_reference(random: Random, latency: int) -> None:
     ports = [(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs]
     for _ in range(12):
         inputs = {name: random.randint(word.low, word.high) for name, word in ports}
-        wanted = reference.clock(inputs)
-        assert clocked.clock(inputs) == wanted
+        expected = reference.clock(inputs)
+        assert clocked.clock(inputs) == expected
         # A sum with a word too narrow for it might wrap while the registers fill; there is none here.
         assert clocked.values() == {net: reference.values[net] for net in watch}
 
@@ -438,8 +439,8 @@ def test_clock_rows(random: Random, latency: int, rows: int, valid: bool, gaps: 
     seen: list[int] = []
     run = clock_rows(netlist, words, idle, progress=seen.append)
     whole = np.concatenate([words, np.ones((rows, 1), np.int64)], axis=1) if valid else words
-    wanted = reference_rows(netlist, whole)
-    assert np.array_equal(run.outputs, wanted[:, :-1] if valid else wanted)
+    expected = reference_rows(netlist, whole)
+    assert np.array_equal(run.outputs, expected[:, :-1] if valid else expected)
     assert run.latency == latency
     assert run.cycles == (rows + sum(idle or []) + latency if rows else 0)
     assert seen == ([rows] if rows else [])

@@ -122,7 +122,8 @@ def test_probabilities_against_counts_on_many_rows_drawn(kind):
 
 
 def direct(forest, rows):
-    """Counts row by row and node by node: sides of comparators by their text, leaves and visits of each tree."""
+    """Returns counts made row by row and node by node: sides of comparators by their text, leaves and visits of each
+    tree."""
     words = encode(forest, rows)
     sides = {}
     for condition in forest.conditions:

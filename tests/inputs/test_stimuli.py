@@ -166,7 +166,7 @@ def test_coverage_counts_visits():
 def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     random = np.random.default_rng(0)
     X = random.integers(0, 5, (400, 3)).astype(float)
-    # A split on it is x <= inf, which infinity and missing values alone distinguish.
+    # The splits of column 0 are x <= inf: of all numbers only infinity goes with the missing values.
     X[random.random(400) < 0.3, 0] = np.nan
     y = np.isnan(X[:, 0]) ^ (X[:, 1] > 2) ^ (random.random(400) < 0.05)
     model = forestc.load(RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y))
@@ -187,5 +187,5 @@ def test_leaves_and_inner_nodes_may_have_one_number():
     coverage = Coverage.of(forest)
     coverage.add(forestc.evaluate(forest, X).leaves)
     reached = np.asarray(model.predict(X, pred_leaf=True)).reshape(len(X), -1)
-    wanted = sum(len(np.unique(column)) for column in reached.T)
-    assert coverage.figures(None)["leaves"]["reached"] == wanted > 2 * len(forest.trees)
+    expected = sum(len(np.unique(column)) for column in reached.T)
+    assert coverage.figures(None)["leaves"]["reached"] == expected > 2 * len(forest.trees)

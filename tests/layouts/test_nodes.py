@@ -112,8 +112,8 @@ def words_of(forest, count, seed):
 
 
 def assert_same(forest, made, rows):
-    wanted = evaluate_words(forest, rows).scores
-    for row, own in zip(rows, wanted, strict=True):
+    expected = evaluate_words(forest, rows).scores
+    for row, own in zip(rows, expected, strict=True):
         assert np.array_equal(scores(forest, made, row), own)
 
 

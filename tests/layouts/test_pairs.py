@@ -48,13 +48,13 @@ def test_a_walk_over_the_blocks_adds_what_the_evaluator_adds(kind):
         some = vectors(forest, ArrayRows(np.empty((0, forest.columns))), 40, boundary=60)
         words = np.concatenate([each.words for each in some])[:60]
         scores = evaluate_words(forest, words).scores
-        for row, wanted in zip(to_raised(forest, words, WORD_BITS), scores.tolist(), strict=True):
+        for row, expected in zip(to_raised(forest, words, WORD_BITS), scores.tolist(), strict=True):
             total = forest.bias.tolist()
             for tree in blocks:
                 added, steps = walked(layout, tree, row, forest.n_outputs)
                 total = [a + b for a, b in zip(total, added, strict=True)]
                 assert steps <= tree.steps
-            assert total == wanted, seed
+            assert total == expected, seed
 
 
 def test_a_plain_tree_takes_a_word_a_node():

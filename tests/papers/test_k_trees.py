@@ -1,4 +1,4 @@
-"""Tests that codes and k-trees correspond one to one, and that random codes give every k-tree equally often."""
+"""Tests that codes and k-trees correspond one to one, and random codes give every k-tree equally often."""
 
 from __future__ import annotations
 

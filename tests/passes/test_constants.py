@@ -1,5 +1,5 @@
-"""Tests models that answer every input alike, or that have trees of a single leaf: every level decides as the library
-does, with rows and without."""
+"""Tests models with one answer for every input, and models with trees of a single leaf: every level decides as the
+library does, with rows and without."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ def passed(forest, X, level):
 def check_answers(model, X, got_of, level):
     """Compares all inputs unless a pass promises less, otherwise the given rows."""
     rows = X if level else np.concatenate([X, OTHERS])
-    got, wanted = np.asarray(got_of(rows)), np.asarray(model.predict(rows)).ravel()
+    got, expected = np.asarray(got_of(rows)), np.asarray(model.predict(rows)).ravel()
     if hasattr(model, "classes_") or isinstance(model, IsolationForest):
-        assert (got == wanted).all()
+        assert (got == expected).all()
     else:
-        spread, size = np.ptp(wanted[: len(X)]), np.abs(wanted).max()
-        assert np.abs(got - wanted).max() <= 0.01 * spread + 1e-6 * size
+        spread, size = np.ptp(expected[: len(X)]), np.abs(expected).max()
+        assert np.abs(got - expected).max() <= 0.01 * spread + 1e-6 * size
 
 
 @pytest.mark.parametrize("data", DATA)

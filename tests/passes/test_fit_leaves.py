@@ -23,7 +23,8 @@ WORDS = QuantizeInputs()
     "kind", thinned(["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"], keep=1)
 )
 def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
-    """Trains and fits on half of the rows, and tests on the other half; the compiled design equals the fitted forest."""
+    """Trains and fits on half of the rows, and tests on the other half; the compiled design equals the fitted
+    forest."""
     model, X, y = trained(kind)
     trees = {"n_estimators": 20} if kind == "forest-multi" else {}  # With fewer trees each vote counts too much.
     model = clone(model).set_params(**trees).fit(X[::2], y[::2])

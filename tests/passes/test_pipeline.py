@@ -41,7 +41,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Raised(Moved):
-    """A pass that adds to every leaf of the first tree, so that no path changes."""
+    """A pass that adds to every leaf of the first tree. No path changes."""
 
     name: ClassVar[str] = "raised"
 
@@ -52,7 +52,7 @@ class Raised(Moved):
 
 @dataclass(frozen=True)
 class Biased(Moved):
-    """A pass that adds to the bias alone, so that all trees are the same objects."""
+    """A pass that adds to the bias alone. All trees stay the same objects."""
 
     name: ClassVar[str] = "biased"
 
@@ -153,7 +153,8 @@ def test_every_path_holds_decisions_and_scores_to_their_bound(job):
 
 
 def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
-    """A moved threshold changes some decisions on held-out rows; a second pass that changes nothing has the same loss."""
+    """A moved threshold changes some decisions on held-out rows; a second pass that changes nothing has the
+    same loss."""
     forest, rows = job
     liar, y = lying(Within(1.0), 30.0), evaluate(forest, rows.X).index
     held_out = ArrayRows(rows.X, y, size=100)

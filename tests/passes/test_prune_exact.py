@@ -180,7 +180,7 @@ class Wrong:
 
 
 def wrong_pass(after, promise):
-    """Returns a pass that gives `after`, which is no option of the pass."""
+    """Returns a pass with the result `after`, which is no option of the pass."""
     step = Wrong()
     step.after, step.promise = after, promise
     return step

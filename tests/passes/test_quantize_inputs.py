@@ -38,8 +38,8 @@ def test_paths_and_scores_are_kept_of_the_rows_or_with_ordered_words_of_any_row(
         assert result.report["paths_changed"] == 0
     assert result.forest.on_words and not result.forest.quantized
     assert print_forest(parse_forest(print_forest(result.forest))) == print_forest(result.forest)
-    wanted, got = evaluate(forest, rows), evaluate(result.forest, rows)
-    assert np.array_equal(wanted.leaves, got.leaves) and np.array_equal(wanted.scores, got.scores, equal_nan=True)
+    expected, got = evaluate(forest, rows), evaluate(result.forest, rows)
+    assert np.array_equal(expected.leaves, got.leaves) and np.array_equal(expected.scores, got.scores, equal_nan=True)
 
 
 def test_whole_numbers_saturate_at_the_outer_thresholds():

@@ -140,11 +140,12 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
 
 
 def value_error(before, after, X):
-    """Returns the error of class 1's probability for two classes, otherwise of every value; for regressions as a share."""
-    wanted, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
-    wanted = wanted[:, -1:] if got.shape[1] == 1 else wanted
-    error = np.abs(wanted - got).max()
-    return error if before.decides else error / np.ptp(wanted)
+    """Returns the error of class 1's probability for two classes, otherwise of every value; for regressions
+    as a share."""
+    expected, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
+    expected = expected[:, -1:] if got.shape[1] == 1 else expected
+    error = np.abs(expected - got).max()
+    return error if before.decides else error / np.ptp(expected)
 
 
 @pytest.mark.parametrize(

@@ -76,14 +76,14 @@ def print_all(passes):
 
 
 def test_what_a_list_leaves_out_is_added():
-    for text, wanted in (
+    for text, expected in (
         ("none", "quantize-inputs,round-leaves"),
         ("simplify", "simplify,quantize-inputs,round-leaves"),
         ("quantize-inputs{input_bits=8},simplify", "quantize-inputs{input_bits=8},round-leaves,simplify"),
         ("simplify,fit-leaves,simplify", "simplify,quantize-inputs,fit-leaves,simplify"),
         ("round-leaves{exact=true}", "quantize-inputs{exact=true},round-leaves{exact=true}"),
     ):
-        assert ",".join(map(print_pass, passes_from(text))) == wanted
+        assert ",".join(map(print_pass, passes_from(text))) == expected
     assert passes_from("round-leaves", 0.1)[1] == RoundLeaves(scores=0.1)
     with pytest.raises(OptionError, match="keeps no scores"):
         passes_from("fit-leaves", 0.1)

@@ -54,7 +54,8 @@ def broken_tie(seed=1):
 
 
 def stumps(*values, link="identity", on="scores", precision="float64", bias=None, divisor=1.0, decision=None):
-    """Makes a forest of one split at 0.5 for each of the features x0, x1, ... values: of the two leaves of each tree."""
+    """Makes a forest of one split at 0.5 for each of the features x0, x1, ... values: of the two leaves of
+    each tree."""
     count, classes = len(values), len(values[0][0])
     trees = [
         make_tree(
@@ -76,8 +77,8 @@ def all_rows(forest):
 
 
 def impossible():
-    """Makes a forest with ties that no leaf values can decide as the library does, which adds in float order: a linear
-    program over the leaf values is infeasible."""
+    """Makes a forest with ties that no leaf values can decide as the library does. The library adds in float order; a
+    linear program over the leaf values is infeasible."""
     return stumps(
         [[0.4, 0.5], [0.5, 0.6]], [[0.8, 0.4], [0.4, 0.9]], [[0.8, 0.5], [0.7, 0.6]], [[0.5, 0.0], [0.4, 0.3]],
         [[0.3, 0.6], [0.8, 0.0]], [[0.8, 0.1], [0.7, 0.0]], divisor=6.0,
@@ -115,11 +116,11 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
     X = all_rows(forest)
     for level in (0, 1):
         result, step = quantized(forest, level, X)
-        wanted, got = evaluate(forest, X), evaluate(result, X)
-        tied = np.flatnonzero(wanted.index != got.index)
-        ordered = np.sort(wanted.scores[tied], axis=1)
+        expected, got = evaluate(forest, X), evaluate(result, X)
+        tied = np.flatnonzero(expected.index != got.index)
+        ordered = np.sort(expected.scores[tied], axis=1)
         assert 0 < len(tied) <= 2 and (ordered[:, -1] - ordered[:, -2] < 1e-15).all()
-        assert (wanted.leaves == got.leaves).all() and step.report["tied_rows"] == tied.tolist()
+        assert (expected.leaves == got.leaves).all() and step.report["tied_rows"] == tied.tolist()
         text = f"{len(tied)} of 64 given rows (rows {', '.join(map(str, tied))}, from 0)"
         assert text in (leaves_note(step) if level == 0 else step.report["note"])
         if level:

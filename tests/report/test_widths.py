@@ -1,4 +1,4 @@
-"""Tests that tables fit the terminal without a broken word, and list the columns that they leave out."""
+"""Tests that tables fit the terminal without a broken word, and list the columns left out."""
 
 import re
 

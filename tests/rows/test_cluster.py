@@ -77,7 +77,7 @@ def test_the_cluster_says_the_same(cluster, folder, step):
 
 @dataclass(frozen=True)
 class Deadly:
-    """A reduction during which the first worker that sees row 80 dies."""
+    """A reduction that kills the first worker to see row 80."""
 
     task: Observe
     mark: Path

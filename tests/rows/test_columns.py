@@ -51,14 +51,14 @@ def test_made_up_names_match_nothing(from_array, tmp_path):
     model, frame, y = from_array
     forest = load(model)
     assert [(feature.name, feature.named) for feature in forest.features] == [(f"x{k}", False) for k in (1, 2, 3)]
-    wanted = model.predict(frame.to_numpy())
+    expected = model.predict(frame.to_numpy())
     frame.assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
-    assert np.array_equal(classes_of(forest, tmp_path / "rows.csv", "label"), wanted)
+    assert np.array_equal(classes_of(forest, tmp_path / "rows.csv", "label"), expected)
     for rows in (frame, frame.rename(columns=dict(zip(frame, "zyxw", strict=True))), pa.Table.from_pandas(frame)):
-        assert np.array_equal(classes_of(forest, rows), wanted)
-        assert np.array_equal(evaluate(forest, rows).decision, wanted)
+        assert np.array_equal(classes_of(forest, rows), expected)
+        assert np.array_equal(evaluate(forest, rows).decision, expected)
     frame.set_axis(range(4), axis=1).to_parquet(tmp_path / "numbered.parquet")
-    assert np.array_equal(classes_of(forest, tmp_path / "numbered.parquet"), wanted)
+    assert np.array_equal(classes_of(forest, tmp_path / "numbered.parquet"), expected)
 
 
 @pytest.mark.parametrize("names", ["x2 x1 x3 x4", "f3 f2 f1 f0", "column_1 column_10 column_2 column_3", "3 2 1 0"])
@@ -241,12 +241,12 @@ def test_categories_that_are_codes_are_taken_everywhere(library, tmp_path):
         model = xgboost.XGBClassifier(n_estimators=4, enable_categorical=True).fit(frame, y)
     else:
         model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, min_data_per_group=1).fit(frame, y)
-    forest, wanted = load(model), model.predict(frame)
+    forest, expected = load(model), model.predict(frame)
     frame.to_parquet(tmp_path / "rows.parquet")
     plain = frame.assign(kind=kinds)
     for rows in (frame, plain, tmp_path / "rows.parquet", pa.Table.from_pandas(frame)):
-        assert np.array_equal(classes_of(forest, rows), wanted)
-    assert np.array_equal(evaluate(forest, frame).decision, wanted)
+        assert np.array_equal(classes_of(forest, rows), expected)
+    assert np.array_equal(evaluate(forest, frame).decision, expected)
     assert forestc.compile(model, frame, tmp_path / "out", label=list(y), targets=("c",)).figures["agreement"] == 1.0
     # A model of an array takes their codes, a model of a frame the numbers.
     for other in (coded(np.maximum(kinds, 1)), coded(kinds, [2, 1, 0])):
@@ -261,10 +261,10 @@ def test_truth_values_in_a_file(tmp_path):
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"size": random.normal(size=300).astype(np.float32), "flag": random.random(300) < 0.5})
     model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1).fit(frame, frame.flag ^ (frame["size"] > 0))
-    forest, wanted = load(model), model.predict(frame)
+    forest, expected = load(model), model.predict(frame)
     for name, rows in (("True", frame), ("true", frame.assign(flag=frame.flag.map({True: "true", False: "false"})))):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
-        assert np.array_equal(classes_of(forest, tmp_path / f"{name}.csv"), wanted)
+        assert np.array_equal(classes_of(forest, tmp_path / f"{name}.csv"), expected)
     frame = frame.astype({"flag": object})
     frame.loc[:9, "flag"] = None
     frame.to_csv(tmp_path / "missing.csv", index=False)

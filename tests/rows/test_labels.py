@@ -79,7 +79,7 @@ def test_a_column_for_each_class_may_hold_zeros_and_ones(iris, tmp_path):
 
 def test_several_targets_have_a_column_each(two, tmp_path):
     forest, frame = load(two), two_frame()
-    wanted = np.column_stack([KIND, KIND % 2])
+    expected = np.column_stack([KIND, KIND % 2])
     csv, bare, parquet = save(frame, tmp_path)
     np.savez(tmp_path / "t.npz", X=IRIS, name=NAMES[KIND], odd=(KIND % 2).astype(str))
     table = pa.Table.from_pandas(frame)
@@ -93,7 +93,7 @@ def test_several_targets_have_a_column_each(two, tmp_path):
         (frame[FIELDS], frame[["name", "odd"]]),
         (IRIS, frame[["name", "odd"]].to_numpy()),
     ):
-        assert np.array_equal(truth_in(rows_from(rows, forest, labels)), wanted)
+        assert np.array_equal(truth_in(rows_from(rows, forest, labels)), expected)
     with pytest.raises(RowsError, match=r"1 columns of labels, and the model has 2 targets.*column for each target"):
         truth_in(rows_from(csv, forest, "name"))
     with pytest.raises(RowsError, match=r"there is no column 'odder'"):

@@ -1,4 +1,4 @@
-"""Tests that labels that differ from the model's classes are refused before any long step begins."""
+"""Tests that labels other than the model's classes are refused before any long step begins."""
 
 from __future__ import annotations
 

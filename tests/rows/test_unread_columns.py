@@ -1,4 +1,4 @@
-"""Tests that values in columns that no condition reads are never refused; and missing values that no row has."""
+"""Tests columns that no condition reads: their values are never refused. Tests also missing values that no row has."""
 
 from __future__ import annotations
 

@@ -214,8 +214,8 @@ def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
     done = compiled("forest-text-labels", tmp_path / "a", level=3, tolerance=0.05)
     made = done.design.manifest["made"]
     assert made["held_out"] is None and made["level"]["judged_on"].startswith("cross-validation: models trained again")
-    judged = [step["held_out"] for step in done.figures["passes"] if step["held_out"]]
-    assert judged and judged[-1]["lost_in_all"] + judged[-1]["standard_error"] <= 0.05
+    scored = [step["held_out"] for step in done.figures["passes"] if step["held_out"]]
+    assert scored and scored[-1]["lost_in_all"] + scored[-1]["standard_error"] <= 0.05
     (taken,) = (trial for trial in made["level"]["table"] if trial["chosen"])
     assert taken["good"] and taken["passes"] == made["level"]["passes"]
     assert "settings, judged on cross" in (tmp_path / "a/report.md").read_text().replace("\\", "")

@@ -99,9 +99,9 @@ def search_of(step, *, folds=3, tolerance=0.065, stop=None):
     model, rows = stump("model", 50), ArrayRows(X, y)
     own = []
     for fold in range(folds):
-        judged = np.arange(100) % folds == fold
+        held_out = np.arange(100) % folds == fold
         copy = stump(f"fold {fold}", 50)
-        own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Scorer(copy, ArrayRows(X[judged], y[judged]))))
+        own.append(Fold(copy, ArrayRows(X[~held_out], y[~held_out]), Scorer(copy, ArrayRows(X[held_out], y[held_out]))))
     size = Size(lambda forest: float(100 - forest.trees[0].threshold[0]), "LUTs", "lut6")
     search = LevelSearch(model, rows, tuple(own), size, tolerance, stop or Stop(2))
     search.plain("paths kept", (SIMPLIFY,))

@@ -1,4 +1,4 @@
-"""Tests that forestc says once that it compiles its own functions, with the folder that stores them."""
+"""Tests the message that forestc compiles its own functions: it comes once, with the folder that stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that a caller leaves a function that takes too long, and that the function ends where it divides its work."""
+"""Tests that a caller leaves a slow function at its deadline, and the function ends where it divides its work."""
 
 from __future__ import annotations
 

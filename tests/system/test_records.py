@@ -1,4 +1,4 @@
-"""Tests records: what JSON leaves open is refused, and a field that breaks the schema is named."""
+"""Tests records: JSON's loose ends are refused, and a field that breaks the schema is named."""
 
 from __future__ import annotations
 

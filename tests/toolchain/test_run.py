@@ -87,10 +87,10 @@ def test_what_tools_print_commands_no_terminal(tmp_path, program):
     "out", [b"", b"PASS 2 vectors\n", b"PASS\n", b"PASS 3 vectors\nFAIL 0 wrong\n", b"FAIL\n", b"\xff"]
 )
 def test_a_bench_passes_with_one_verdict_on_all_vectors(out):
-    wanted = np.zeros((3, 1), dtype=np.int64)
-    assert not bench_difference(b"note\nPASS 3 vectors\n", wanted).count
+    expected = np.zeros((3, 1), dtype=np.int64)
+    assert not bench_difference(b"note\nPASS 3 vectors\n", expected).count
     try:
-        assert bench_difference(out, wanted).count
+        assert bench_difference(out, expected).count
     except ToolError:
         assert out in (b"", b"\xff") or b"FAIL 0" in out
 

@@ -104,7 +104,8 @@ def _improve(
 
 @compiled()
 def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) -> None:
-    """Draws a random order of the vertices of each bag (Algorithm 2). Any two bags order their shared vertices alike."""
+    """Draws a random order of the vertices of each bag (Algorithm 2). Any two bags order their shared
+    vertices alike."""
     for bag in range(len(bags)):
         order = orders[bag]
         if bag == 0:

@@ -112,7 +112,8 @@ def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end:
 def _values(
     start: ScoredNetwork, sets: list[list[tuple[tuple[int, ...], float]]], first: list[int], variables: int
 ) -> list[float]:
-    """Returns the program's variables for a network. A parent set outside `sets` becomes a subset that scores better."""
+    """Returns the program's variables for a network. A parent set outside `sets` becomes a subset that scores
+    better."""
     n = len(sets)
     values = np.zeros(variables)
     parents: list[tuple[int, ...]] = []

@@ -35,9 +35,11 @@ def test_json_tells_what_was_written(design, tmp_path, capsys):
 
 
 def test_a_name_without_html_gets_it(design, tmp_path, capsys):
-    for name, wanted in (("a", "a.html"), ("b.study", "b.study.html"), ("c.HTML", "c.HTML"), ("d.htm", "d.htm")):
+    for name, expected in (("a", "a.html"), ("b.study", "b.study.html"), ("c.HTML", "c.HTML"), ("d.htm", "d.htm")):
         assert run(design.folder, "-o", tmp_path / name, "--json") == 0
-        assert json.loads(capsys.readouterr().out)["out"] == str(tmp_path / wanted) and (tmp_path / wanted).is_file()
+        assert (
+            json.loads(capsys.readouterr().out)["out"] == str(tmp_path / expected) and (tmp_path / expected).is_file()
+        )
 
 
 def test_what_is_neither_a_design_nor_a_study_is_refused(design, tmp_path, capsys):

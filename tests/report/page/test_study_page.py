@@ -230,8 +230,8 @@ def test_columns_are_those_of_the_device_and_the_processor(study):
     figures = {"estimate": {"lut": 3.0, "ff": 1.0, "fmax_mhz": 70.0, "latency_cycles": 2.0, "ram": 9.0, "flash": 50.0}}
     trials = (replace(study.complete[0], figures=figures, corrected={}),)
     front = study_page(Study(study.folder, study.goals, study.limits, asked, trials), ()).sections[1].blocks[-1]
-    wanted = ("LUTs", "Fmax, MHz", "flip-flops", "latency, cycles", "flash, bytes", "RAM, bytes")
-    assert front.head[1:7] == wanted and front.rows[0][3].text == "1"
+    expected = ("LUTs", "Fmax, MHz", "flip-flops", "latency, cycles", "flash, bytes", "RAM, bytes")
+    assert front.head[1:7] == expected and front.rows[0][3].text == "1"
 
 
 def test_options_that_say_little_are_folded_and_words_are_explained(study):
