@@ -45,7 +45,7 @@ SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most paren
     "hill": ("hill_valley_606", 606, 2),
     "community": ("communities_crime", 1994, 2),
 }
-# holds (highest, lowest, median) score of each version in the paper, by set and treewidth
+# PRINTED holds (highest, lowest, median) score of each version in the paper, by set and treewidth
 PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
     ("nursery", 4): {"version-1": (-72235.68, -72327.59, -72239.34), "version-2": (-72159.27, -72159.27, -72159.27)},
     ("breast", 4): {"version-1": (-2696.62, -2770.36, -2714.39), "version-2": (-2685.24, -2686.87, -2685.99)},

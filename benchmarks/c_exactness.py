@@ -52,7 +52,7 @@ from contract.kinds import KINDS
 
 PASSES = "simplify,quantize-inputs{missing=always},simplify"
 FORMS = ({"c_inputs": "words"}, {"c_inputs": "raw"}, {"c_inputs": "raw", "c_types": "*=int16"})
-# steps through the pairs of layout and form by this many, so that successive kinds of model start at different pairs
+# STRIDE is the step through the pairs of layout and form: successive kinds of model start at different pairs.
 STRIDE = 7
 CPUS = ("cortex-m0plus", "cortex-m4f")
 MEASURES = ("forestc/frontends", "forestc/forest", "forestc/layouts", "forestc/backends/c", "forestc/firmware")

@@ -46,7 +46,7 @@ from hdl_templates import render
 PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
 SEEDS = (1, 2, 3)
 MEASURES = ("forestc/engine", "forestc/backends/engine.py", "forestc/checks/walking.py", "hdl_templates")
-# runs many times as fast as nextpnr's default placer and router
+# PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
 PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
 
 

@@ -55,7 +55,7 @@ from forestc.rows.encode import evaluate
 from forestc.toolchain.firmware import CPUS, Cpu, build, find_compiler
 
 FILES = {"magic": "magic04"}
-# holds the trees and the depth, by the first part of a model's name
+# SIZES holds the trees and the depth, by the first part of a model's name.
 SIZES = {"rf1": (1, 2), "rf10": (10, 6), "rf100": (100, 8)}
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
 MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # adds models of the files in --data
@@ -71,7 +71,7 @@ MEASURES = (
 )
 MOST_ROWS = 1000
 Tables = dict[str, list[dict[str, Any]]]  # The keys are titles of processors.
-# holds the inputs of a header and its measured entry, by kind of input
+# TAKES holds the inputs of a header and its measured entry, by kind of input.
 TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
 SHOWN = {
     "branches": ("words", "floats"),

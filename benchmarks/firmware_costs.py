@@ -55,7 +55,7 @@ MEASURES = ("forestc/costs", "forestc/layouts", "forestc/backends/c", "forestc/f
 OF_BYTES = ("bytes", "add_bytes", "score_bytes", "added_bytes", "slot_bytes", "mask_width", "leaf_bytes")
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
-# divides the models into this many folds; more folds estimate each build from nearly all other models, and take longer
+# FOLDS is the number of folds of the models; more folds estimate each build from nearly all others, and take longer.
 FOLDS = 8
 TOP = 4  # inputs of each build, the most expensive ones, that the worst case is fitted on; more make the fit looser
 SHARE = 0.1  # share of the builds that take less than the lower end of their estimate; the upper end holds all builds

@@ -17,7 +17,7 @@ import forestc
 from forestc.forest.ir import Forest
 
 MOST_SPLITS = 2500
-# gives the number of columns of categories, by data set; these columns come first
+# CATEGORIES counts the columns of categories of a data set; these columns come first.
 CATEGORIES = {"categories": 5, "sets": 3}
 
 
@@ -225,7 +225,7 @@ SMALL: dict[str, tuple[str, Any]] = {
     "gbr_diab_15": ("diabetes", ensemble.GradientBoostingRegressor(n_estimators=15, max_depth=2, random_state=0)),
 }  # fmt: skip
 FORMS = ("words", "float", "struct", "raw")
-# gives the types of raw columns, by data set
+# RAW gives the types of raw columns, by data set.
 RAW = {"few": "*=int16", "digits": "*=uint8", "categories": "*=uint8", "bc": "*=int16"}
 
 

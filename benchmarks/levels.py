@@ -41,7 +41,7 @@ from forestc.rows.batches import ArrayRows
 TITLE = "what each level makes of drawn models"
 MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/costs")
 REGRESSION = ("airfoil", "winequality_white", "winequality_red", "real_estate")
-# lists sets of many overlapping classes; their first model has many trees at a high learning rate
+# SEVERAL lists sets of many overlapping classes; their first model has many trees at a high learning rate
 SEVERAL = ("covertype_15k",)
 SETS = (
     "breast_cancer",

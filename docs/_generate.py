@@ -37,7 +37,7 @@ DOCS = ROOT / "docs"
 COMMAND = "python docs/_generate.py"
 MADE = f"<!-- Made by `{COMMAND}` from the code. -->"
 COPIED = DOCS / "benchmarks" / "notes.md"  # copies benchmarks/NOTES.md, by docs/conf.py, so it is not filled here
-# lists options that typer describes in other words for each shell
+# OF_THE_SHELL lists options that typer describes in other words for each shell.
 OF_THE_SHELL = ("install_completion", "show_completion")
 
 

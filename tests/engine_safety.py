@@ -251,10 +251,8 @@ def swaps(rows: int, every: int, stall: int, seed: int = 1) -> dict[str, Any]:
     fits = np.stack([(results == results_of(SWAPPED, evaluate_words(model, words))).all(axis=1) for model in models], 1)
     changes = [[int(number) for number in line.split()[1:]] for line in said.splitlines() if line.startswith("active")]
     sent, seen = (np.array([change[place] for change in changes[1:]]) for place in (0, 1))
-    # counts the changes of the model before each row was sent
-    least = np.searchsorted(sent, np.arange(rows), side="right").tolist()
-    # counts the changes of the model before each result was seen
-    most = np.searchsorted(seen, np.arange(rows), side="left").tolist()
+    least = np.searchsorted(sent, np.arange(rows), side="right").tolist()  # model changes before the row was sent
+    most = np.searchsorted(seen, np.arange(rows), side="left").tolist()  # model changes before the result was seen
     turn = mixed = 0
     for row, fit in enumerate(fits.tolist()):
         turn = max(turn, least[row])

@@ -118,8 +118,7 @@ def replace(mutant: Mutant) -> None:
         return code if Path(loader.path) == path else read(loader, name)
 
     def enable_caching(function: Any) -> None:
-        # numba would compile the kernel from the file's own text.
-        if Path(function.py_func.__code__.co_filename) != path:
+        if Path(function.py_func.__code__.co_filename) != path:  # numba would compile the file's own text instead
             keep(function)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]

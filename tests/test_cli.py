@@ -317,8 +317,7 @@ def test_passes_are_listed_with_promises_and_options(run):
         others = [f"{end} {option['name']}: " for option in output["options"] for end in ".;"]
         for option in output["options"]:
             assert option["type"] and option["meaning"] and "\n" not in option["meaning"]
-            # The text of an option must not run into the next one.
-            assert not any(other in option["meaning"] for other in others)
+            assert not any(other in option["meaning"] for other in others)  # no entry runs into the next one
         status, out, _ = run("passes", brief["name"])
         assert status == 0 and all(option["name"] in out for option in output["options"])
     assert "promises" in run("passes")[1]

@@ -61,8 +61,7 @@ def test_the_design_of_any_trial_is_taken(run, work):
         assert not design.changed_files() and f"{number}" in json.loads(out)["out"]
     (trial,) = (trial for trial in open_study(work / "taken").trials if trial.number == other.number)
     assert trial.command.startswith("forestc compile tree.forest --rows train.csv")
-    # The folder is written again over itself.
-    assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0
+    assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0  # over its own folder again
     for more, says in (
         ("taken --take 99 -o x", "the study has no trial 99"),
         ("taken --take 1", "--take needs a study and a folder, and nothing else"),

@@ -178,8 +178,7 @@ def test_scores_keeps_the_probabilities_of_several_classes(kind, tmp_path):
     rows, truth = data(return_X_y=True)
     model = make().fit(rows, truth)
     done = forestc.compile(model, rows, tmp_path / "d", targets="c", name="m", scores=0.01)
-    # The probabilities are divided by a sum slightly off 1.
-    assert np.abs(done.design.predict_proba(rows) - model.predict_proba(rows)).max() <= 0.011
+    assert np.abs(done.design.predict_proba(rows) - model.predict_proba(rows)).max() <= 0.011  # the sum is just off 1
     values = evaluate(done.design.forest, rows).values
     assert np.abs(values - model.predict_proba(rows)).max() <= 0.01
 

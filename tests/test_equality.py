@@ -148,7 +148,7 @@ ENGINES: dict[str, Engine] = {
     "c-none-ranked": Engine(partial(in_c, inputs="float", layouts=("ranked",), ranking=10**6), types=FLOATABLE),
     "c-raw-ranked": Engine(partial(in_c, inputs="raw", layouts=("ranked",)), types=RAW),
 }
-# runs every n-th forest always; a third for engines that are not listed
+# ALWAYS says that an engine runs on every n-th forest in all runs; for other engines n is 3.
 ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c-words": 1, "verilator": 8, "hls": 5}
 
 

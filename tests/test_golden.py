@@ -39,7 +39,6 @@ def test_a_result_is_stale_once_a_design_of_its_folders_is_another(tmp_path, mon
     ],
 )
 def test_each_digest_is_of_what_forestc_writes(name, holds, tmp_path):
-    """The texts are complete: a summary would hide a change."""
     made = list(golden.GOLDEN[name].made(tmp_path))
     assert sum(map(len, made)) > 10_000 and any(holds in part for part in made)
 

@@ -183,8 +183,7 @@ def test_the_registers_over_the_bus_of_litex(design, need_litex):
     dut.submodules.banks = CSRBankArray(dut, lambda name, memory: 0, data_width=32)
     bus = Interface(data_width=32)
     dut.submodules.bus = Interconnect(bus, dut.banks.get_buses())
-    # Each register has at most 32 bits.
-    places = {register.name: place for place, register in enumerate(dut.forest.get_csrs())}
+    places = {register.name: place for place, register in enumerate(dut.forest.get_csrs())}  # of at most 32 bits
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     words = words_of(made.forest, X[::5], 5)[::2]
     wanted, got = expected(made.forest, netlist, words), []

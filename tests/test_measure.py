@@ -161,7 +161,6 @@ def test_lengths_of_instructions():
 
 
 def test_wrong_answers_are_found(design, edited, run, need):
-    """Changes a leaf; the error names the first row that it decides wrongly."""
     need("ziglang")
     text = design.path("c").read_text()
     tree = text.index("iris_tree_0")
@@ -439,8 +438,7 @@ def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, l
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, run):
     need("gcc")
     model, X, y = trained("forest-text-labels")
-    # With this patch no layout is refused.
-    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)
+    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)  # no layout is refused
     folder = tmp_path / "d"
     forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
     figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])

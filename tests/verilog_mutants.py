@@ -289,8 +289,7 @@ def anything(capacity: Capacity) -> list[Trial]:
     """
     random, made = np.random.default_rng(0), list[Trial]()
     columns = random.integers(0, 1 << capacity.word_bits, (400, capacity.beats * capacity.lanes))
-    # These columns hold missing values.
-    columns[:40] = (1 << capacity.word_bits) - 1 - columns[:40] % 2 * (columns[:40] % 3)
+    columns[:40] = (1 << capacity.word_bits) - 1 - columns[:40] % 2 * (columns[:40] % 3)  # missing values
 
     def run(
         images: Sequence[NDArray[np.uint32]],

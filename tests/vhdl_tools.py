@@ -103,7 +103,7 @@ hierarchy -check -top {top}
 proc -norom
 memory_map
 flatten
-# nothing but registers at the rising edge of aclk, which the comparison does not look at
+# The comparison does not look at clock edges, so all state must be registers at the rising edge of aclk.
 design -save named
 opt_clean -purge
 select -assert-any t:$dff
@@ -112,7 +112,7 @@ select -assert-none t:$dff* r:CLK_POLARITY=0 %i
 select -assert-none t:$dff* %ci1:+[CLK] t:* %d w:aclk %d
 design -load named
 opt_clean
-# registers start as they like: what follows holds from equal values on, which a reset gives
+# Registers may start with any values: the proof holds from equal values on, which a reset gives.
 setattr -unset init w:*
 rename -top {name}
 write_rtlil {name}.il
@@ -120,7 +120,7 @@ write_rtlil {name}.il
 _SAME = """
 read_rtlil gold.il
 read_rtlil gate.il
-# refuses different ports, which later commands would ignore
+# miter refuses different ports, which later commands would ignore.
 miter -equiv gold gate ports
 delete ports
 equiv_make gold gate equiv

@@ -143,8 +143,7 @@ def test_constant_bits_and_contradictory_rows():
     constant = np.array([[1, 0]] * 5, dtype=bool)
     y = np.array([1, 1, 1, 0, 0])
     found = learn_rules(constant, y, RuleLimits(5))
-    # The rule is always true, and wrong for two of five rows.
-    assert found.clauses == ((0,),) and found.loss == 2 and found.optimal
+    assert found.clauses == ((0,),) and found.loss == 2 and found.optimal  # always true: two of five rows are wrong
     assert learn_rules(~constant[:, :1] & False, y, RuleLimits(5)).clauses == ()
     bits = np.repeat(np.array([[1], [0]], dtype=bool), 3, axis=0)
     found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), RuleLimits(5))

@@ -21,7 +21,7 @@ def zeros(word, width):
 
 
 def best_by_force(low, high, count, top):
-    """Returns fraction bits and most trailing zeros over all sets of `count` multiples."""
+    """Returns the fewest fraction bits, and with them the most trailing zeros, over all sets of `count` multiples."""
     for fraction in range(-top, 3):
         unit = 2.0**-fraction
         grid = range(math.floor(low.min() / unit), math.ceil(high.max() / unit) + 1)

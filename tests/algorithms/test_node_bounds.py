@@ -115,7 +115,6 @@ def test_tails_of_extreme_floats(bits):
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_observations_of_parts_merge(seed):
-    """Covers bounds, columns, and the values beside the cuts of sets."""
     forest = random_forest(seed, False)
     rows = troublesome_rows(forest, seed, 60)
     task = Observe.of(forest)

@@ -78,8 +78,7 @@ def points():
 def arrangements():
     for seed in SEEDS:
         forest = random_forest(seed, False)
-        # With more trees, threads would write while arrays are copied.
-        forest = changed(forest, trees=forest.trees[:1])
+        forest = changed(forest, trees=forest.trees[:1])  # with more, threads would write while arrays are copied
         BoundsUpdate(flat_trees(forest)).arrange(encode(forest, troublesome_rows(forest, seed, 50)).T)
 
 

@@ -304,8 +304,7 @@ def test_the_driver_knows_its_registers(align, tmp_path):
     (tmp_path / "random5_axis.h").write_text(parts["driver"])
     (tmp_path / "main.c").write_text(DRIVER)
     registers = np.zeros(32, dtype=np.uint32)
-    # The hardware answers with these words.
-    words = re.findall(r"5'd(\d+): s_axi_rdata <= 32'h([0-9a-f]{8});", parts["axi_lite"])
+    words = re.findall(r"5'd(\d+): s_axi_rdata <= 32'h([0-9a-f]{8});", parts["axi_lite"])  # the hardware's answers
     assert len(words) == 14
     for place, value in words:
         registers[int(place)] = int(value, 16)

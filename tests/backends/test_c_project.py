@@ -101,8 +101,7 @@ def test_cmake_takes_it_as_a_subdirectory(folder, need_tool, tmp_path):
     run(["cmake", "-B", "build"], tmp_path)
     run(["cmake", "--build", "build"], tmp_path)
     run([str(tmp_path / "build" / "app")], tmp_path)
-    # Included in a larger project, the design brings no tests.
-    assert not list((tmp_path / "build").rglob("*iris_selftest"))
+    assert not list((tmp_path / "build").rglob("*iris_selftest"))  # as a part of a project it brings no tests
 
 
 ARDUINO = """

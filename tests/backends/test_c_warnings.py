@@ -65,8 +65,7 @@ def cases():
             yield replace(forest, name=f"raw{seed}_{layout}"), COptions(c_inputs="raw", c_layout=layout, c_types=types)
     X, y = load_diabetes(return_X_y=True)
     forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
-    # This has a function _values, and a table of leaves.
-    yield replace(forest, name="two_targets"), COptions(c_layout="nodes")
+    yield replace(forest, name="two_targets"), COptions(c_layout="nodes")  # has a function _values, a table of leaves
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # A class has 7 trees, which is no power of 2.
     forest = forestc.quantize(model, X, y)
@@ -172,7 +171,7 @@ def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):
 # tables calls.
 DIVISION = {"__aeabi_idiv", "__aeabi_uidiv"}  # divides the shares of several classes
 WIDE = {"__aeabi_lcmp", "__aeabi_ulcmp"}
-# matches jump tables of GCC for Thumb-1, and a table for exceptions
+# JUMPS matches calls for jump tables of GCC for Thumb-1, and a table for exceptions
 JUMPS = re.compile(r"__gnu_thumb1_case_\w+|__aeabi_unwind_cpp_pr\d")
 
 
@@ -210,7 +209,7 @@ CHECKED = (
     "each_struct_nodes",
     "max_words_branches",
 )
-# matches redundant conditions, which the pass simplify removes from random trees
+# REDUNDANT matches cppcheck's warnings of redundant conditions, which the pass simplify removes from random trees
 REDUNDANT = re.compile(r"\w*Condition\w*")
 
 

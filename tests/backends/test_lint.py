@@ -60,8 +60,7 @@ def test_trained_models_pass_three_linters(part, tmp_path, need_tool):
     for place, kind in enumerate(kinds[part::5]):
         model, X, y = trained(kind)
         forest = forestc.quantize(model, X, None if y.dtype.kind in "OU" else y)
-        # More trees only give more of the same lines.
-        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more give the same lines
         files.append(written(forest, tmp_path, f"kind{place}", place % 4))
     lint(tmp_path, files, need_tool)
 

@@ -145,7 +145,6 @@ def test_four_languages_pack_the_same_bits(seed, tmp_path, need_tool):
 @pytest.mark.parametrize("latency", [0, 2])
 @pytest.mark.parametrize("name", ["m", "signal", 'x"; --'])
 def test_templates_make_a_design_that_runs(latency, name, tmp_path, need_tool):
-    """Runs the VHDL template around the VHDL core, and the SystemVerilog template around the Verilog core."""
     need_tool("ghdl")
     need_tool("verilator")
     _, netlist = design(5, latency, name)

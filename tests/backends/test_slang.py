@@ -15,7 +15,7 @@ from forestc.engine.folder import write_engine
 from forestc.lowering.trees import LoweringOptions, lower
 
 REMARK = re.compile(r"(\S+):\d+:\d+: (?:warning|error): (.*)")
-# matches warnings of unused names, if the names themselves say that they are unused
+# MEANT matches slang's warnings of unused names, if the names themselves say that they are unused.
 MEANT = re.compile(r".*'unused\w*'.*\[-Wunused-[a-z-]+\]")
 USES = """
 module uses (

@@ -66,8 +66,7 @@ def simulated(kind, folder, latency, standards):
     kind_of_model = KINDS[kind]()
     try:
         forest = forestc.quantize(forestc.load(kind_of_model.source), kind_of_model.X)
-        # More trees only give more of the same lines.
-        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more give the same lines
         netlist = lowered(forest, latency)
     except ModelError as error:
         assert "not compiled yet" in str(error)

@@ -32,8 +32,7 @@ ALL = [name for name in ENGINES if name not in ("words", "nvc", "ghdl_stream", "
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
-    # The model is small, as all engines compile it many times.
-    model = clone(model).set_params(n_estimators=6).fit(X, y)
+    model = clone(model).set_params(n_estimators=6).fit(X, y)  # small, as all engines compile it many times
     out = tmp_path_factory.mktemp("compiled") / "design"
     forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=TARGETS)
     return out

@@ -41,7 +41,6 @@ def rows(seed, classes, features=2):
 )
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypatch):
-    """Forbids the solver: a proof by bit vectors alone would take minutes."""
     monkeypatch.setattr("forestc.checks.proof.classes._other_class", None)
     X, y = rows(1, 21)
     forest = forestc.quantize(model.fit(X, y), X, y)

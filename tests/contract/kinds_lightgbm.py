@@ -13,7 +13,7 @@ import numpy as np
 from contract.kind import Trained
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-# units in the last place: LightGBM takes exp and log1p from the C library, forestc from NumPy; 2 were seen
+# VALUE_ULPS are units in the last place: LightGBM has the C library's exp and log1p, forestc NumPy's; 2 were seen.
 VALUE_ULPS = 4
 
 BASE = {"num_leaves": 12, "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5, "seed": 1}

@@ -193,7 +193,8 @@ def graph5(nodes: list[Any], outputs: list[Any], constants: dict[str, Any], targ
     return build
 
 
-# units in the last place for exp and softmax: onnxruntime has a polynomial for exp, and adds float32 in another order
+# LINK_ULPS are units in the last place for exp and softmax: onnxruntime approximates exp by a polynomial, and adds
+# float32 in another order.
 LINK_ULPS = 8
 
 KINDS: dict[str, Callable[[], Trained]] = {

@@ -148,8 +148,7 @@ for objective in (
 ):
     KINDS[f"xgboost-{objective}"] = booster({"objective": objective}, POSITIVE, value_ulps=1)
 for objective in ("binary:logistic", "binary:logitraw", "binary:hinge", "reg:logistic", "rank:pairwise"):
-    # XGBoost calls the C library's expf here.
-    KINDS[f"xgboost-{objective}"] = booster({"objective": objective}, BINARY, value_ulps=2)
+    KINDS[f"xgboost-{objective}"] = booster({"objective": objective}, BINARY, value_ulps=2)  # the C library's expf
     if not objective.startswith(("rank", "reg")):
         KINDS[f"xgboost-estimator-{objective}"] = estimator(
             xgboost.XGBClassifier(objective=objective, n_estimators=6), BINARY

@@ -24,7 +24,7 @@ def test_every_board_stands_for_something_known_or_says_what_to_do():
 
 
 @pytest.mark.parametrize(
-    "given, kind, wanted",
+    "given, kind, expected",
     [
         ("pico", "cpu", "cortex-m0plus"),
         ("RP2350", "cpu", "cortex-m4f"),

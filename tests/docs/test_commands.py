@@ -18,7 +18,7 @@ from forestc.cli import main
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 TOOLS = ("cd ", "ghdl ", "iverilog ", "yosys ", "SIM=")
-# gives the text that shows success, by the beginning of a command
+# SAID gives the text that shows success, by the beginning of a command.
 SAID = {"ghdl -r": "PASS", "vvp": "PASS", "SIM=": "FAIL=0"}
 SLOW = ("SIM=", "yosys ")
 # Each page has the folder in which its commands run.

@@ -125,7 +125,6 @@ def resolve(extras: list[str], platform: str, python: str) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_all_extras_resolve_by_wheels_alone(platform, python):
-    """All extras together are resolved; any line of a page asks for some of them."""
     others = [extra for extra in EXTRAS if extra not in NEWER_MACOS]
     resolve([extra for extra in others if extra != "xgboost-cpu"], platform, python)
     resolve([extra for extra in EXTRAS if extra != "xgboost"], platform, python)

@@ -144,8 +144,7 @@ def test_the_readme_is_short():
 
 def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    # docs/conf.py finds the pages by the same pattern.
-    listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)
+    listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)  # the pattern of docs/conf.py
     assert sorted(listed) == sorted({str(path.relative_to(ROOT / "docs")) for path in PAGES} - {"index.md"})
     assert "(../benchmarks/NOTES.md)" in index
 

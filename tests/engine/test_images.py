@@ -54,8 +54,7 @@ def test_capacities_have_numbers_of_their_own():
     others = [replace(ROOMY, **{name: value}) for name, value in (("walkers", 2), ("nodes", 256), ("slots", 7))]
     others += [replace(ROOMY, features=5), replace(ROOMY, outputs=4), replace(ROOMY, scores=False)]
     assert len({each.id for each in [ROOMY, *others]}) == 7
-    # Such an engine takes the same images.
-    assert replace(ROOMY, banks=1, load="axi-lite", name="other").id == ROOMY.id
+    assert replace(ROOMY, banks=1, load="axi-lite", name="other").id == ROOMY.id  # these take the same images
 
 
 @pytest.mark.parametrize("load", only(["stream", "axi-lite"], 0))
@@ -108,7 +107,6 @@ def test_one_bank_waits_for_a_whole_image(model, tmp_path, need_tool):
 
 
 def test_hostile_nodes_end_in_time(model, tmp_path, need_tool):
-    """An image with a correct CRC and arbitrary nodes gives each row an answer."""
     need_tool("iverilog")
     bench, good = Bench.of(ROOMY, tmp_path / "bench"), image_of(model, ROOMY).words
     first = 16 + ROOMY.outputs + int(good[12])

@@ -97,7 +97,6 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", thinned(VARIANTS, keep=3))
 def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
-    """Each row is answered by a single model, and the models answer in the order of their images."""
     need_tool("iverilog")
     capacity = VARIANTS[variant]
     bench, models = Bench.of(capacity, tmp_path / "bench"), same_rows(4)
@@ -162,7 +161,6 @@ def test_a_row_takes_the_clocks_that_the_image_says(tmp_path, need_tool):
 
 
 def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
-    """No row is lost, and none is decided by a mixture of models."""
     need_tool("verilator")
     models = same_rows(2)
     (tmp_path / "engine.v").write_text(emit(SMALL))

@@ -132,8 +132,7 @@ def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_coun
     nothing = study(*(lost(one, 0.1) for one in FRONT), tolerance=0.01)
     assert not choice(nothing).within
     assert said(nothing)[0].startswith("No design loses at most 1 point of accuracy")
-    # Trained models are compared with the best one, 73.4 %.
-    trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)
+    trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)  # compared with the best model, 73.4 %
     assert choice(trained).taken.number == 3
     assert choice(replace(trained, asked={**trained.asked, "tolerance": 0.0})).taken.number == 8
 
@@ -144,8 +143,7 @@ def test_of_a_given_model_nothing_larger_than_the_model_as_it_is_is_recommended(
     small, near = lost(trial(3, 14, 0.95), 0.042, 0.01), lost(trial(7, 90, 0.988), 0.004, 0.005)
     assert choice(study(model, fitted, small)).taken is model
     assert choice(study(model, fitted, small, near)).taken is near
-    # -O1 may lose accuracy on other rows.
-    worse = lost(replace(model, validation=Score(0.98, 0.01, 400)), 0.012, 0.002)
+    worse = lost(replace(model, validation=Score(0.98, 0.01, 400)), 0.012, 0.002)  # -O1 may lose on other rows
     assert choice(study(worse, fitted, small)).taken is worse
     assert said(study(model, fitted, small))[0].startswith(
         "Smallest within a standard error of the model's accuracy, or better: trial 1, 278 LUTs"

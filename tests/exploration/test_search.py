@@ -283,7 +283,6 @@ def test_designs_climb_to_place_and_route(work, need_tool):
 
 @pytest.mark.slow
 def test_a_cluster_of_which_a_worker_dies_gives_the_same_trials(work, done):
-    """The scheduler gives the trial of the dead worker to another one."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
@@ -376,7 +375,6 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
 
 
 def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_rest(done):
-    """The synthesized design is recommended even if it is larger than every estimate."""
     lut = max(trial.figure("lut") for trial in done.trials) + 1
     synthesized = replace(done.trials[4], figures={**done.trials[4].figures, "synthesis": {"lut": lut}})
     trials = tuple(synthesized if trial.number == 4 else trial for trial in done.trials)

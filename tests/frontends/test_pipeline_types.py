@@ -180,8 +180,7 @@ def test_missing_values_of_sparse_columns_are_boosters_own():
     for last in (LGBMClassifier(n_estimators=5, verbose=-1), XGBClassifier(n_estimators=5)):
         assert not differences([first], last, holes, holes)
     model = make_pipeline(first, RandomForestClassifier(3)).fit(X, Y)
-    # Unknown codes, also missing ones, become zeros.
-    assert {f.column: f.missing for f in load(model).features}[3] is False
+    assert {f.column: f.missing for f in load(model).features}[3] is False  # unknown and missing codes become 0
 
 
 @pytest.mark.parametrize("zero_as_missing", [False, True])

@@ -12,7 +12,7 @@ from hw_sim.gates import ONE, ZERO, Gates, Literal, Op
 
 SOURCES = 3
 LANES = range(1 << SOURCES)
-# lists the constants and the literals of the sources, which are the planes 2, 3 and 4
+# LITERALS lists the constants, and both literals of each source: the sources are the planes 2, 3 and 4.
 LITERALS = [ZERO, ONE, *range(4, 4 + 2 * SOURCES)]
 
 

@@ -161,7 +161,7 @@ def test_file_that_can_not_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"), [("x0", "x0"), ("a b-c", "a_b_c"), ("2x", "_2x"), ("", "_"), ("größe", "gr__e")]
+    ("name", "expected"), [("x0", "x0"), ("a b-c", "a_b_c"), ("2x", "_2x"), ("", "_"), ("größe", "gr__e")]
 )
-def test_legal_identifiers(name: str, wanted: str) -> None:
-    assert legal(name) == wanted
+def test_legal_identifiers(name: str, expected: str) -> None:
+    assert legal(name) == expected

@@ -101,7 +101,6 @@ def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantized
 
 @pytest.mark.parametrize("seed", range(30))
 def test_boxes_against_words(seed):
-    """A leaf's box holds exactly the words that reach it; no word reaches a leaf without a box."""
     forest = random_forest(seed, True)
     random = np.random.default_rng(seed)
     words = (

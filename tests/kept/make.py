@@ -17,7 +17,7 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.text import text_hash
 
 HERE = Path(__file__).parent
-# sets the time of the files in an archive, so that the archive depends on their content alone
+# EARLIEST is the time of all files in an archive, so that the archive depends on their content alone.
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 

@@ -229,8 +229,7 @@ def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
 def test_more_leaves_than_two_bytes_tell():
     """Uses 70,000 distinct leaves, so that the code of some has two units of two bytes."""
     random = np.random.default_rng(0)
-    # The tree is a chain: each split has a leaf on its left.
-    split = [node % 2 == 0 and node < 198 for node in range(199)]
+    split = [node % 2 == 0 and node < 198 for node in range(199)]  # a chain: each split has a leaf on its left
     trees = [
         make_tree(
             where=f"tree {number}",

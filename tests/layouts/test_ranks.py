@@ -44,7 +44,6 @@ def chain(feature, thresholds):
 
 
 def test_features_are_ranked_where_that_is_smaller():
-    """A feature with constants that fit in a byte has no ranks, nor has one with few splits."""
     many = [1000 * k + 70_000 for k in range(40)]
     forest = parse_forest(HEAD + chain(0, range(10, 50)) + chain(1, many) + chain(1, many) + chain(2, [70_000]))
     made = ranks_of(forest)

@@ -60,8 +60,7 @@ def test_few_bits_that_are_compared_with_a_threshold_are_a_table():
         "%10 = not %9 : u1",
     ]
     assert lowered(votes(1, 1), family="ice40")[4] == "%8 = add %5, %7 : u2"  # The family has LUTs of four inputs.
-    # The sum is an output, so it is not compared.
-    assert lowered(votes(1, 1), outputs="scores")[4] == "%8 = add %5, %7 : u2"
+    assert lowered(votes(1, 1), outputs="scores")[4] == "%8 = add %5, %7 : u2"  # an output is not compared
 
 
 def test_words_of_more_than_six_bits_are_added():
@@ -71,7 +70,6 @@ def test_words_of_more_than_six_bits_are_added():
 
 
 def test_a_word_twice_is_shifted():
-    """Uses two equal trees."""
     twice = stump(0, 3, (0, 9)) * 2
     assert lowered(HEAD + BINARY.format(threshold=9) + twice) == [
         "%6 = less %2, 3 : u1",

@@ -54,8 +54,7 @@ def test_a_register_is_a_level_of_its_own():
     assert [len(stage.path) for stage in stages_of(netlist, DELAYS["lut6"])] == [1, 1]
     assert len(places) == len(chain(11).cells)
     six, _ = pipelined(chain(6), 2, DELAYS["lut6"])
-    # This is beyond the table of delays.
-    assert [len(stage.path) for stage in stages_of(six, DELAYS["lut6"])] == [1, 0]
+    assert [len(stage.path) for stage in stages_of(six, DELAYS["lut6"])] == [1, 0]  # beyond the table of delays
 
 
 def test_low_bits_that_a_threshold_does_not_need_take_no_time():

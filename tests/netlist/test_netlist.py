@@ -61,8 +61,7 @@ def test_sums_without_an_adder(builder):
     assert builder.extend(three, BYTE) == builder.const(3, BYTE)
     table = builder.table([(a, 1), (b, 1), (a, 2), (two, 3), (FALSE, 1)], 100)
     assert builder.cell_of(table) == ir.Table(((a, 3), (b, 1)), 6, 4)
-    # The type is as wide as the values that occur.
-    assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2
+    assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2  # as wide as values that occur
     assert builder.table([(a, 1)], 1) == a
     assert builder.table([(two, 2), (TRUE, 1)], 5) == builder.const(5, WordType(3, False))
 

@@ -125,7 +125,6 @@ def test_a_changed_path_is_found_where_no_decision_changes(job):
 
 
 def test_a_path_of_a_later_batch_is_named_by_its_row(job):
-    """Only the path of the last row changes."""
     forest, rows = job
     x = rows.X[:, forest.features[forest.trees[0].feature[0]].column].astype(np.float32)
     moved = (x >= forest.trees[0].threshold[0]) & (x < np.float32(forest.trees[0].threshold[0] + 30.0))

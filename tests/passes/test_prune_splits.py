@@ -190,8 +190,7 @@ def test_more_bits_are_tried_and_the_cheapest_result_is_taken():
     }
     assert costs["auto"]["cost"][1] == min(report["cost"][1] for report in costs.values())
     assert costs["auto"]["leaf_bits"] in (1, 2, 3, 6) and costs["same"]["leaf_bits"] == 6
-    # These are the costs of the forest with leaves of each number of bits.
-    assert len({report["cost"][0] for report in costs.values()}) <= 4
+    assert len({report["cost"][0] for report in costs.values()}) <= 4  # costs of the forest with leaves of these bits
 
 
 def test_where_classes_overlap_added_trees_keep_the_decisions():

@@ -83,7 +83,6 @@ def test_the_same_seed_gives_the_same_forest():
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_all_trees_make_the_same_forest(kind):
-    """No tree is dropped, so decisions stay, whatever is set beside the trees."""
     forest, rows, _ = case(kind)
     sample = rows_to_fit(forest, rows, 10_000)
     weight = np.where(sample.label == 1, 1.0, -1.0) if forest.n_outputs < 3 else np.ones(len(sample.label))
@@ -108,7 +107,6 @@ def test_all_trees_make_the_same_forest(kind):
 
 
 def test_moves_are_worth_what_the_forest_is():
-    """The value of any choice is that of the forest made from it."""
     random = np.random.default_rng(0)
     for kind in ("forest-multi", "boosting-multi"):
         forest, rows, _ = case(kind)

@@ -143,7 +143,6 @@ def test_refusals():
 
 
 def test_noise_and_depth_are_taken():
-    """Rows with noise grow other trees, none deeper than requested."""
     options = "trees=3,price=0.1,leaf_bits=1,tolerance=inf,copies=2,depth=3"
     still, moved = (regrown("xgboost-multi", f"{options},noise={noise}")[0] for noise in (0, 0.1))
     assert all(tree.depth <= 3 for forest in (still, moved) for tree in forest.trees)

@@ -129,8 +129,7 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     bits = step.report["leaf_bits"]
     assert step.promises[0] == Within(0.03) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
     assert Scorer(forest, held_out).of(result).within(0.03)
-    # A slightly smaller tolerance is broken.
-    with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):
+    with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):  # a smaller one is broken
         rounded(forest, X[::2], y[::2], held_out, tolerance=0.03, leaf_bits=bits - 1)
     if not forest.decides:  # A regression always loses some R squared, so the given rows alone decide.
         _, step = rounded(forest, X[::2], y[::2], ArrayRows(X[1::2]), tolerance=0.0)

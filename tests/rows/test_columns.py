@@ -130,8 +130,7 @@ def test_compile_keeps_the_rows_names(from_array, tmp_path):
     assert result.ok and result.agreement.model == done.figures["accuracy"]["model"] > 0.9
     with pytest.raises(RowsError, match="column 'age' is missing"):
         forestc.check(done.design, frame.assign(y=y), label="y", engines=("netlist",))
-    # Rows without names are taken by position.
-    assert forestc.check(done.design, frame.to_numpy(), engines=("netlist",)).ok
+    assert forestc.check(done.design, frame.to_numpy(), engines=("netlist",)).ok  # without names: by position
     assert [f.name for f in forestc.quantize(model, rows, "y").features] == ["age", "mean size", "x9"]
     assert forestc.compile(model, frame.to_numpy(), tmp_path / "out", targets=("c",)).figures["notes"] == []
 

@@ -66,8 +66,7 @@ def test_the_sums_of_an_xgboost_file_give_the_same_model_again(kind, suffix, tmp
     assert same_trees(again, original.source)
     found = original._settings
     for name in ("eta", "lambda", "alpha", "subsample", "max_delta_step"):
-        # The objective poisson has its own step.
-        if name in settings and not settings["objective"].startswith("count"):
+        if name in settings and not settings["objective"].startswith("count"):  # poisson has a step of its own
             assert found[name] == pytest.approx(settings[name], rel=1e-3), name
 
 

@@ -58,8 +58,7 @@ def test_a_narrow_page_is_readable(visit, page_file, scripts):
 
 def test_the_width_is_used(visit, page_file):
     with visit(page_file, viewport=WIDE) as page:
-        # These sections hold small tables.
-        reached, short = dict(page.evaluate(REACHED)), ("failures", "model", "firmware")
+        reached, short = dict(page.evaluate(REACHED)), ("failures", "model", "firmware")  # sections of small tables
         assert {name: part for name, part in reached.items() if part < 0.6 and name not in short} == {}
         assert page.evaluate("document.documentElement.scrollWidth") <= 1400 and page.evaluate(BROKEN) == []
 
