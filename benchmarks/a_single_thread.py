@@ -1,4 +1,5 @@
-"""Imported first by benchmarks whose libraries should start one thread each: they read the variable when they load."""
+"""Limits libraries such as OpenMP to one thread each. Benchmarks import this module first, because a library reads the
+variable when it is loaded."""
 
 import os
 

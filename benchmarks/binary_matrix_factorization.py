@@ -1,10 +1,11 @@
-"""Boolean rank-k factorization beside the published errors and gaps of Kovacs, Gunluk and Hauser (2021).
+"""Compares Boolean rank-k factorization with the published errors and gaps of Kovacs, Gunluk and Hauser (2021).
 
     python benchmarks/binary_matrix_factorization.py --data DIR --seconds 1200 --json FILE
 
-For each matrix bmf_NAME.csv.gz of DIR and each rank: the error beside the paper's column generation (Table 4) and its
-best other method; MLP(1) beside Table 3, starred where it is proved to be the relaxation's optimum; and the gap of
-MIP(1) beside Table 2. The paper took 20 minutes each with CPLEX.
+DIR holds a matrix bmf_NAME.csv.gz for each data set. For each matrix and rank the table shows three comparisons with
+the paper: the error beside its column generation and its best other method (Table 4); MLP(1) beside Table 3, with a
+star if it is proved to be the optimum of the relaxation; the gap of MIP(1) beside Table 2. The paper used CPLEX, 20
+minutes for each matrix and rank.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
 
-# rank: error of the paper's column generation, of the best other method (Table 4); MLP(1) (Table 3); gap in % (Table 2)
+# PAPER holds, by matrix and rank: the error of the paper's column generation and of the best other method (Table 4),
+# MLP(1) (Table 3), and the gap in percent (Table 2; None if the paper gives none).
 TITLE = "boolean rank-k factorization beside published errors"
 MEASURES = ("forestc/algorithms/covers",)
 PAPER = {
@@ -41,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.only, options.ranks, options.seconds = "zoo", "2", 0.5
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {(row["matrix"], row["k"]) for row in rows}
     for name in options.only.split(",") if options.only else PAPER:
         X = bits(f"bmf_{name}", options.data)
@@ -69,7 +71,7 @@ def main() -> None:
 
 
 def bits(name: str, data: Path) -> NDArray[np.float64]:
-    """Bits; NaN where a field is empty."""
+    """Reads a table as 0, 1 and NaN (an empty field)."""
     text = table(name, data)
     return np.where(text == "", "nan", text).astype(np.float64)
 

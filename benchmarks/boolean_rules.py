@@ -1,13 +1,14 @@
-"""Decision rules beside the published tables of Dash, Gunluk and Wei (2018), by their protocol.
+"""Compares decision rules with the published tables of Dash, Gunluk and Wei (2018), by the paper's protocol.
 
     python benchmarks/boolean_rules.py --data DIR --json FILE
 
-Ten folds, stratified; deciles with negations, one-hot with negations; the complexity C is chosen in each training part
-by inner folds. Accuracy (Table 1) and complexity (Table 2) with standard errors stand beside the paper's column
-generation (CG), RIPPER and CART; musk1 stands in place of musk2. Sets of more than 5,000 rows take one inner fold.
-Then two runs on all rows: tic-tac-toe at C = 32, and transfusion at C = 15, where the paper proves a gap of 0.7 %.
+The protocol: ten stratified folds; numbers are cut at deciles, categories become one-hot bits, both with negations;
+inner folds choose the complexity C in each training part. Accuracy (Table 1) and complexity (Table 2), with standard
+errors, stand beside the paper's column generation (CG), RIPPER and CART. The set musk1 replaces the paper's musk2. A
+training part of more than 5,000 rows uses only one of its inner folds. Two more rules are learnt on all rows:
+tic-tac-toe at C = 32, and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
 
-FILE is written after every set; a run of the same commit goes on with the sets that it does not have.
+FILE is written after every set. A later run of the same commit skips the sets in FILE.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from data import table
 from numpy.typing import NDArray
 from papers.boolean_rules.binarization import Binarization, binarization
 from sklearn.model_selection import StratifiedKFold
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 from forestc.algorithms.covers.boolean_rules import RuleLearning, RuleLimits, learn_rules
 
-# file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity. The
-# paper names no labels: where its AM and BCD columns have complexity 0, the accuracy shows that the common class is 0.
+# SETS holds, by name: the file, the positive label, then accuracy of the paper's CG (with its standard error), RIPPER
+# and CART, and the complexities of the same three. The paper does not name the positive labels. Where its methods AM
+# and BCD have complexity 0, their accuracy shows that the common class is the negative one.
 SETS: dict[str, tuple[str, str, tuple[float, float], float, float, tuple[float, float], float, float]] = {
     "heart": ("heart_statlog", "present", (78.9, 2.4), 79.3, 81.6, (11.3, 1.8), 16.0, 32.0),
     "ILPD": ("ilpd", "2", (69.6, 1.2), 69.8, 67.4, (10.9, 2.7), 9.5, 56.5),
@@ -45,7 +47,7 @@ SETS: dict[str, tuple[str, str, tuple[float, float], float, float, tuple[float, 
 }
 COMPLEXITIES = (1, 2, 4, 6, 9, 12, 16, 24, 32, 48)
 LARGE_COMPLEXITIES = (4, 10, 18, 32, 60, 100)
-LARGE = 5000  # rows
+LARGE = 5000  # rows of a training part above which it uses one inner fold and fewer complexities
 TITLE = "decision rules beside the published tables"
 MEASURES = ("forestc/algorithms/covers", "benchmarks/papers/boolean_rules")
 
@@ -60,8 +62,8 @@ def main() -> None:
     proofs = [("tic-tac-toe", 32), ("transfusion", 15)]
     if options.small:
         options.only, options.folds, options.inner, options.seconds, proofs = "transfusion", 1, 2, 0.02, proofs[1:]
-    proved_rows = kept(options, "proofs") or [proved(name, C, options) for name, C in proofs]
-    rows = {row["set"]: row for row in kept(options)}
+    proved_rows = earlier_rows(options, "proofs") or [proved(name, C, options) for name, C in proofs]
+    rows = {row["set"]: row for row in earlier_rows(options)}
     for name in options.only.split(",") if options.only else SETS:
         if name not in rows:
             rows[name] = measured(name, options)
@@ -70,7 +72,7 @@ def main() -> None:
 
 
 def read(name: str, data: Path) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
-    """The columns of a table, numbers or text, and its labels."""
+    """Reads the columns of a table (each either numbers or text) and its labels as booleans."""
     file, positive = SETS[name][:2]
     text = table(file, data)
     columns: list[NDArray[Any]] = []
@@ -83,18 +85,18 @@ def read(name: str, data: Path) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
 
 
 def measured(name: str, options: Any) -> dict[str, Any]:
-    """Mean accuracy and complexity over the outer folds."""
+    """Returns the line of a data set: mean accuracy and complexity over the outer folds, beside the paper's figures."""
     columns, y = read(name, options.data)
     outer = StratifiedKFold(10, shuffle=True, random_state=options.seed)
     start = time.perf_counter()
     accuracy, complexity, chosen, limited = [], [], [], 0
     for train, test in list(outer.split(np.zeros(len(y)), y))[: options.folds]:
-        C, candidates, made = best_complexity(columns, y, train, options)
-        bits = made.transform(columns)
+        C, candidates, literals = best_complexity(columns, y, train, options)
+        bits = literals.transform(columns)
         learnt = time.perf_counter()
         rule = learn_rules(
-            bits[train], y[train], RuleLimits(C, time_limit=3 * options.seconds, seed=options.seed), groups=made.groups,
-            start=candidates,
+            bits[train], y[train], RuleLimits(C, time_limit=3 * options.seconds, seed=options.seed),
+            groups=literals.groups, start=candidates,
         )  # fmt: skip
         limited += time.perf_counter() - learnt > 2.7 * options.seconds
         accuracy.append(100 * float((rule.predict(bits[test]) == y[test]).mean()))
@@ -111,7 +113,7 @@ def measured(name: str, options: Any) -> dict[str, Any]:
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean, and its standard error in parentheses."""
+    """Formats the mean, with its standard error in parentheses."""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     return f"{np.mean(values):.1f} ({error:.1f})"
 
@@ -119,12 +121,15 @@ def spread(values: Sequence[float]) -> str:
 def best_complexity(
     columns: list[NDArray[Any]], y: NDArray[np.bool_], train: NDArray[np.int64], options: Any
 ) -> tuple[int, list[tuple[int, ...]], Binarization]:
-    """The C of highest mean accuracy on inner folds (the smallest within a quarter of a standard error of it), the
-    clauses met on the way, and the literals of the training rows."""
+    """Chooses the complexity C of a training part on its inner folds. The smallest C is taken whose mean accuracy is
+    within a quarter of a standard error of the best.
+
+    Returns C, the clauses of all rules learnt on the way, and the literals of the training rows.
+    """
     large = len(train) > LARGE
     complexities = LARGE_COMPLEXITIES if large or len(columns) > 100 else COMPLEXITIES
-    made = binarization([column[train] for column in columns])
-    bits = made.transform(columns)
+    literals = binarization([column[train] for column in columns])
+    bits = literals.transform(columns)
     inner = StratifiedKFold(options.inner, shuffle=True, random_state=options.seed)
     scores, candidates = [], []
     for fit, held in list(inner.split(np.zeros(len(train)), y[train]))[: 1 if large else None]:
@@ -133,7 +138,7 @@ def best_complexity(
         for C in complexities:
             rule = learn_rules(
                 bits[train[fit]], y[train[fit]], RuleLimits(C, time_limit=options.seconds, seed=options.seed),
-                groups=made.groups, start=met,
+                groups=literals.groups, start=met,
             )  # fmt: skip
             met = (*rule.clauses, *rule.candidates[-2000:])
             candidates += rule.clauses
@@ -141,18 +146,18 @@ def best_complexity(
     means = np.mean(scores, axis=0)
     held_rows = len(train) / options.inner * len(scores)
     error = np.sqrt(means.max() * (1 - means.max()) / held_rows)
-    place = int(np.flatnonzero(means >= means.max() - 0.25 * error)[0])
-    return complexities[place], sorted(set(candidates)), made
+    index = int(np.flatnonzero(means >= means.max() - 0.25 * error)[0])
+    return complexities[index], sorted(set(candidates)), literals
 
 
 def proved(name: str, C: int, options: Any) -> dict[str, Any]:
-    """One rule on all rows, with its bound."""
+    """Learns one rule on all rows; returns its loss with the proved bound."""
     columns, y = read(name, options.data)
-    made = binarization(columns)
-    bits = made.transform(columns)
+    literals = binarization(columns)
+    bits = literals.transform(columns)
     start = time.perf_counter()
     rule: RuleLearning = learn_rules(
-        bits, y, RuleLimits(C, time_limit=12 * options.seconds, seed=options.seed), groups=made.groups
+        bits, y, RuleLimits(C, time_limit=12 * options.seconds, seed=options.seed), groups=literals.groups
     )
     return {
         "set": name, "C": C, "loss": rule.loss, "bound": rule.bound, "gap_%": round(100 * rule.gap, 2),

@@ -1,19 +1,20 @@
-"""Bayesian networks of bounded treewidth beside the published tables of Nie, Maua, de Campos and Ji (2014).
+"""Compares Bayesian networks of bounded treewidth with the published tables of Nie, Maua, de Campos and Ji (2014).
 
     python benchmarks/bounded_treewidth.py --data DIR --seconds 600 --seeds 10 --json FILE
     python benchmarks/bounded_treewidth.py --data DIR --seconds 20 --seeds 3        # a quick look
 
-Scores are BDeu with equivalent sample size 1. Table 1: time to a proved optimum. Tables 3 and 4: highest, lowest and
-median score over seeds at treewidth 4 and 10, of both versions of the paper's Algorithm 1 as implemented here and of
-the search, each with the same seconds on the same columns and threads, beside the printed values. At most 3 parents,
-2 for hill and community, as in the paper.
+Scores are BDeu with equivalent sample size 1. The proofs are compared with Table 1: seconds to a proved optimum. The
+scores are compared with Tables 3 and 4: highest, lowest and median score over seeds at treewidth 4 and 10, beside the
+printed values. Three methods run for the same seconds on the same columns and threads: our search, and our
+implementations of both versions of the paper's Algorithm 1. A variable has at most 3 parents (2 in hill and community),
+as in the paper.
 
-Preparation: numbers of more than two values are cut above their median (x > median); categories are numbered in the
-order in which their documentation lists them and cut likewise; a missing value counts as not above; columns of two
-values stay. The categories of audio are numbered by the alphabet. With that, the optima of nursery, breast and housing
-(whose data is not among these) are those printed, -72159.27, -2685.25 and -3159.11. The paper does not say how it
-prepared the others, and their scores differ: there, the printed values say nothing about a method, and only Version 2
-on the same columns does.
+Preparation of the columns: numbers of more than two values are cut at their median (x > median). Categories are
+numbered in the order of the data set's documentation (of audio, by the alphabet) and cut likewise. A missing value
+counts as not above the median; columns of two values stay. Prepared in this way, nursery and breast (and housing, which
+is not measured here) have the printed optima: -72159.27, -2685.25 and -3159.11. The paper does not describe its
+preparation of the other sets, and their scores differ from the printed ones. On those sets compare a method with
+Version 2 on the same columns, not with the printed values.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ import numpy as np
 from data import table
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 
-SETS: dict[str, tuple[str, int, int]] = {  # file, rows, most parents
+SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most parents of a variable, by data set
     "nursery": ("nursery", 12960, 3),
     "breast": ("breast_w", 699, 3),
     "adult": ("adult", 32561, 3),
@@ -44,7 +45,8 @@ SETS: dict[str, tuple[str, int, int]] = {  # file, rows, most parents
     "hill": ("hill_valley_606", 606, 2),
     "community": ("communities_crime", 1994, 2),
 }
-PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {  # (max, min, median)
+# PRINTED holds (highest, lowest, median) score of each version in the paper, by set and treewidth
+PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
     ("nursery", 4): {"version-1": (-72235.68, -72327.59, -72239.34), "version-2": (-72159.27, -72159.27, -72159.27)},
     ("breast", 4): {"version-1": (-2696.62, -2770.36, -2714.39), "version-2": (-2685.24, -2686.87, -2685.99)},
     ("adult", 4): {"version-1": (-204063.81, -206209.91, -205008.65), "version-2": (-200771.07, -201277.83, -200950.56)},  # noqa: E501
@@ -68,13 +70,13 @@ PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {  # (ma
 }  # fmt: skip
 TITLE = "tables 3 and 4: scores"
 MEASURES = ("forestc/algorithms/networks", "benchmarks/papers/bounded_treewidth")
-AGREE = ("nursery", "breast")  # sets whose columns are the paper's, as their optima show
+AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
 PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
     "nursery": (1, 1, 1, 1),
     "breast": (31, 19, 8, 8),
     "adult": ("over 3 h", "over 3 h", 2400, 37),
 }
-ORDERS = {  # of categories, as the documentation of the sets lists them; a class comes last
+ORDERS = {  # lists the categories of each column in the order of the data set's documentation, the class last
     "nursery": (
         "usual pretentious great_pret", "proper less_proper improper critical very_crit",
         "complete completed incomplete foster", "1 2 3 more", "convenient less_conv critical", "convenient inconv",
@@ -116,11 +118,11 @@ def main() -> None:
     names = options.only.split(",") if options.only else list(SETS)
     tables = {name: columns(name, options.data) for name in names}
     compile_methods()
-    proofs = kept(options, "proofs") or [
+    proofs = earlier_rows(options, "proofs") or [
         proved(name, tables[name], k, options)
         for name in PROVED if name in names for k in range(2, 3 if options.small else 6)
     ]  # fmt: skip
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {(row["set"], row["treewidth"]) for row in rows}
     for k in map(int, options.treewidths.split(",")):
         for name in names:
@@ -131,28 +133,30 @@ def main() -> None:
 
 
 def columns(name: str, data: Path) -> NDArray[np.uint8]:
-    """(rows, columns) the set as bits."""
+    """Reads a data set as bits: (rows, columns). Columns with a single value are dropped."""
     file, rows, _ = SETS[name]
     text = table(file, data)[:rows]
-    if name in ("hill", "audio"):  # 100 and 62 columns in the paper: without the class
+    if name in ("hill", "audio"):  # The paper has 100 columns of hill and 62 of audio: it leaves out the class.
         text = text[:, :-1]
-    if name == "community":  # 100 columns in the paper: those without missing values
+    if name == "community":  # The paper has 100 columns of community: it leaves out columns with missing values.
         text = text[:, ~(text == "").any(axis=0)]
     orders = ORDERS.get(name, ("",) * text.shape[1])
-    known = [len({value for value in column if value}) > 1 for column in text.T]
-    cuts = zip(text.T, orders, known, strict=True)
+    varied = [len({value for value in column if value}) > 1 for column in text.T]
+    cuts = zip(text.T, orders, varied, strict=True)
     return np.column_stack([cut(column, order.split()) for column, order, varies in cuts if varies])
 
 
 def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
-    """A column as bits. order: of its categories; where it is empty, numbers, or else in the order of the alphabet."""
-    known = [value for value in column if value]
+    """Cuts a column into bits: 1 above its median or, of two values, for the larger; 0 for a missing value. order: the
+    categories in order; if it is empty, the column holds either numbers or, if a value is no number, categories in
+    alphabetical order."""
+    present = [value for value in column if value]
     if not order:
         try:
-            order = sorted(set(known), key=float)
+            order = sorted(set(present), key=float)
             numbers = {value: float(value) for value in order}
         except ValueError:
-            order = sorted(set(known))
+            order = sorted(set(present))
             numbers = {value: float(at) for at, value in enumerate(order)}
     else:
         numbers = {value: float(at) for at, value in enumerate(order)}
@@ -163,7 +167,7 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
 
 
 def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
-    """A line of Table 1."""
+    """Proves the optimum at treewidth k; returns a line of the comparison with Table 1."""
     start = time.perf_counter()
     search = NetworkSearch(treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
     network = learn(bits, search)
@@ -174,7 +178,7 @@ def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str
 
 
 def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
-    """A line of Table 3 or 4."""
+    """Runs each method with each seed; returns a line of the comparison with Table 3 or 4."""
     line: dict[str, Any] = {"set": name, "treewidth": k, "columns": bits.shape[1], "s": options.seconds}
     medians = {}
     for method in ("version-1", "version-2", "search"):

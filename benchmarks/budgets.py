@@ -1,15 +1,16 @@
-"""Budgets of C kept by the measured figure: 60 compiles with --flash and --instructions, at -O0 and -O1, of words,
-structs, floats and raw integers, on four processors, with pip's compiler and GCC.
+"""Checks that C chosen for a budget keeps it when it is measured: 60 compiles with --flash and --instructions.
 
-The models, from a stump on, trained nothing of forestc/costs/firmware.json: other data, other seeds, other libraries.
-For each compile a model, its level and inputs, a processor, a compiler and a budget are drawn (fixed seed): 0.5 to 2
-times what the smallest layout takes when it is built and run. `strict` are the same compiles with budgets around the
-least figure of any layout, which for instructions is that of the fastest. The choice never sees the compiler.
+The models, from a stump on, have other data, seeds and libraries than the models of forestc/costs/firmware.json. For
+each compile a fixed seed draws a model, its level (-O0 or -O1), its inputs (words, struct, floats or raw integers), one
+of four processors, a compiler (pip's or GCC) and a budget. The budget is 0.5 to 2 times the measured figures of the
+layout with the least flash. The same compiles run a second time, `strict`, with budgets around the least flash and the
+fewest instructions of any layout. The choice of a layout never runs the compiler.
 
-A compile is kept if what it chose keeps the budget as `forestc measure` counts it: the flash of predict (of regressions
-scores), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random ones and those of the
-longest paths. It is refused in vain if a layout would have kept the budget. --cache FILE keeps the figures by the
-SHA-256 of the header. The status is 1 if a budget is not kept, or more than a tenth is refused in vain.
+A compile is kept if its chosen layout keeps the budget in `forestc measure`: flash of predict (of scores for a
+regression), and the most instructions (cycles on AVR) of rows, inputs beside thresholds, random inputs and inputs of
+the longest paths. A compile is refused in vain if some layout would have kept the budget. --cache FILE stores the
+figures by the SHA-256 of the header. The exit status is 1 if a budget is not kept, or if more than a tenth of the
+compiles are refused in vain.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ COMPILES, SEED = 60, 50
 MEASURES = ("forestc/costs", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
 CPU_NAMES = ("cortex-m0plus", "cortex-m4f", "rv32imc", "avr")
 FORMS = ("words", "struct", "float", "raw")
-RAW_TYPES = "1=int16,*=float"  # the first column rounded
-IN_VAIN = 6  # compiles that may be refused though a layout keeps the budget
+RAW_TYPES = "1=int16,*=float"  # rounds the first column to integers; the others stay floats
+IN_VAIN = 6  # compiles that may be refused although a layout keeps the budget
 ROWS = 150
 PLAIN: dict[str, Any] = {"c_values": "none", "c_quantizer": "none"}
 
@@ -95,7 +96,7 @@ SEEDED: dict[str, Any] = {"random_state": 9}
 
 
 def _of(kind: Any, trees: int, depth: int, **more: Any) -> Callable[[], Any]:
-    """A maker of an ensemble of `trees` trees of `depth`."""
+    """Returns a function that makes an ensemble of `trees` trees of `depth`."""
     return lambda: kind(n_estimators=trees, max_depth=depth, **SEEDED, **more)
 
 
@@ -122,7 +123,7 @@ XGB = partial(xgboost.XGBClassifier, n_jobs=1)
 CAT = {
     "iterations": 15, "depth": 4, "verbose": False, "thread_count": 1, "random_seed": 9, "allow_writing_files": False,
 }  # fmt: skip
-# By name, which begins with that of the data
+# Each name begins with the name of its data in DATA.
 MODELS: dict[str, Callable[[], Any]] = {
     "moons, forest of 12": _of(ensemble.RandomForestClassifier, 12, 6), "moons, XGBoost": _of(XGB, 18, 4),
     "friedman1, forest": _of(ensemble.RandomForestRegressor, 9, 5),
@@ -152,8 +153,8 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Draw:
-    """A compile: its model, level, form of inputs, processor, compiler, and the budgets as factors of the smallest
-    measured figures."""
+    """A drawn compile: model, level, form of inputs, processor and compiler (`kind`). factors: the budgets, by limit,
+    as multiples of the measured figures of the smallest layout."""
 
     model: str
     level: int
@@ -164,7 +165,8 @@ class Draw:
 
 
 def draws() -> list[Draw]:
-    """The compiles: every model, processor and compiler nearly equally often; categories are no floats."""
+    """Draws the compiles, with every model, processor and compiler nearly equally often. Models of categories take no
+    floats or raw integers; they get words."""
     random, names = np.random.default_rng(SEED), list(MODELS)
     order = [name for _ in range(-(-COMPILES // len(names))) for name in random.permutation(names).tolist()]
     drawn = []
@@ -183,7 +185,8 @@ def draws() -> list[Draw]:
 
 @cache
 def given(name: str, level: int) -> tuple[Subject, Vectors]:
-    """A model at a level (where the promise of -O1 does not hold, at -O0), and the inputs on which it is measured."""
+    """Trains and quantizes a model; returns it with the inputs that measure it. If -O1 refuses the model, -O0
+    is used."""
     of, make = name.partition(",")[0], MODELS[name]
     X, y = DATA[of]()
     categories = {"categorical_feature": [0, 1, 2, 3]} if name == "categories, LightGBM" else {}
@@ -200,7 +203,7 @@ def given(name: str, level: int) -> tuple[Subject, Vectors]:
 
 
 def taken(draw: Draw) -> dict[str, Any]:
-    """The options of a compile's inputs: words in the place of doubles that its processor has not."""
+    """Returns the options of a compile's inputs. Words replace doubles if the processor has no doubles."""
     forest = given(draw.model, draw.level)[0].forest
     form = {"c_inputs": draw.form, "c_types": RAW_TYPES if draw.form == "raw" else ""}
     if not CPUS[draw.cpu].doubles and inputs_of(forest, draw.form, form["c_types"]).float_bytes == 8:
@@ -208,15 +211,15 @@ def taken(draw: Draw) -> dict[str, Any]:
     return form
 
 
-def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """By layout, the measured figures of each that holds the forest."""
+def figures(draw: Draw, cached: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Measures each layout that holds the forest. Returns flash and most instructions by layout."""
     subject, inputs = given(draw.model, draw.level)
     cpu, found = CPUS[draw.cpu], dict[str, dict[str, int]]()
     compiler, form = find_compiler(cpu, draw.kind), taken(draw)
-    known_of = estimates(subject.forest, form["c_inputs"], form["c_types"], draw.cpu)
-    layouts = list(known_of) if subject.forest.adds else [next(iter(LAYOUTS))]
+    estimates_of = estimates(subject.forest, form["c_inputs"], form["c_types"], draw.cpu)
+    layouts = list(estimates_of) if subject.forest.adds else [next(iter(LAYOUTS))]
     jobs = [
-        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN, **form), cpu, compiler, known)
+        partial(measured, subject, inputs, layout, COptions(c_layout=layout, **PLAIN, **form), cpu, compiler, cached)
         for layout in layouts
     ]
     for layout, took in zip(layouts, together(jobs), strict=True):
@@ -224,10 +227,10 @@ def figures(draw: Draw, known: dict[str, Any]) -> dict[str, dict[str, int]]:
     return found
 
 
-def judged(draw: Draw, known: dict[str, Any], strict: bool = False) -> dict[str, Any]:
-    """A compile: what it chose, and what that takes. strict: budgets are drawn around the least figure of any layout,
-    not around those of the smallest layout."""
-    forest, by_layout = given(draw.model, draw.level)[0].forest, figures(draw, known)
+def compared(draw: Draw, cached: dict[str, Any], strict: bool = False) -> dict[str, Any]:
+    """Compiles within the budget and compares the chosen layout with the measured figures of all layouts. strict: draws
+    the budgets around the least figure of any layout instead of those of the smallest layout."""
+    forest, by_layout = given(draw.model, draw.level)[0].forest, figures(draw, cached)
     least = min(by_layout.values(), key=lambda own: own["flash"])
     if strict:
         least = {name: min(own[name] for own in by_layout.values()) for name in draw.factors}
@@ -251,17 +254,17 @@ def judged(draw: Draw, known: dict[str, Any], strict: bool = False) -> dict[str,
 
 def main() -> None:
     options = arguments(__doc__, MEASURES, "cache").parse_args()
-    known: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
+    cached: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
     drawn = draws()
-    if options.small:  # the first with a stump, on a processor whose builds are quick
+    if options.small:  # The first compile of a stump runs on a processor with quick builds.
         drawn = [replace(next(draw for draw in drawn if "stump" in draw.model), cpu="cortex-m0plus", kind="gcc")]
     rows, strict = [], []
     for draw in drawn:
-        rows.append(judged(draw, known))
-        strict.append(judged(draw, known, strict=True))
+        rows.append(compared(draw, cached))
+        strict.append(compared(draw, cached, strict=True))
         print(f"{len(rows)} of {len(drawn)}: {rows[-1]}", flush=True)
         if options.cache:
-            options.cache.write_text(json.dumps(known))
+            options.cache.write_text(json.dumps(cached))
     kept, in_vain = (sum(row[name] for row in rows) for name in ("kept", "in_vain"))
     counts = {
         "kept_or_refused": kept, "refused": sum(row["chosen"] == "refused" for row in rows),

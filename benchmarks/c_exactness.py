@@ -1,13 +1,14 @@
-"""Counts differences of the generated C of every kind of model, in layouts and forms in turn, on 100,000 rows each.
+"""Counts wrong results of the generated C for every kind of model, on 100,000 rows for each header.
 
-The models are those of the frontends' contract (tests/contract), trained here. Their rows lie on thresholds and one
-float step beside, with NaN, infinities, zeros of both signs and subnormals where the model takes them; some are
-disturbed, some are made of the quantized forest's own thresholds. On the host each header runs as in `forestc check`,
-with sanitizers: its labels, integer scores, words of raw rows, and probabilities or values are compared with those of
-the quantized forest's evaluator. One layout and form of each processor runs in the emulator as in `forestc measure`.
+The models are those of the frontends' contract (tests/contract), trained here. The rows lie on thresholds and one float
+step beside them, with NaN, infinities, zeros of both signs and subnormals if the model takes them. Some rows are
+disturbed, others are made from the thresholds of the quantized forest. On the host each header runs as in `forestc
+check`, with sanitizers: labels, integer scores, words of raw rows, and probabilities or values are compared with the
+evaluator of the quantized forest. On each processor one layout and form runs in the emulator as in `forestc measure`.
 `--headers 99` takes all layouts and forms of each kind, which takes hours.
 
-differ from the library: rows, of `library rows`, on which the evaluator differs from the training library itself.
+The column `differ from the library` counts the rows, out of `library rows`, on which the evaluator and the training
+library differ.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ from contract.kinds import KINDS
 
 PASSES = "simplify,quantize-inputs{missing=always},simplify"
 FORMS = ({"c_inputs": "words"}, {"c_inputs": "raw"}, {"c_inputs": "raw", "c_types": "*=int16"})
-STRIDE = 7  # by which kinds in turn take pairs of layout and form
+# STRIDE is the step through the pairs of layout and form: successive kinds of model start at different pairs.
+STRIDE = 7
 CPUS = ("cortex-m0plus", "cortex-m4f")
 MEASURES = ("forestc/frontends", "forestc/forest", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
 COUNTED = ("library_rows", "library", "headers", "rows", "host", "emulator_rows", "emulator")
@@ -59,8 +61,8 @@ FAMILIES = dict.fromkeys(("sklearn", "pipeline", "search", "threshold", "calibra
 
 
 def designs(forest: Forest, number: int, folder: Path) -> Iterator[Design]:
-    """Every layout and form that holds the forest, from another one on for each kind; values in q15, q31 and float in
-    turn."""
+    """Yields a design for every layout and form that holds the forest. number: of the model, sets the layout that comes
+    first. The values of C are q15, q31 and float in turn."""
     netlist, pairs = lower(forest, LoweringOptions(outputs="scores")), list(product(LAYOUTS, FORMS))
     for turn in range(len(pairs)):
         layout, form = pairs[(number + turn) * STRIDE % len(pairs)]
@@ -70,17 +72,18 @@ def designs(forest: Forest, number: int, folder: Path) -> Iterator[Design]:
             chosen_layout(forest, chosen)
             ((path, text),) = emit(forest, chosen).items()
         except OptionError:
-            continue  # tables are for trees that are added, masks for small ones
-        place = folder / str(turn)
-        place.mkdir()
-        (place / path).write_text(text)
+            continue  # Tables hold only trees that are added; masks hold only small trees.
+        out = folder / str(turn)
+        out.mkdir()
+        (out / path).write_text(text)
         options = {"targets": ["c"], "latency": 0, "outputs": "scores", "c": chosen.c_record()}
         written = {**manifest(forest, netlist, {"c": path}, options, {}), "sha256": {"files": {}}}
-        yield Design(place, written, forest, forest)
+        yield Design(out, written, forest, forest)
 
 
 def rows_for(forest: Forest, hard: np.ndarray, count: int) -> Vectors:
-    """Hard rows, a quarter of them disturbed, and rows beside the quantized forest's own thresholds."""
+    """Returns `count` vectors: hard rows, a quarter of them disturbed, and rows beside the quantized forest's
+    thresholds."""
     own = list(vectors(forest, ArrayRows(np.empty((0, forest.columns))), count // 20, boundary=count // 5))
     made = np.concatenate([part.raw for part in own])[: count // 4]
     given = np.asarray(hard, dtype=np.float64)
@@ -91,7 +94,7 @@ def rows_for(forest: Forest, hard: np.ndarray, count: int) -> Vectors:
 
 
 def against_library(trained: Trained, forest: Forest, rows: np.ndarray) -> int:
-    """The rows whose leaves or decision differ from the library's."""
+    """Returns how many rows have other leaves or another decision than the library's."""
     evaluation, decision = evaluate(forest, rows), np.asarray(trained.decision(rows))
     decision = decision.reshape(len(rows), -1)
     ours = evaluation.decision.reshape(len(rows), -1)
@@ -108,7 +111,7 @@ def against_library(trained: Trained, forest: Forest, rows: np.ndarray) -> int:
 
 
 def measured(kind: str, number: int, options: Any) -> dict[str, Any]:
-    """The line of a kind; of one that fails, why."""
+    """Returns the line of a kind of model; if the kind fails, a line with the error."""
     warnings.filterwarnings("ignore")
     try:
         return line_of(kind, number, options)
@@ -129,12 +132,12 @@ def line_of(kind: str, number: int, options: Any) -> dict[str, Any]:
         return {**line, "refused": str(error)}
     forest = replace(forest, name="m")
     rows = rows_for(forest, hard, options.rows)
-    known, host, emulated, wrong = evaluate_words(forest, rows.words), 0, 0, 0
+    expected, host, emulated, wrong = evaluate_words(forest, rows.words), 0, 0, 0
     with tempfile.TemporaryDirectory() as name:
         made = list(islice(designs(forest, number, Path(name)), options.headers))
         for design in made:
             (design.folder / "check").mkdir()
-            host += CEngine(design, design.folder / "check").compare(rows, known).count
+            host += CEngine(design, design.folder / "check").compare(rows, expected).count
         for turn, cpu in enumerate(CPUS):
             design = made[(number + turn) % len(made)]
             output = forestc.measure(design, cpu, rows.raw, most=options.emulator_rows)
@@ -144,7 +147,7 @@ def line_of(kind: str, number: int, options: Any) -> dict[str, Any]:
 
 
 def summary(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A line for each library."""
+    """Sums the lines of each library into one."""
     by_library: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         family = line["kind"].split("-")[0]

@@ -1,12 +1,11 @@
-"""How compile time grows with the forest: 100 trees of up to 2,000 nodes each, from model file to Verilog; 1,000,000
-nodes to C; and how long the latency of a wanted clock takes.
+"""Measures how compile time grows with the forest: 100 trees of up to 2,000 nodes each become Verilog, 1,000,000 nodes
+become C, and a forest is compiled for a given clock.
 
-Each size is trained with XGBoost, saved as JSON, and compiled in a separate process: load, simplify, quantize, lower,
-pipeline, write Verilog, and the checks in between. Seconds are those of the compiler only; peak memory is that of the
-whole process.
-The clock's case is a forest for 26 classes, `--clock 100 --device ecp5-85k`: the seconds of `lower`, in which latencies
-are tried, and the latency chosen. `cpu_s` counts the processor's seconds, which other programs do not change.
-To compare with another version, run this file with PYTHONPATH set to its folder, in turns.
+XGBoost trains each size and saves it as JSON; a separate process compiles it. The seconds are those of the compiler
+alone, from loading the model to writing the files, with all checks; peak memory is that of the whole process. The
+clock's case is a forest for 26 classes with `--clock 100 --device ecp5-85k`: `lower_s` is the time in which latencies
+are tried, `latency_cycles` the chosen one. `cpu_s` counts processor seconds, which do not depend on other programs. To
+compare two versions, run this file in turns with PYTHONPATH set to the folder of each.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
 
 LEAVES = (125, 250, 500, 1000)
-MANY_LEAVES = 5000  # of each tree of the forest that becomes C
+MANY_LEAVES = 5000  # leaves of each tree of the forest that becomes C
 CLOCK_MHZ, DEVICE = 100.0, "ecp5-85k"
 ROWS = 10_000
 MEASURES = ("forestc/frontends", "forestc/passes", "forestc/lowering", "forestc/netlist", "forestc/layouts",
@@ -32,7 +31,7 @@ MEASURES = ("forestc/frontends", "forestc/passes", "forestc/lowering", "forestc/
 
 
 def train(folder: Path, leaves: int) -> Path:
-    """Writes a model of 100 trees with `leaves` leaves each, and the rows it is compiled on."""
+    """Writes an XGBoost model of 100 trees with `leaves` leaves each, and its rows as rows.npz."""
     import xgboost
 
     random = np.random.default_rng(0)
@@ -63,7 +62,7 @@ def to_c(model: Path, out: Path) -> dict[str, Any]:
 
 
 def clocked(classes: int, trees: int, _: Path, out: Path) -> dict[str, Any]:
-    """Trained in this process: scikit-learn's forests are no JSON."""
+    """Compiles a random forest for CLOCK_MHZ. It is trained in this process, because scikit-learn saves no JSON."""
     from sklearn.ensemble import RandomForestClassifier
 
     import forestc
@@ -88,7 +87,7 @@ def to_verilog(model: Path, out: Path) -> dict[str, Any]:
     import forestc
 
     start, cpu = time.perf_counter(), time.process_time()
-    # 8 bits per leaf, so that few leaves become equal and the netlist is as large as the forest
+    # Leaves of 8 bits rarely become equal, so the netlist stays as large as the forest.
     passes = "simplify,round-leaves{leaf_bits=8},simplify"
     done = forestc.compile(
         model, model.parent / "rows.npz", out, label="y", targets=["verilog"], latency=4, passes=passes

@@ -1,20 +1,21 @@
-"""Hashes of some sixty compiled folders, to find which files a change of the compiler affects.
+"""Hashes the files of some sixty compiled folders, to find the files that a change of the compiler affects.
 
     python benchmarks/corpus.py --out before.json --keep before
     python benchmarks/corpus.py --out after.json --keep after --against before.json
     diff -r before after
 
-The folders cover every kind of model, number type, target and option that changes a file; all are small. Models are
-trained on bundled or generated data with fixed seeds, so hashes are comparable for the same libraries and machine. Not
-hashed are records of how a folder was made and of other files: in manifest.json the keys `made` and `sha256`, in
-report.md everything from `## how it was made` on (options, versions, hashes of model and rows, sizes of files).
+The folders are small and cover every kind of model, number type, target and option that changes a file. Models are
+trained with fixed seeds on bundled or generated data, so two runs with the same libraries on the same machine are
+comparable. The hashes leave out records of how a folder was made: the keys `made` and `sha256` of manifest.json, and in
+report.md everything from `## how it was made` on (options, versions, hashes of model and rows, file sizes).
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes, and sums in a fixed order
+# Two processes run at once, and one thread keeps the order of sums fixed.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import hashlib
@@ -44,8 +45,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from contract.kinds import KINDS
 
 WORKERS = 2
-NOT_HASHED = ("made", "sha256")  # keys of manifest.json
-HOW_MADE = "\n## how it was made"  # report.md is hashed up to here
+NOT_HASHED = ("made", "sha256")  # lists keys of manifest.json that the hashes leave out
+HOW_MADE = "\n## how it was made"  # ends the part of report.md that is hashed
 
 Data: TypeAlias = tuple[Any, Any]  # rows and labels
 Made: TypeAlias = tuple[Any, Any, Any]  # a model or its file, rows, labels
@@ -54,14 +55,15 @@ Hashes: TypeAlias = dict[str, dict[str, str]]  # folder -> path -> SHA-256
 
 @dataclass(frozen=True)
 class Case:
-    """make: trains a model, given a folder for files. options: for `forestc.compile`."""
+    """A model and how it is compiled. make: trains the model, given a folder for files. options: of
+    `forestc.compile`."""
 
     make: Callable[[Path], Made]
     options: Mapping[str, Any]
 
 
-class Written(Exception):  # noqa: N818  not an error: it ends `compile`
-    """Raised when the folder is written and synthesis would follow."""
+class Written(Exception):  # noqa: N818  This exception is no error: it ends `compile`.
+    """An exception that ends `compile` when the folder is written, before synthesis."""
 
 
 def iris() -> Data:
@@ -69,7 +71,7 @@ def iris() -> Data:
 
 
 def cancer() -> Data:
-    """Eight of the 30 columns, for small designs."""
+    """Returns eight of the 30 columns, which make small designs."""
     X, y = datasets.load_breast_cancer(return_X_y=True)
     return X[:, :8], y
 
@@ -79,20 +81,21 @@ def diabetes() -> Data:
 
 
 def digits() -> Data:
-    """Integers, ten classes."""
+    """Returns rows of integers in ten classes."""
     X, y = datasets.load_digits(return_X_y=True)
     return X[:600, 18:38], y[:600]
 
 
 def signed() -> Data:
-    """Positive and negative integers."""
+    """Returns rows of positive and negative integers in three classes."""
     random = np.random.default_rng(0)
     X = random.integers(-100, 100, (400, 5)).astype(float)
     return X, (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 50)
 
 
 def hostile() -> Data:
-    """Column and class names that are keywords of the output languages, or end their comments and strings."""
+    """Returns rows with dangerous column and class names: keywords of the output languages, and texts that end comments
+    or strings."""
     import pandas as pd
 
     X, y = iris()
@@ -101,7 +104,8 @@ def hostile() -> Data:
 
 
 def kind(name: str) -> Callable[[Path], Made]:
-    """A model of the frontends' contract and its rows."""
+    """Returns a function that trains a model of the frontends' contract; it gives the model and its rows, without
+    labels."""
 
     def make(folder: Path) -> Made:
         trained = KINDS[name]()
@@ -111,7 +115,7 @@ def kind(name: str) -> Callable[[Path], Made]:
 
 
 def sk(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
-    """A fitted estimator."""
+    """Returns a function that fits an estimator; it gives the estimator, its rows and labels."""
 
     def make(folder: Path) -> Made:
         X, y = data()
@@ -121,7 +125,7 @@ def sk(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
 
 
 def csv(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
-    """A fitted estimator, with its rows in a CSV file."""
+    """Returns a function that fits an estimator and writes its rows to a CSV file with the label column `truth`."""
 
     def make(folder: Path) -> Made:
         X, y = data()
@@ -154,13 +158,13 @@ RANGES = {
 
 
 def named(folder: Path) -> Made:
-    """A model with column names."""
+    """Fits a forest on named columns; returns it without rows."""
     X, y = datasets.load_iris(return_X_y=True, as_frame=True)
     return forest().fit(X, y), None, None
 
 
 def unseen(make: Callable[[Path], Made]) -> Callable[[Path], Made]:
-    """A model without its rows."""
+    """Returns a function that gives the model of `make` without its rows."""
     return lambda folder: (make(folder)[0], None, None)
 
 
@@ -252,15 +256,15 @@ CASES: dict[str, Case] = {
 
 def compiled(name: str, folder: Path) -> None:
     """Compiles a case into a folder, up to synthesis. Raises RuntimeError with the case's name."""
-    wanted = CASES[name]
+    chosen = CASES[name]
     with tempfile.TemporaryDirectory() as files, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
-        if "device" in wanted.options:  # its files are written before tools run
+        if "device" in chosen.options:  # The folder is written before synthesis tools run, so none are needed.
             stack.enter_context(patch("forestc.compilation.request.need_tools"))
             stack.enter_context(patch("forestc.commands.compile.synthesis_figures", side_effect=Written))
         try:
-            model, rows, label = wanted.make(Path(files))
-            forestc.compile(model, rows, folder, label=label, **{"name": "corpus", **wanted.options})
+            model, rows, label = chosen.make(Path(files))
+            forestc.compile(model, rows, folder, label=label, **{"name": "corpus", **chosen.options})
         except Written:
             pass
         except Exception as error:
@@ -268,7 +272,7 @@ def compiled(name: str, folder: Path) -> None:
 
 
 def hashed(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a compiled folder, without the parts that may vary."""
+    """Returns the SHA-256 of each file of a compiled folder, by path, without the parts that may vary."""
     hashes: dict[str, str] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()
@@ -282,7 +286,7 @@ def hashed(folder: Path) -> dict[str, str]:
 
 
 def measured(name: str, keep: Path | None) -> tuple[dict[str, str], float]:
-    """The hashes of a case, and the seconds it took."""
+    """Compiles a case; returns the hashes of its files, and the seconds."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as made:
         folder = (keep or Path(made)) / name
@@ -291,7 +295,8 @@ def measured(name: str, keep: Path | None) -> tuple[dict[str, str], float]:
 
 
 def differences(before: Hashes, after: Hashes) -> list[tuple[str, str, str]]:
-    """(folder, path, what): each file that differs, was added or was removed; the path of a whole folder is `*`."""
+    """Lists each difference as (folder, path, either "differs", "added" or "removed"). The path of a whole folder is
+    `*`."""
     rows = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after:

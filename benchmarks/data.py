@@ -1,4 +1,5 @@
-"""Data sets: scikit-learn's, tables NAME.csv.gz of a folder (a header, the label last), shared models' rows."""
+"""Reads the data sets of the benchmarks: scikit-learn's, tables NAME.csv.gz (a header first, the label last), and the
+rows beside shared models."""
 
 from __future__ import annotations
 
@@ -21,8 +22,11 @@ Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # trainin
 
 
 def read(name: str, data: Path | None, values: bool = False) -> tuple[Rows, NDArray[Any]]:
-    """A bundled set or a table: numbers, and classes 0, 1, ... or, of a regression, values. Names become codes; empty
-    fields NaN."""
+    """Reads a bundled set or a table. Returns its rows as numbers (text becomes codes, an empty field NaN), and its
+    labels.
+
+    values: the labels of a table are the numbers of a regression; otherwise they become classes 0, 1, ...
+    """
     if name in BUNDLED:
         X, y = BUNDLED[name](return_X_y=True)
         return X, y
@@ -32,7 +36,7 @@ def read(name: str, data: Path | None, values: bool = False) -> tuple[Rows, NDAr
 
 
 def table(name: str, data: Path | None) -> NDArray[np.str_]:
-    """(rows, columns) the fields of NAME.csv.gz as they are written."""
+    """Returns the fields of NAME.csv.gz as text, without the header: (rows, columns)."""
     if data is None:
         raise SystemExit(f"{name} needs --data")
     with gzip.open(data / f"{name}.csv.gz", "rt", newline="") as file:
@@ -40,17 +44,18 @@ def table(name: str, data: Path | None) -> NDArray[np.str_]:
 
 
 def numbers(column: NDArray[np.str_]) -> Rows:
-    """A column of numbers, NaN where it is empty, or of names as their codes in alphabetical order."""
-    known = column != ""
+    """Returns a column as numbers, NaN where a field is empty. A column with text becomes codes in
+    alphabetical order."""
+    filled = column != ""
     result = np.full(len(column), np.nan)
     try:
-        result[known] = column[known].astype(np.float64)
+        result[filled] = column[filled].astype(np.float64)
     except ValueError:
-        result[known] = np.unique(column[known], return_inverse=True)[1]
+        result[filled] = np.unique(column[filled], return_inverse=True)[1]
     return result
 
 
 def shared(peers: Path, name: str) -> Split:
-    """The rows beside a shared model, NAME.npz."""
+    """Reads NAME.npz, the rows beside a shared model: training rows and labels, test rows and labels."""
     with np.load(peers / f"{name}.npz") as file:
         return tuple(file[key] for key in ("X_train", "y_train", "X_test", "y_test"))  # type: ignore[return-value]

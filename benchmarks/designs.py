@@ -1,4 +1,4 @@
-"""Compiled designs that several benchmarks use: other headers, sizes in LUTs and in flash."""
+"""Changes and measures compiled designs for several benchmarks: other headers, sizes in LUTs and in flash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.toolchain.yosys import synthesize
 
 
 def with_header(design: Design, options: COptions, folder: Path) -> Design:
-    """A design with the same forest and another header."""
+    """Returns a design with the same forest and a header of other options, written to a folder."""
     for path, text in emit(design.forest, options).items():
         at = folder / design.manifest["files"]["c"]
         assert at.name == path
@@ -27,17 +27,18 @@ def with_header(design: Design, options: COptions, folder: Path) -> Design:
 
 
 def estimated_luts(figures: Mapping[str, Any]) -> int:
-    """The estimate for an UltraScale+ among the figures of `compile`."""
+    """Returns the LUTs that `compile` estimates for an UltraScale+."""
     return next(int(estimate["lut"]) for estimate in figures["estimate"] if estimate["device"] == "xcup")
 
 
 def yosys_luts(design: Design, family: str = "xcup") -> int:
-    """LUTs by yosys, without registers on the ports."""
+    """Returns the LUTs that yosys counts, without registers on the ports."""
     return synthesize([design.path("verilog")], str(design.manifest["core"]), FAMILIES[family].synthesis).lut
 
 
 def object_bytes(header: Path, body: str, cpu: str) -> int:
-    """Text and constants of a header's code behind one function, `body`, by `arm-none-eabi-gcc -Os`."""
+    """Returns the bytes of code and constants of a function that uses a header, by `arm-none-eabi-gcc -Os`. body: the C
+    source of the function."""
     flags = [f"-mcpu={cpu}", "-mthumb", "-std=c99", "-Os", "-c", "f.c", "-o", "f.o"]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "f.c").write_text(f'#include "{header}"\n{body}\n')

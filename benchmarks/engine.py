@@ -1,7 +1,8 @@
-"""The engine: rows a second on an ECP5 and an UltraPlus, time of an image, a million rows with models that change.
+"""Measures the engine: rows a second on an ECP5 and an UltraPlus, the time to make an image, and a million rows with
+models that change.
 
-Fmax is nextpnr's after place and route; on the iCE40, which has too few pins, between shift registers. Clocks a row are
-measured: rows, back to back, through the Verilog under Verilator, from the first result to the last. All results are
+Fmax is nextpnr's after place and route; the iCE40 has too few pins, so its engine stands between shift registers.
+Clocks a row are measured in Verilator, from the first result to the last, with rows back to back. All results are
 compared with the evaluator's. With --json NAME.json each case is written to NAME_CASE.json.
 
 | case  | what                                                                                                |
@@ -11,7 +12,7 @@ compared with the evaluator's. With --json NAME.json each case is written to NAM
 | image | 100 trees, 200,000 nodes. Target: under 5 s                                                         |
 | swaps | 1,000,000 rows, a model that changes each 1,000 rows, random stalls. Target: none lost, no mixture   |
 
-Beside them stands what is published of conifer's FPU: about 1 us a row and 100 us a batch on an Alveo U200
+Beside the case ecp5 stand the published figures of conifer's FPU: about 1 us a row and 100 us a batch on an Alveo U200
 (https://github.com/thesps/conifer/pull/38). Its HLS can't be synthesized with free tools.
 """
 
@@ -45,11 +46,13 @@ from hdl_templates import render
 PUBLISHED: dict[str, Any] = {"case": "conifer FPU (published)", "device": "Alveo U200", "rows_per_s": 1_000_000}
 SEEDS = (1, 2, 3)
 MEASURES = ("forestc/engine", "forestc/backends/engine.py", "forestc/checks/walking.py", "hdl_templates")
-PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}  # many times as fast as the default
+# PLACERS holds options of nextpnr that are many times as fast as the default placer and router.
+PLACERS = {"ecp5": ("--placer", "static", "--router", "router2")}
 
 
 def tree(random: np.random.Generator, columns: int, nodes: int, depth: int = 99) -> Tree:
-    """A tree grown at random places; balanced if `nodes` are as many as the depth has room for."""
+    """Grows a tree by splitting random leaves. The tree is complete if `nodes` are as many as the depth has
+    room for."""
     left, right, feature, threshold, level, open_leaves = [-1], [-1], [-1], [0], [0], [0]
     while len(left) < nodes and open_leaves:
         node = open_leaves.pop(int(random.integers(1 + len(open_leaves) // 2)))
@@ -68,7 +71,7 @@ def tree(random: np.random.Generator, columns: int, nodes: int, depth: int = 99)
 
 
 def forest(seed: int, trees: int, columns: int, nodes: int, depth: int = 99) -> Forest:
-    """Trees of two classes on columns of 8 bits."""
+    """Makes a forest of random trees for two classes on columns of 8 bits."""
     random = np.random.default_rng(seed)
     return make_forest(
         name=f"random{seed}", features=[Feature(f"f{k}", Fixed(8), k, False, FLOAT32) for k in range(columns)],
@@ -81,7 +84,9 @@ def forest(seed: int, trees: int, columns: int, nodes: int, depth: int = 99) -> 
 def simulated(
     capacity: Capacity, models: list[Forest], words: NDArray[np.int64], every: int, stall: int
 ) -> dict[str, Any]:
-    """Runs rows; a model is loaded each `every` rows, by turns. wrong: rows that no model in turn explains."""
+    """Simulates the engine with Verilator on rows of words. A model is loaded before each `every` rows, by turns.
+    Returns clocks, seconds and `swaps`, the model changes seen in the results. `wrong` counts the rows that neither the
+    current nor the next model explains."""
     images = [image_of(model, capacity).words for model in models]
     turns = max(1, len(words) // every)
     loads = [Load(every * turn, images[turn % len(models)]) for turn in range(turns)]
@@ -107,7 +112,7 @@ def simulated(
 
 
 def placed(capacity: Capacity, device: str, seeds: tuple[int, ...]) -> dict[str, Any]:
-    """Synthesis, place and route: the best of some seeds."""
+    """Synthesizes, places and routes the engine; returns its cells and the best Fmax over the seeds."""
     entry = DEVICES[device]
     flow = entry.family.synthesis[0].replace("synth_ice40", "synth_ice40 -spram")
     with tempfile.TemporaryDirectory() as name:
@@ -135,7 +140,8 @@ def placed(capacity: Capacity, device: str, seeds: tuple[int, ...]) -> dict[str,
 
 
 def registered(capacity: Capacity) -> str:
-    """The engine between shift registers, as the device has fewer pins."""
+    """Returns the Verilog of the engine between shift registers, for a device with fewer pins than the engine has
+    ports."""
     ins = {
         "aresetn": 1, "s_axis_tdata": capacity.tdata_bits, "s_axis_tlast": 1, "s_axis_tuser": capacity.user_bits,
         "s_axis_tvalid": 1, "m_axis_tready": 1, "s_load_tdata": 32, "s_load_tlast": 1, "s_load_tvalid": 1,

@@ -1,17 +1,18 @@
-"""Ensemble selection by the protocol of Bastos et al. (INOC 2024): gaps, accuracies, balanced accuracies, mean ranks.
+"""Compares ensemble selection with Bastos et al. (INOC 2024) by their protocol: gaps, accuracies, balanced accuracies,
+mean ranks.
 
     python benchmarks/ensemble_pruning.py --data DIR --json FILE
 
-Per data set and fold 10 kinds of classifiers with K / 10 candidates each, K = 40 .. 100; 63 % of the rows train them,
-27 % are what the selection sees, 10 % test it. F1, F2 and F3 maximize accuracy without and with
-limits on diversity, theta the balanced accuracy; they are compared with the paper's baselines. Those selections are of
-the local search; the gaps are those of HiGHS after it, at K = 100, in the first `--gap-folds` folds, within
-`--time-limit` seconds a solve. The paper used 10 x 10 folds, eight cores, CPLEX, and other candidates, which it does
-not list; its figures stand beside ours. A rank is 1 for the best of the six methods that the paper ranks by it.
+For each data set and fold, 10 kinds of classifiers have K / 10 candidates each, K = 40 .. 100. The candidates are
+trained on 63 % of the rows, selected on 27 % and tested on 10 %. F1 maximizes accuracy without a limit on diversity, F2
+and F3 with limits, theta the balanced accuracy; all are compared with the paper's baselines. The accuracies are those
+of our local search. The gaps are proved by HiGHS after it, at K = 100, in the first `--gap-folds` folds, within
+`--time-limit` seconds a solve. The paper used 10 x 10 folds, eight cores and CPLEX, and does not list its candidates;
+its figures stand beside ours. A rank is 1 for the best of the six methods that the paper ranks.
 
-A candidate votes with its probability, rounded. The paper does not list its ten kinds of classifiers; these are
-scikit-learn's usual ones and XGBoost, each with its own seed, parameters and share of the features. Every other
-candidate of four kinds weighs both classes equally.
+A candidate's vote is its probability, rounded. The ten kinds are scikit-learn's usual ones and XGBoost, since the paper
+lists none. Each candidate has its own seed, parameters and share of the features. Every other candidate of four kinds
+weighs both classes equally.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from forestc.algorithms.members.selection import diversity_limits, failure_credi
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
 MEASURES = ("forestc/algorithms/members", "benchmarks/papers/ensemble_pruning")
-# Name: configuration of the diversity, weights.
+# OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),
 }  # fmt: skip
@@ -55,7 +56,7 @@ RANKED = ("F1", "theta", "backfitting", "concurrency", "uncertainty-weighted", "
 PAPER_GAPS = {
     "PRK": (0.0, 0.0), "BCW": (0.0, 0.0), "MSK": (0.0, 0.0), "DRD": (4.3, 6.1), "SPA": (0.0, 0.2), "BMK": (5.4, 5.5),
 }  # fmt: skip
-# Table 5, K = 100: balanced accuracy of F1, F1 theta-weighted, BFT, HC-CON, HC-UWA, FE.
+# PAPER_BALANCED holds Table 5 at K = 100: balanced accuracy of F1, F1 theta-weighted, BFT, HC-CON, HC-UWA and FE.
 PAPER_BALANCED = {
     "DRD": (0.7404, 0.7466, 0.7479, 0.7506, 0.7551, 0.7148),
     "SPA": (0.9500, 0.9517, 0.9485, 0.9515, 0.9493, 0.9402),
@@ -98,7 +99,8 @@ Scores = dict[str, tuple[float, float]]  # accuracy and balanced accuracy of eac
 
 
 def measured(case: tuple[str, int, Any]) -> tuple[list[tuple[int, Scores]], list[dict[str, Any]]]:
-    """(accuracy, balanced accuracy) of each method, by K and fold; and the gaps."""
+    """Runs all methods on the folds of a data set. Returns (K, scores) for each fold and K, and the lines of
+    the gaps."""
     name, repeat, options = case
     scores, gaps = [], []
     count = options.large_folds if name in LARGE else options.folds
@@ -143,7 +145,7 @@ def gap(name: str, number: int, fold: Fold, method: str, seconds: float) -> dict
 
 
 def summary(name: str, size: int, folds: list[Scores]) -> dict[str, Any]:
-    """Means over the folds, in percent."""
+    """Averages balanced accuracies over the folds, in percent."""
     row: dict[str, Any] = {"set": name, "K": size, "folds": len(folds)}
     for method in (*OURS, *BASELINES):
         row[method] = round(100 * float(np.mean([fold[method][1] for fold in folds])), 2)
@@ -157,7 +159,7 @@ def summary(name: str, size: int, folds: list[Scores]) -> dict[str, Any]:
 
 
 def ranks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The mean rank of each method over sets and sizes; equal ones share their ranks."""
+    """Ranks the methods over all sets and sizes; equal methods share their ranks. Returns the mean rank of each."""
     own = np.array([[row[method] for method in RANKED] for row in rows])
     better = (own[:, None, :] > own[:, :, None]).sum(axis=2)
     equal = (own[:, None, :] == own[:, :, None]).sum(axis=2)
@@ -176,7 +178,7 @@ FILES = {
     "PRK": "parkinsons", "BCW": "wdbc", "MSK": "musk1", "DRD": "diabetic_retinopathy", "SPA": "spambase",
     "BMK": "bank_additional_full",
 }  # fmt: skip
-POSITIVE = {"BCW": "malignant", "BMK": "yes"}  # elsewhere the label 1
+POSITIVE = {"BCW": "malignant", "BMK": "yes"}  # holds the positive label by set; it is 1 elsewhere
 
 
 def _depth(j: int) -> int | None:
@@ -187,7 +189,7 @@ def _weight(j: int) -> str | None:
     return "balanced" if j % 2 else None
 
 
-# j: the number of the candidate among those of its kind.
+# The argument j numbers the candidates of a kind, from 0 to 9.
 KINDS: tuple[tuple[str, Callable[[int], Any]], ...] = (
     ("logistic", lambda j: LogisticRegression(C=10.0 ** (j % 5 - 2), class_weight=_weight(j), max_iter=300)),
     ("bayes", lambda j: GaussianNB(var_smoothing=10.0 ** -(1 + j % 9))),
@@ -204,7 +206,8 @@ KINDS: tuple[tuple[str, Callable[[int], Any]], ...] = (
 
 @dataclass(frozen=True)
 class Fold:
-    """votes, y: of the rows that the selection sees, (rows, candidates) and (rows,). The same of the test rows."""
+    """The votes of all candidates, (rows, candidates), and the labels, (rows,). votes, y: of the rows that select the
+    members. test_votes, test_y: of the rows that test them."""
 
     votes: Votes
     y: Votes
@@ -212,14 +215,14 @@ class Fold:
     test_y: Votes
 
     def first(self, candidates: int) -> Fold:
-        """Equally many candidates of each kind; 100 are computed."""
+        """Returns the fold with only the first candidates, equally many of each kind."""
         share = candidates // len(KINDS)
-        kept = [kind * 10 + j for kind in range(len(KINDS)) for j in range(share)]
-        return Fold(self.votes[:, kept], self.y, self.test_votes[:, kept], self.test_y)
+        members = [kind * 10 + j for kind in range(len(KINDS)) for j in range(share)]
+        return Fold(self.votes[:, members], self.y, self.test_votes[:, members], self.test_y)
 
 
 def read(name: str, data: Path) -> tuple[NDArray[np.float64], Votes]:
-    """Columns of numbers as they are, others one-hot; 1 for the positive class."""
+    """Reads a data set: columns of numbers stay, others become one-hot; the label is 1 for the positive class."""
     text = table(FILES[name], data)
     columns = []
     for column in text[:, :-1].T:
@@ -231,27 +234,27 @@ def read(name: str, data: Path) -> tuple[NDArray[np.float64], Votes]:
 
 
 def folds(name: str, data: Path, repeat: int, count: int, cache: Path | None) -> Iterator[Fold]:
-    """The first `count` of ten folds. cache: a folder that keeps the votes for the next run."""
+    """Yields the first `count` of ten folds. cache: a folder that stores the votes for the next run."""
     X, y = read(name, data)
     splitter = StratifiedKFold(10, shuffle=True, random_state=repeat)
     for number, (rest, test) in enumerate(splitter.split(X, y)):
         if number == count:
             return
-        kept = None if cache is None else cache / f"{name}_{repeat}_{number}.npz"
-        if kept is None or not kept.exists():
+        cached = None if cache is None else cache / f"{name}_{repeat}_{number}.npz"
+        if cached is None or not cached.exists():
             fit, choose = train_test_split(rest, train_size=0.7, stratify=y[rest], random_state=repeat)
             votes = candidates(X[fit], y[fit], np.vstack([X[choose], X[test]]), seed=1000 * repeat + number)
             fold = Fold(votes[: len(choose)], y[choose], votes[len(choose) :], y[test])
-            if kept is None:
+            if cached is None:
                 yield fold
                 continue
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(kept, **vars(fold))
-        yield Fold(**np.load(kept))
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(cached, **vars(fold))
+        yield Fold(**np.load(cached))
 
 
 def candidates(X: NDArray[np.float64], y: Votes, rows: NDArray[np.float64], seed: int) -> Votes:
-    """(rows, 100) votes of ten candidates of each kind, trained on X and y."""
+    """Trains ten candidates of each kind on X and y; returns their votes on `rows`: (rows, 100)."""
     random = np.random.default_rng(seed)
     mean, spread = X.mean(axis=0), X.std(axis=0)
     X, rows = ((part - mean) / np.where(spread > 0, spread, 1) for part in (X, rows))
@@ -261,7 +264,8 @@ def candidates(X: NDArray[np.float64], y: Votes, rows: NDArray[np.float64], seed
             share = (1.0, 0.9, 0.8, 0.7)[j % 4]
             columns = random.permutation(X.shape[1])[: max(2, round(share * X.shape[1]))]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # networks that stop early, collinear columns
+                # This hides warnings of networks that stop early and of collinear columns.
+                warnings.simplefilter("ignore")
                 model = make(j).fit(X[:, columns], y)
                 votes[:, 10 * kind + j] = model.predict_proba(rows[:, columns])[:, 1] > 0.5
     return votes

@@ -1,15 +1,14 @@
-"""Estimates compared with synthesis, and the fit that produces forestc/costs/fitted.json.
+"""Compares estimates with synthesis, and fits the costs in forestc/costs/fitted.json.
 
     python benchmarks/estimates.py --data DIR --cache FILE --json FILE --write
 
-The designs are what levels, single passes and searches make of twenty sets: the same recipes for each, with trees,
-depths, leaf bits and latencies drawn. They are the same in each run, and those of a set do not depend on the others.
-They are synthesized for every family, and the smaller ones placed and routed. --cache
-FILE stores the figures by the SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N`
-ends it early). Then the costs are fitted. The printed errors, and the ranges that hold nine of ten designs, are of data
-sets left out: each set's designs are estimated with costs and ranges that were fitted on the other sets. worst: the
-largest factor between a design's figure and its estimate, of designs of at least `SMALL` LUTs. --write writes
-forestc/costs/fitted.json.
+The designs come from levels, single passes and searches on twenty data sets. All sets have the same recipes, with
+trees, depths, leaf bits and latencies drawn by a fixed seed; the designs of a set do not depend on the other sets. Each
+design is synthesized for every family; the smaller ones are placed and routed. --cache FILE stores the figures by the
+SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N` ends it early). Then the costs
+are fitted. The printed errors are of data sets outside the fit: the designs of each set are estimated with costs and
+ranges fitted on the other sets. A range holds nine of ten designs. `worst` is the largest factor between a design's
+figure and its estimate, among designs with a figure of at least `SMALL`. --write writes forestc/costs/fitted.json.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ from forestc.toolchain.yosys import synthesize
 
 TITLE = "estimates of designs of data sets outside the fit"
 MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
-SMALL = 20  # LUTs below which a factor says little
-PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400}  # device -> the most LUTs of a design that is placed on it
-OUTLIER = 0.1  # difference of logarithms from which it counts less
-ROUNDS = 12  # of fitting paths and their costs in turn
+SMALL = 20  # LUTs of a design that is too small for `worst`
+PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400}  # LUTs, by device, from which a design is not placed on it
+OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
+ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "fitted.json"
 Floats = NDArray[np.float64]
@@ -73,10 +72,10 @@ FILES = (
 )  # fmt: skip
 VALUES = ("diabetes", "airfoil")
 MOST_FIT, MOST_HELD = 800, 600
-MOST_CELLS = 800  # LUTs of a cover
+MOST_CELLS = 800  # LUTs above which a design is left out, by the count of mapped LUTs
 SHARED = "simplify,share-thresholds,round-leaves"
 REGROWN = "leaf_bits={few_bits},price={price},tolerance=inf"
-# passes of a level, or their list, with the numbers that are drawn
+# RECIPES holds, by name: a level, or a list of passes with drawn numbers in braces.
 RECIPES: dict[str, int | str] = {
     "O0": 0, "O1": 1, "O2": 2, "O3": 3, "plain": "simplify,round-leaves{{leaf_bits={leaf_bits},change=1}},simplify",
     "shared": "simplify,share-thresholds,round-leaves{{leaf_bits={leaf_bits},change=1}},simplify",
@@ -87,13 +86,13 @@ RECIPES: dict[str, int | str] = {
     "regrown": SHARED + ",regrow-trees{{trees={some_trees}," + REGROWN + "}},simplify",
     "rules": SHARED + ",extract-rules{{complexity={complexity},comparators=40,seconds=20,tolerance=inf}},simplify",
 }  # fmt: skip
-LEFT_OUT = 3  # of each set one recipe in this many, in turn
+LEFT_OUT = 3  # leaves out every third recipe of a set, another one for each set
 
 
 @dataclass(frozen=True)
 class Made:
-    """A design. data: the name of its set. recipe: of `RECIPES`. own: whether it is lowered for the family on which it
-    is measured, else for any."""
+    """A design. data: the name of its data set. recipe: a name in `RECIPES`. own: lowered with the delays of the family
+    that measures it; otherwise with those of the default family."""
 
     data: str
     recipe: str
@@ -111,16 +110,16 @@ class Made:
 
 
 def rows_of(name: str, folder: Path | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Rows without missing values and their classes or values, in an order drawn once."""
+    """Returns the rows without missing values, and their classes or values, in a fixed random order."""
     X, y = datasets.make_classification(1500, **MADE[name]) if name in MADE else read(name, folder)
-    whole = ~np.isnan(np.asarray(X, np.float64)).any(axis=1)
-    X, y = X[whole], y[whole]
+    complete = ~np.isnan(np.asarray(X, np.float64)).any(axis=1)
+    X, y = X[complete], y[complete]
     order = np.random.default_rng(0).permutation(len(X))[: MOST_FIT + MOST_HELD]
     return np.asarray(X, np.float64)[order], np.asarray(y)[order]
 
 
 def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
-    """An untrained model; values: of a regression."""
+    """Returns an untrained model. values: a regression instead of a classifier."""
     match kind:
         case "xgboost":
             return (XGBRegressor if values else XGBClassifier)(
@@ -140,17 +139,17 @@ def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
 
 
 def designs(folder: Path | None) -> Iterator[Made]:
-    """The designs of the bundled sets and, if a folder of NAME.csv.gz is given, of those in it."""
-    for place, name in enumerate((*BUNDLED, *MADE, *(FILES if folder else ()))):
+    """Yields the designs of the bundled sets and, if a folder of NAME.csv.gz is given, of the sets in it."""
+    for set_index, name in enumerate((*BUNDLED, *MADE, *(FILES if folder else ()))):
         X, y = rows_of(name, folder)
         for number, recipe in enumerate(RECIPES):
-            made = design_of(name, recipe, X, y) if (place + number) % LEFT_OUT else None
+            made = design_of(name, recipe, X, y) if (set_index + number) % LEFT_OUT else None
             if made is not None:
                 yield made
 
 
 def design_of(name: str, recipe: str, X: NDArray[Any], y: NDArray[Any]) -> Made | None:
-    """The design of a recipe; None if its passes refuse the model, or if it is large."""
+    """Makes the design of a recipe. Returns None if its passes refuse the model, or if it is too large or constant."""
     fit = max(len(X) // 2, min(len(X) * 2 // 3, MOST_FIT))
     random = np.random.default_rng(list(f"{name} {recipe}".encode()))
     values = name in VALUES
@@ -183,7 +182,7 @@ def design_of(name: str, recipe: str, X: NDArray[Any], y: NDArray[Any]) -> Made 
 
 @dataclass(frozen=True)
 class Measured:
-    """A design, mapped on a family, and a figure of it."""
+    """A design, its mapping on a family, and its measured figure (LUTs or MHz)."""
 
     made: Made
     mapped: Mapped
@@ -191,40 +190,41 @@ class Measured:
 
 
 def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> dict[str, Any]:
-    """The cached figures and those of tool runs, by `key`."""
-    known: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}
+    """Returns the figures of all designs by `key`: cached ones, and those of tool runs until `minutes` are over.
+    placed: places and routes at most this many designs on each device."""
+    cached: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
         for family in FAMILIES.values():
             for case in made:
-                if key(case, family.name) not in known and time.monotonic() < end:
+                if key(case, family.name) not in cached and time.monotonic() < end:
                     design = written(case, family.name, Path(folder))
                     core = str(design.manifest["core"])
                     cells = synthesize([design.path("verilog")], core, family.synthesis)
                     figures = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
-                    known[key(case, family.name)] = figures
-                    cache.write_text(json.dumps(known))
+                    cached[key(case, family.name)] = figures
+                    cache.write_text(json.dumps(cached))
         for device, most in PLACED.items():
             family = DEVICES[device].family
-            small = [case for case in made if 0 < known.get(key(case, family.name), {"lut": 0})["lut"] < most]
+            small = [case for case in made if 0 < cached.get(key(case, family.name), {"lut": 0})["lut"] < most]
             for case in sorted(small, key=lambda case: hashlib.sha256(repr(case.name).encode()).digest())[:placed]:
-                if key(case, device) not in known and time.monotonic() < end:
+                if key(case, device) not in cached and time.monotonic() < end:
                     try:
                         with patch(
                             "forestc.compilation.synthesis.estimated", lambda device: False
-                        ):  # fitted.json may be old
+                        ):  # The committed fitted.json may be old, so it must not refuse a design.
                             figures = synth(written(case, family.name, Path(folder)), device, try_anyway=True)
-                        known[key(case, device)] = {"fmax_mhz": figures["fmax_mhz"]}
-                    except ToolError as error:  # too many pins or cells
-                        known[key(case, device)] = {"fmax_mhz": None}
+                        cached[key(case, device)] = {"fmax_mhz": figures["fmax_mhz"]}
+                    except ToolError as error:  # The design has more pins or cells than the device.
+                        cached[key(case, device)] = {"fmax_mhz": None}
                         print(str(error)[:300], flush=True)
-                    cache.write_text(json.dumps(known))
-                    print(device, case.name, known[key(case, device)], flush=True)
-    return known
+                    cache.write_text(json.dumps(cached))
+                    print(device, case.name, cached[key(case, device)], flush=True)
+    return cached
 
 
 def key(made: Made, target: str) -> str:
-    """The key of a design's figures. target: a family or a device."""
+    """Returns the key of a design's figures in the cache. target: a family or a device."""
     family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
     netlist = made.netlist(family)
     text = verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"]
@@ -241,30 +241,30 @@ def written(made: Made, family: str, folder: Path) -> Design:
     return Design(folder, record, made.forest, made.forest)
 
 
-def fitted(features: Floats, wanted: Floats, spare: float) -> Floats:
-    """Non-negative costs by least squares on the logarithms of estimates and figures, both with `spare` added; outliers
-    count less."""
+def fitted(features: Floats, actual: Floats, spare: float) -> Floats:
+    """Fits non-negative costs by least squares on the logarithms of estimates and figures, both with `spare` added.
+    Outliers count less."""
 
     def errors(costs: Floats) -> Floats:
-        return np.log((features @ costs + spare) / (wanted + spare))
+        return np.log((features @ costs + spare) / (actual + spare))
 
     def slopes(costs: Floats) -> Floats:
         return features / (features @ costs + spare)[:, None]
 
-    first = np.maximum(nnls(features / wanted[:, None], np.ones(len(wanted)))[0], 0.01)
+    first = np.maximum(nnls(features / actual[:, None], np.ones(len(actual)))[0], 0.01)
     fit = least_squares(errors, first, slopes, (0, np.inf), loss="soft_l1", f_scale=OUTLIER)
     return np.round(np.where(features.any(axis=0), fit.x, 0.0), 4)
 
 
-def lut_costs(known: Sequence[Measured]) -> Floats:
-    features = [[design.mapped.lut_features()[name] for name in LUT_FEATURES] for design in known]
-    return fitted(np.array(features, float), np.array([design.figure for design in known]), SPARE)
+def lut_costs(samples: Sequence[Measured]) -> Floats:
+    features = [[design.mapped.lut_features()[name] for name in LUT_FEATURES] for design in samples]
+    return fitted(np.array(features, float), np.array([design.figure for design in samples]), SPARE)
 
 
-def luts(known: Sequence[Measured], costs: Floats) -> Floats:
-    """The estimates of designs."""
+def luts(samples: Sequence[Measured], costs: Floats) -> Floats:
+    """Estimates the LUTs of each design."""
     counts = []
-    for design in known:
+    for design in samples:
         features = design.mapped.lut_features()
         plain = float(np.dot(costs, [features[name] for name in LUT_FEATURES]))
         counts.append(max(plain, design.mapped.fewest_luts()))
@@ -272,21 +272,22 @@ def luts(known: Sequence[Measured], costs: Floats) -> Floats:
 
 
 def ends(ratios: Floats) -> tuple[float, float]:
-    """The range that holds nine of ten further ratios: quantiles that allow for how few are known."""
+    """Returns the range that holds nine of ten further ratios: Weibull quantiles, which are wider if there are few
+    ratios."""
     low, high = (round(float(end), 3) for end in np.quantile(ratios, (0.05, 0.95), method="weibull"))
     return low, high
 
 
-def left_out(known: Sequence[Measured]) -> Iterator[tuple[list[int], list[int]]]:
-    """Designs to fit on and designs to test on, for each data set."""
-    for name in dict.fromkeys(design.made.data for design in known):
-        of_set = [design.made.data == name for design in known]
+def left_out(samples: Sequence[Measured]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yields, for each data set, the indices of the designs to fit on and of its own designs to test on."""
+    for name in dict.fromkeys(design.made.data for design in samples):
+        of_set = [design.made.data == name for design in samples]
         yield [i for i, own in enumerate(of_set) if not own], [i for i, own in enumerate(of_set) if own]
 
 
-def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool]) -> dict[str, Any]:
-    """The errors of estimates."""
-    real = np.array([design.figure for design in known])
+def error_figures(samples: Sequence[Measured], estimates: Floats, inside: Sequence[bool]) -> dict[str, Any]:
+    """Summarizes the errors of estimates. inside: whether each figure lies in its estimated range."""
+    real = np.array([design.figure for design in samples])
     factors = np.maximum(estimates / real, real / estimates)
     middle, most = 100 * np.quantile(np.abs(estimates / real - 1), (0.5, 0.9))
     large = factors[real >= SMALL]
@@ -296,77 +297,78 @@ def judged(known: Sequence[Measured], estimates: Floats, inside: Sequence[bool])
     }  # fmt: skip
 
 
-def fit_luts(known: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """The costs of a family, the ends of its range, and the errors outside the fit."""
-    real = np.array([design.figure for design in known])
-    outside = np.zeros(len(known))
-    for on, rest in left_out(known):
-        outside[rest] = luts([known[i] for i in rest], lut_costs([known[i] for i in on]))
+def fit_luts(samples: Sequence[Measured]) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
+    """Fits the LUT costs of a family. Returns the costs, the ends of the range, and the errors on sets
+    outside the fit."""
+    real = np.array([design.figure for design in samples])
+    outside = np.zeros(len(samples))
+    for on, rest in left_out(samples):
+        outside[rest] = luts([samples[i] for i in rest], lut_costs([samples[i] for i in on]))
     ratios = (real + SPARE) / (outside + SPARE)
-    inside = [False] * len(known)
-    for on, rest in left_out(known):
+    inside = [False] * len(samples)
+    for on, rest in left_out(samples):
         low, high = ends(ratios[on])
         for i in rest:
-            least, most = lut_range(outside[i], low, high, known[i].mapped.fewest_luts())
+            least, most = lut_range(outside[i], low, high, samples[i].mapped.fewest_luts())
             inside[i] = least <= real[i] <= most
-    costs = dict(zip(LUT_FEATURES, lut_costs(known).tolist(), strict=True))
-    return costs, ends(ratios), judged(known, np.maximum(np.round(outside), 1), inside)
+    costs = dict(zip(LUT_FEATURES, lut_costs(samples).tolist(), strict=True))
+    return costs, ends(ratios), error_figures(samples, np.maximum(np.round(outside), 1), inside)
 
 
-def path_costs(known: Sequence[Measured], sizes: Floats) -> dict[str, float]:
-    """The costs, in ns, of what is on a path. The slowest path depends on them: path and costs are found in turn.
-    sizes: LUTs, as estimated, so that their errors are part of those of Fmax."""
+def path_costs(samples: Sequence[Measured], sizes: Floats) -> dict[str, float]:
+    """Fits the costs in ns of the elements on a path. The slowest path depends on the costs, so both are found in turn.
+    sizes: estimated LUTs, because their errors then count as errors of Fmax."""
     costs = dict(FIRST_PATH_COSTS)
-    wanted = np.array([1000 / design.figure for design in known])
+    actual = np.array([1000 / design.figure for design in samples])
     for _ in range(ROUNDS):
-        paths = [design.mapped.path_features(costs, size) for design, size in zip(known, sizes, strict=True)]
-        new = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in paths]), wanted, 0.0)
+        paths = [design.mapped.path_features(costs, size) for design, size in zip(samples, sizes, strict=True)]
+        new = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in paths]), actual, 0.0)
         costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, new, strict=True)}
     return {name: round(cost, 4) for name, cost in costs.items()}
 
 
 def fit_paths(
-    known: Sequence[Measured], costs: dict[str, float]
+    samples: Sequence[Measured], costs: dict[str, float]
 ) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
-    """The same as `fit_luts` for the clock of a device. costs: of LUTs."""
-    sizes = luts(known, np.array([costs[name] for name in LUT_FEATURES]))
-    real = np.array([design.figure for design in known])
-    outside = np.zeros(len(known))
-    for on, rest in left_out(known):
-        path_cost = path_costs([known[i] for i in on], sizes[on])
+    """Fits the path costs of a device, as `fit_luts` fits LUTs. costs: of LUTs. Returns the same three results."""
+    sizes = luts(samples, np.array([costs[name] for name in LUT_FEATURES]))
+    real = np.array([design.figure for design in samples])
+    outside = np.zeros(len(samples))
+    for on, rest in left_out(samples):
+        path_cost = path_costs([samples[i] for i in on], sizes[on])
         for i in rest:
-            path = known[i].mapped.path_features(path_cost, sizes[i])
+            path = samples[i].mapped.path_features(path_cost, sizes[i])
             outside[i] = 1000 / max(FASTEST_NS, sum(path_cost[name] * path[name] for name in PATH_FEATURES))
     ratios = real / outside
-    inside = [False] * len(known)
-    for on, rest in left_out(known):
+    inside = [False] * len(samples)
+    for on, rest in left_out(samples):
         low, high = ends(ratios[on])
         for i in rest:
             inside[i] = low <= ratios[i] <= high
-    return path_costs(known, sizes), ends(ratios), judged(known, outside, inside)
+    return path_costs(samples, sizes), ends(ratios), error_figures(samples, outside, inside)
 
 
 def fit(made: Sequence[Made], figures: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The table of fitted.json, and a line of errors for each family and device."""
+    """Returns the content of fitted.json, and a line of errors for each family and device."""
     table: dict[str, Any] = {"LUT_COSTS": {}, "PATH_COSTS_NS": {}, "NINE_OF_TEN": {}}
     lines = []
     mapped: dict[tuple[str, int], Mapped] = {}
     for target in (*FAMILIES, *PLACED):
         family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
         figure = "lut" if target in FAMILIES else "fmax_mhz"
-        known = []
+        samples = []
         for index, design in enumerate(made):
             value = figures.get(key(design, target), {}).get(figure)
-            # of constants there is nothing to estimate
+            # A constant design has no LUTs, and so nothing to estimate.
             if value and figures.get(key(design, family.name), {}).get("lut"):
-                place = (family.name, index)
-                mapped[place] = mapped.get(place) or Mapped.of(design.netlist(family), family)
-                known.append(Measured(design, mapped[place], float(value)))
+                mapped_key = (family.name, index)
+                mapped[mapped_key] = mapped.get(mapped_key) or Mapped.of(design.netlist(family), family)
+                samples.append(Measured(design, mapped[mapped_key], float(value)))
         if figure == "lut":
-            table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(known)
+            table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(samples)
         else:
             costs = table["LUT_COSTS"][family.name]
-            table["PATH_COSTS_NS"][target], table["NINE_OF_TEN"][target], errors = fit_paths(known, costs)
+            table["PATH_COSTS_NS"][target], table["NINE_OF_TEN"][target], errors = fit_paths(samples, costs)
         low, high = table["NINE_OF_TEN"][target]
         lines.append({"target": target, "figure": figure, **errors, "nine_of_ten": f"{low} to {high}"})
         print(lines[-1], flush=True)
@@ -388,7 +390,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
     made = list(islice(designs(options.data), 0, 2 if options.small else None, options.every))
-    if options.small:  # each stands for a data set
+    if options.small:  # Each of the two designs stands for a data set, so that one can be left out.
         made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
     with tempfile.TemporaryDirectory() as folder:
         cache = options.cache or Path(folder) / "cache.json"

@@ -1,8 +1,9 @@
-"""Counts differences: every kind of model in every engine, on 100,000 rows on and beside its thresholds.
+"""Counts wrong results of every kind of model in every engine, on 100,000 rows on and beside its thresholds.
 
-The models are those of the tests (scikit-learn's bundled data); `--peers DIR` adds each DIR/NAME.json with the rows of
-DIR/NAME.npz beside it (X_train, y_train, X_test, y_test). Columns: rows compared with the library itself (leaf numbers,
-scores, classes), and vectors that differ from the quantized forest in each engine. All must be 0.
+The models are those of the tests, on scikit-learn's bundled data. `--peers DIR` adds each DIR/NAME.json, with its rows
+in DIR/NAME.npz (X_train, y_train, X_test, y_test). The column `library` counts rows whose leaf numbers, scores or
+classes differ from the library's. The columns of the engines count vectors on which the engine and the quantized forest
+differ. All must be 0.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from data import shared
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from models import KINDS, rows_near_thresholds, whole
+from models import KINDS, full_model, rows_near_thresholds
 
 ENGINES = ("netlist", "verilator", "c", "icarus")
 TITLE = "differences; library: rows, engines: vectors"
@@ -28,7 +29,7 @@ MEASURES = ("forestc/frontends", "forestc/passes", "forestc/forest", "forestc/lo
 
 
 def margins(kind, model, rows):
-    """The library's scores, and its leaf numbers (rows, trees)."""
+    """Returns the library's scores, and its leaf numbers (rows, trees)."""
     if kind.startswith("xgboost"):
         import xgboost
 
@@ -41,7 +42,7 @@ def margins(kind, model, rows):
 
 
 def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
-    """The number of rows whose leaf numbers, scores or decision differ from the library's."""
+    """Returns how many rows have leaf numbers, scores or a decision that differ from the library's."""
     evaluation = forestc.evaluate(forestc.load(model), rows)
     scores, leaves = margins(kind, model, rows)
     wrong = (evaluation.leaves != leaves.reshape(len(rows), -1)).any(axis=1)
@@ -52,7 +53,7 @@ def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
 
 
 def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, options: Any) -> dict[str, Any]:
-    """The differences of each engine; Icarus, a thousand times slower than the others, gets few of the rows."""
+    """Returns the wrong vectors of each engine. Icarus gets few of the rows, since it is a thousand times slower."""
     with tempfile.TemporaryDirectory() as folder:
         done = forestc.compile(source, train, f"{folder}/out", label=labels, latency=3, outputs="scores", name="m")
         more: dict[str, Any] = {"require": True, **({"random_rows": 2} if options.small else {})}
@@ -72,10 +73,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.only, options.rows, options.icarus_rows = "extra-tree-b", 2, 2
-    rows = kept(options)
-    known = {row["model"] for row in rows}
-    for kind in sorted(k for k in KINDS if options.only in k and k not in known):
-        model, X, y = whole(kind)
+    rows = earlier_rows(options)
+    done = {row["model"] for row in rows}
+    for kind in sorted(k for k in KINDS if options.only in k and k not in done):
+        model, X, y = full_model(kind)
         near = rows_near_thresholds(forestc.load(model), X, options.rows)
         rows.append(
             {"model": kind, "library": against_library(kind, model, near), **engines(model, X, y, near, options)}

@@ -1,26 +1,26 @@
-"""Flash, RAM, stack, instructions and wrong labels of C for microcontrollers: forestc beside its peers.
+"""Compares C for microcontrollers by forestc and by its peers: flash, RAM, stack, instructions and wrong labels.
 
     pip install --target SITE --no-deps emlearn m2cgen micromlgen tl2cgen treelite ydf absl-py timber-compiler
     PYTHONPATH=SITE python benchmarks/firmware.py --data DIR --json FILE
 
-Random forests, 10 trees of depth 6 and 100 of depth 8 (random_state 0), of scikit-learn's data and of DIR
-(NAME.csv.gz, the last column is the class); 70 % of the rows, stratified, train them. Each C becomes one entry point
-that takes a row and returns a class, compiled with -Os and linked with the parts of libgcc and libm that it calls, and
-runs in the emulator of `forestc measure`, on at most 1,000 test rows and on as many made ones, which lie on thresholds
-of the model or one step (of float32, or of the integers) beside: half of them in one column, half in all. A label is
-wrong where the Python model, on the same row, gives another; `exact`: none is. Models that a peer had to train again,
-on integers, are compared with themselves.
+The models are random forests (random_state 0), 10 trees of depth 6 and 100 of depth 8, on scikit-learn's data and on
+the files of DIR (NAME.csv.gz, the class last); 70 % of the rows, stratified, train them. Each C gets an entry point
+that takes a row and returns a class. It is compiled with -Os, linked with the needed parts of libgcc and libm, and runs
+in the emulator of `forestc measure`. The rows are at most 1,000 test rows and 1,000 made rows. The made rows lie on
+thresholds of the model or one step beside (a step of float32 or of the integers), half of them in one column, half in
+all. A label is wrong if the Python model gives another label for the same row; `exact` says that no label is wrong.
+Some peers must train the model again on integers: they are compared with the model trained again.
 
---layouts compares forestc's own layouts instead, on boosted models, and says for each where it is beaten: by another
-one that needs neither more flash nor more instructions, mean or most.
+--layouts compares forestc's own layouts instead, on boosted models. A layout is beaten if another one needs neither
+more flash nor more instructions, in the mean and at most.
 
-forestc compiles each model at -O0 and -O1 from the training rows, in each layout. `floats`: raw rows in, compared by
-their bits; `row`: turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the
-test rows.
+forestc compiles each model at -O0 and -O1 from the training rows, in each layout. Its inputs are `floats` (raw rows,
+compared by their bits), `row` (raw rows, turned into words first) or `words` (integers, as emlearn takes them).
+Instructions are those of the test rows.
 
-The peers need a C library's headers and, for C++, libstdc++'s: those of arm-none-eabi-gcc. A peer that does not install
-or compile is named with the reason. FILE holds a summary and the table of each processor; a run of the same commit goes
-on with the models that FILE does not have.
+The peers need the headers of a C library and, for C++, of libstdc++; those of arm-none-eabi-gcc are used. A peer that
+does not install or compile is listed with the reason. FILE holds a summary and the table of each processor. A later run
+of the same commit measures only models that FILE lacks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from firmware_peers import PEERS, Model, Peer, Rows, Source
 from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 from forestc.backends.c import COptions
@@ -55,9 +55,10 @@ from forestc.rows.encode import evaluate
 from forestc.toolchain.firmware import CPUS, Cpu, build, find_compiler
 
 FILES = {"magic": "magic04"}
-SIZES = {"rf1": (1, 2), "rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
+# SIZES holds the trees and the depth, by the first part of a model's name.
+SIZES = {"rf1": (1, 2), "rf10": (10, 6), "rf100": (100, 8)}
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
-MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # with --data
+MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # adds models of the files in --data
 TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
 TITLE = "firmware: forestc and its peers"
 LEVELS = (0, 1)
@@ -69,15 +70,15 @@ MEASURES = (
     "forestc/passes/round_leaves",
 )
 MOST_ROWS = 1000
-Tables = dict[str, list[dict[str, Any]]]  # by processor
-# what a header takes, and the entry that is measured
+Tables = dict[str, list[dict[str, Any]]]  # The keys are titles of processors.
+# TAKES holds the inputs of a header and its measured entry, by kind of input.
 TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
 SHOWN = {
     "branches": ("words", "floats"),
     "ranked": ("words", "floats"),
     "nodes": tuple(TAKES),
     "": ("words",),
-}  # by layout
+}  # The keys are layouts; "" stands for all others.
 BOOSTED: dict[str, tuple[str, Any]] = {
     f"{library}_{data}_{trees}x{size}": (data, make(trees, size))
     for library, make, cases in (
@@ -94,7 +95,7 @@ BOOSTED: dict[str, tuple[str, Any]] = {
     )
     for data, _, text in (case.partition(" ") for case in cases)
     for trees, size in [map(int, text.split("x"))]
-}  # fmt: skip  # trees, and depth or leaves
+}  # fmt: skip  # The last two numbers of a name are trees, and depth or leaves.
 COMPARED = ("cortex-m0plus", "avr")
 ROWS_COMPARED = 100
 NAMES = {"<f4": "floats", "<f8": "doubles", "<i2": "int16"}
@@ -120,7 +121,7 @@ def main() -> None:
     layouts, targets = tuple(LAYOUTS), TARGETS
     if options.small:
         names, layouts, targets = ("rf1_iris",), layouts[:1], dict([*TARGETS.items()][:1])
-    tables: Tables = {title: kept(options, title) for title in targets.values()}
+    tables: Tables = {title: earlier_rows(options, title) for title in targets.values()}
     start = time.perf_counter()
     for name in names:
         if all(name in {row["model"] for row in table} for table in tables.values()):
@@ -147,24 +148,25 @@ def case_of(name: str, data: Path | None) -> Case:
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     trees, depth = SIZES[size]
     forest = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X_train, y_train)
-    places = np.arange(min(MOST_ROWS, len(X_test))) * len(X_test) // min(MOST_ROWS, len(X_test))
-    X_test, y_test = X_test[places], y_test[places]
-    return Case(Model(name, forest, X_train, y_train), X_test, y_test, beside(forest, X_test, whole=False))
+    indices = np.arange(min(MOST_ROWS, len(X_test))) * len(X_test) // min(MOST_ROWS, len(X_test))
+    X_test, y_test = X_test[indices], y_test[indices]
+    return Case(Model(name, forest, X_train, y_train), X_test, y_test, beside(forest, X_test, integral=False))
 
 
-def beside(forest: Any, X: Rows, *, whole: bool) -> Rows:
-    """Rows with values on the forest's thresholds or one step beside; whole: steps are of integers, not of float32."""
+def beside(forest: Any, X: Rows, *, integral: bool) -> Rows:
+    """Makes rows with values on the forest's thresholds or one step beside. integral: steps to the next integer instead
+    of the next float32."""
     random = np.random.default_rng(0)
     pairs = {
         (f, t) for e in forest.estimators_ for f, t in zip(e.tree_.feature, e.tree_.threshold, strict=True) if f >= 0
     }
-    known = [np.array(sorted(t for g, t in pairs if g == f)) for f in range(X.shape[1])]
+    thresholds = [np.array(sorted(t for g, t in pairs if g == f)) for f in range(X.shape[1])]
     rows = X[random.integers(len(X), size=MOST_ROWS)].astype(np.float64)
-    for place, row in enumerate(rows):
-        used = [f for f in range(X.shape[1]) if len(known[f])]
-        for f in used if place % 2 else [random.choice(used)]:
-            threshold, step = random.choice(known[f]), random.integers(-1, 2)
-            if whole:
+    for index, row in enumerate(rows):
+        used = [f for f in range(X.shape[1]) if len(thresholds[f])]
+        for f in used if index % 2 else [random.choice(used)]:
+            threshold, step = random.choice(thresholds[f]), random.integers(-1, 2)
+            if integral:
                 row[f] = np.floor(threshold) + step
             else:
                 single = np.float32(threshold)
@@ -176,7 +178,7 @@ def beside(forest: Any, X: Rows, *, whole: bool) -> Rows:
 
 
 def compiled(case: Case, folder: Path) -> list[Design]:
-    """The model at each level."""
+    """Compiles the model at each level."""
     model, designs = case.model, []
     for level in LEVELS:
         done = forestc.compile(
@@ -189,7 +191,7 @@ def compiled(case: Case, folder: Path) -> list[Design]:
 def ours(
     case: Case, designs: Sequence[Design], cpu: str, folder: Path, layouts: Sequence[str]
 ) -> Iterable[dict[str, Any]]:
-    """A row for each level, layout and kind of input."""
+    """Yields a row of the table for each level, layout and kind of input."""
     for level, design in enumerate(designs):
         test = evaluate(design.forest, case.X).index
         made = evaluate(design.forest, case.made).index
@@ -199,7 +201,7 @@ def ours(
                 inputs, entry = TAKES[takes]
                 try:
                     header = with_header(design, COptions(c_inputs=inputs, c_layout=layout), folder / "header")
-                except OptionError as error:  # masks are for small trees
+                except OptionError as error:  # Masks hold only small trees.
                     yield row_of(case, "forestc", f"-O{level}, {layout}", takes, str(error)[:80])
                     continue
                 output = forestc.measure(header, cpu, case.X, entries=[entry])
@@ -218,7 +220,7 @@ def compare_layouts(options: Any) -> None:
     """Measures each layout on each boosted model and processor."""
     title = "layouts of C on boosted models"
     names = options.only.split(",") if options.only else [*BOOSTED][: 1 if options.small else None]
-    rows = kept(options, "layouts")
+    rows = earlier_rows(options, "layouts")
     for name in names:
         if name not in {row["model"] for row in rows}:
             with tempfile.TemporaryDirectory() as scratch:
@@ -229,7 +231,8 @@ def compare_layouts(options: Any) -> None:
 
 
 def layouts_of(name: str, data: Path | None, folder: Path, cpus: Sequence[str]) -> Iterable[dict[str, Any]]:
-    """Flash and instructions (on AVR cycles) of a model at -O1 in each layout that holds it."""
+    """Yields flash and instructions (cycles on AVR) of a model at -O1, for each processor and each layout that holds
+    it."""
     of, model = BOOSTED[name]
     X, y = read(FILES.get(of, of), data)
     X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
@@ -239,7 +242,7 @@ def layouts_of(name: str, data: Path | None, folder: Path, cpus: Sequence[str]) 
         for layout in LAYOUTS:
             try:
                 header = with_header(design, COptions(c_layout=layout), folder / "header")
-            except OptionError:  # a layout that does not hold the forest
+            except OptionError:  # The layout does not hold the forest.
                 continue
             found = forestc.measure(header, cpu, X_test[:ROWS_COMPARED], entries=["predict"])
             assert found["differences"] == 0, found["first_difference"]
@@ -249,8 +252,8 @@ def layouts_of(name: str, data: Path | None, folder: Path, cpus: Sequence[str]) 
 
 
 def beaten(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each layout: cases; in how many another one is as good in everything, in how many it is the smallest by 3 %
-    or the fastest by 3 %."""
+    """Returns for each layout: its cases, the cases where another layout is as good in everything, and the cases where
+    it has the least flash, mean or most instructions by 3 %."""
     cases: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         cases.setdefault((row["model"], row["cpu"]), []).append(row)
@@ -276,7 +279,7 @@ def beaten(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def generated(case: Case) -> list[tuple[Peer, Source | str]]:
-    """What each peer makes of the model, or why it makes nothing."""
+    """Generates C with each peer. Returns its source; for a peer that fails, the reason."""
     sources: list[tuple[Peer, Source | str]] = []
     state = np.geterr()
     for peer in PEERS:
@@ -286,7 +289,7 @@ def generated(case: Case) -> list[tuple[Peer, Source | str]]:
             sources.append((peer, f"not installed ({error.name})"))
         except Exception as error:  # noqa: BLE001  whatever a peer raises is reported
             sources.append((peer, f"{type(error).__name__}: {error}"[:80]))
-    np.seterr(**state)  # emlearn changes it
+    np.seterr(**state)  # emlearn changes numpy's error state.
     return sources
 
 
@@ -295,18 +298,18 @@ def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path)
         return row_of(case, peer.name, peer.options, "", source)
     compiler = find_compiler(cpu)
     command = (*compiler.command, *(f"-I{path}" for path in source.include))
-    place = folder / f"{peer.name}{PEERS.index(peer)}{cpu.name}"
-    place.mkdir(parents=True)
+    build_folder = folder / f"{peer.name}{PEERS.index(peer)}{cpu.name}"
+    build_folder.mkdir(parents=True)
     for name, text in source.files.items():
-        (place / name).write_text(text, encoding="utf-8")
+        (build_folder / name).write_text(text, encoding="utf-8")
     own = replace(cpu, libraries=("-lm", "-lc", "-lgcc"))
     try:
         files = next(iter(source.files))
-        made = build(own, replace(compiler, command=command), files, place, "s", language=source.language)
+        made = build(own, replace(compiler, command=command), files, build_folder, "s", language=source.language)
     except ForestcError as error:
         return row_of(case, peer.name, peer.options, source.takes, f"does not compile: {reason(error)}")
     X = source.rows(case.X)
-    rows = [X, case.made if source.takes != "<i2" else beside(source.forest, X, whole=True)]
+    rows = [X, case.made if source.takes != "<i2" else beside(source.forest, X, integral=True)]
     image, stack = read_image(made.image), static_stack(made)
     emulator, labels, runs = Emulator(own, image), [], []
     for some in rows:
@@ -325,7 +328,7 @@ def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path)
 
 
 def reason(error: ForestcError) -> str:
-    """The compiler's first error."""
+    """Returns the compiler's first error, cut to 80 characters."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next((line for line in lines if "error" in line or "undefined" in line), lines[0])[:80]
 
@@ -336,7 +339,8 @@ def reason(error: ForestcError) -> str:
 def row_of(
     case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str, figures: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """A line of a table. wrong: labels on test rows, and on rows beside thresholds; or why there are no figures."""
+    """Makes a line of a table. wrong: how many labels are wrong on test rows and on rows beside thresholds, or why
+    there are no figures."""
     output = isinstance(wrong, str)
     keys = ("flash", "ram", "stack", "instructions", "instructions_max", "test_%", "model_%")
     return {
@@ -361,7 +365,8 @@ SMALLER = {(peer.name, peer.options) for peer in PEERS if peer.smaller}
 
 
 def summed(name: str, cpu: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ours against the peers': ratios to the smallest exact peer, the smallest, and the fastest."""
+    """Compares forestc with its peers on a model and a processor: ratios to the smallest exact peer, the smallest peer
+    and the fastest peer."""
     done = [row for row in rows if row["flash"] != ""]
     mine = [row for row in done if row["who"] == "forestc"]
     peers = [row for row in done if row["who"] != "forestc" and (row["who"], row["options"]) not in SMALLER]

@@ -1,14 +1,14 @@
-"""Estimates of firmware compared with real builds, and the fit that produces forestc/costs/firmware.json.
+"""Compares estimates of firmware with real builds, and fits the costs in forestc/costs/firmware.json.
 
-Forests from a stump to 100 trees (forests, extra trees, boosting, votes, rules and single trees by scikit-learn,
-XGBoost and LightGBM; up to 10 classes, regression, several targets, categories, missing values, nothing to split on;
--O0 to -O2; inputs as words, members of a struct, floats and raw integers) become C in each layout, are compiled for
-each processor with -Os by GCC and by ziglang, where `forestc measure` knows both, and run in the emulator on rows,
-random words and inputs of long paths. --cache FILE keeps the figures by the SHA-256 of the header, so that a run
-continues where the last one ended (`--minutes N` ends it early). The costs of each compiler are then fitted such that
-no build takes more, with the least excess. The upper ends, a factor and a constant term, hold all builds of the fit,
-each also by costs that were fitted without its model. --write writes forestc/costs/firmware.json.
-benchmarks/budgets.py judges it on other models.
+The forests range from a stump to 100 trees: random forests, extra trees, boosting, votes, rules and single trees by
+scikit-learn, XGBoost and LightGBM. They have up to 10 classes, regression, several targets, categories, missing values
+or no split at all, -O0 to -O2, and inputs as words, struct members, floats and raw integers. Each becomes C in each
+layout, is compiled for each processor with -Os by GCC and, where `forestc measure` knows it, by ziglang, and runs in
+the emulator on rows, random words and inputs of long paths. --cache FILE stores the figures by the SHA-256 of the
+header, so that a run continues where the last one ended (`--minutes N` ends it early). The costs of each compiler are
+fitted to a quantile of its builds. The upper end of an estimate, a factor and a constant term, holds every build of the
+fit, also with costs fitted without the build's model. --write writes forestc/costs/firmware.json. benchmarks/budgets.py
+tests it on other models.
 """
 
 from __future__ import annotations
@@ -51,35 +51,37 @@ from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find
 
 MEASURES = ("forestc/costs", "forestc/layouts", "forestc/backends/c", "forestc/firmware")
-# Features that cost something where a register holds one byte.
+# OF_BYTES lists features that cost something only on a processor of 8 bits.
 OF_BYTES = ("bytes", "add_bytes", "score_bytes", "added_bytes", "slot_bytes", "mask_width", "leaf_bytes")
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
-FOLDS = 8  # of the models; more estimate each build from nearly all others, and take longer
-TOP = 4  # inputs of each build that the worst case is fitted on, the most expensive; more make it looser
-SHARE = 0.1  # of the builds that take less than the lower ends; upper ends hold all
-QUANTILE = 0.9  # of builds, that the sums of costs hold; the upper ends hold all
+# FOLDS is the number of folds of the models; more folds estimate each build from nearly all others, and take longer.
+FOLDS = 8
+TOP = 4  # inputs of each build, the most expensive ones, that the worst case is fitted on; more make the fit looser
+SHARE = 0.1  # share of the builds that take less than the lower end of their estimate; the upper end holds all builds
+QUANTILE = 0.9  # share of the builds that take at most the sum of their costs; the upper end holds all builds
 FEW = {
     "flash": 40,
     "stack": 16,
     "mean": 12,
     "worst": 12,
-}  # added to what builds took, where they are weighed: a few bytes matter less than a share
-SAID = 16  # bytes of a build in which nothing is left but an answer: no row changes it, and nothing is learned from it
-RARE = 6  # models; forests with a feature that fewer have, are held by a factor of their own
-SCARCE = 1.5  # that factor times this: the most of so few is easily exceeded
-# Whose costs differ most from forest to forest, however many have them.
+}  # FEW is added to a build's figure before errors are weighed by it: a few bytes matter less than a share.
+SAID = 16  # bytes of flash up to which a build holds a constant answer only; such builds are left out of the fit
+RARE = 6  # makes a feature rare if fewer models have it; forests with a rare feature have an upper factor of their own
+SCARCE = 1.5  # multiplies the factor of a rare feature, since the most of few builds is easily exceeded
+# ALWAYS_RARE lists features with costs that differ most between forests; they are rare however many models have them.
 ALWAYS_RARE = (
     "crowded", "slot_double", "double", "rank_double", "set", "codes", "median", "average", "vote", "level"
 )  # fmt: skip
-MARGIN = 1.02  # beyond these and all builds of the fit, for models of other kinds
-# Of the worst case, features that cost the same: a forest of a kind that few of these are of is not estimated too low.
+MARGIN = 1.02  # widens the upper end beyond all builds of the fit, for models of other kinds
+# ALIKE groups features with equal costs in the worst case of layouts in TABLES. Otherwise a feature of few forests
+# could be estimated too low.
 TABLES = ("nodes", "masks")
 ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
 
 def given_to(subject: Subject) -> Vectors:
-    """Some rows, some random words, and inputs of long paths."""
+    """Returns the inputs that a forest is run on: some rows, some random words, and inputs of long paths."""
     some = subject.rows[:: max(1, len(subject.rows) // ROWS)][:ROWS]
     parts = list(vectors(subject.forest, ArrayRows(some), RANDOM, boundary=0))
     parts.append(
@@ -89,19 +91,19 @@ def given_to(subject: Subject) -> Vectors:
 
 
 def nodes_reached(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(rows, trees)"""
+    """Returns the leaf that each row of words reaches in each tree: (rows, trees)."""
     missing = missing_words(forest)
     return np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
 
 
 def failing(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(rows, conditions) that do not hold."""
+    """Returns whether each condition sends a row to the right: (rows, conditions)."""
     missing, absent = missing_words(forest)
     fails = np.zeros((len(words), len(forest.conditions)), dtype=bool)
-    for place, condition in enumerate(forest.conditions):
+    for index, condition in enumerate(forest.conditions):
         own = words[:, condition.feature]
         gone = (own == absent[condition.feature]) & missing[condition.feature]
-        fails[:, place] = ~condition.sends_left(own, gone)
+        fails[:, index] = ~condition.sends_left(own, gone)
     return fails
 
 
@@ -119,7 +121,8 @@ def measured(
     compiler: Compiler,
     cache: dict[str, Any],
 ) -> dict[str, Any]:
-    """Flash, stack and the instructions (cycles on AVR) of each input."""
+    """Builds a header and runs it, unless the cache has its figures. Returns flash, stack, and as `taken` the
+    instructions (cycles on AVR) of each input."""
     text = header(subject.forest, options)
     key = hashlib.sha256(f"{cpu.name}{compiler.version}{text}".encode() + given.words.tobytes()).hexdigest()
     if key not in cache:
@@ -145,7 +148,8 @@ def measured(
 
 @dataclass(frozen=True)
 class Sample:
-    """A build: its model, what it asks for, and what it took. of_rows: the amounts of each input that was run."""
+    """A build of a model and its measured figures. demand: the amounts of each feature of the costs. of_rows: these
+    amounts for each input that was run. mean: their means. taken: instructions or cycles of each input."""
 
     model: str
     demand: Demand
@@ -156,7 +160,8 @@ class Sample:
     taken: NDArray[np.float64]
 
     def equations(self, figure: str) -> list[tuple[dict[str, float], float]]:
-        """Features and what they took; of the worst case, of the most expensive inputs."""
+        """Returns pairs of features and a measured figure. The worst case has a pair for each of the TOP most expensive
+        inputs; other figures have one pair."""
         if figure in ("flash", "stack"):
             return [(getattr(self.demand, figure), getattr(self, figure))]
         if figure == "mean":
@@ -165,7 +170,7 @@ class Sample:
         return [({name: float(own[k]) for name, own in self.of_rows.items()}, float(self.taken[k])) for k in top]
 
     def parts(self, figure: str, costs: dict[str, float]) -> tuple[float, float]:
-        """What the build took, and the sum of its features' costs, both without EXACT."""
+        """Returns the measured figure, and the sum of the features' costs, both without the features in EXACT."""
         if figure == "worst":
             return float(self.taken.max()), max(1e-9, self.demand.worst(costs))
         features, actual = self.equations(figure)[0]
@@ -177,15 +182,15 @@ class Sample:
 
 
 def split_up(features: dict[str, float], costs: dict[str, float]) -> tuple[float, float]:
-    """The costs of EXACT, and of the other features."""
+    """Returns the sum of the features in EXACT, which cost 1 each, and the cost of the other features."""
     exact = sum(features.get(name, 0.0) for name in EXACT)
     return exact, sum(costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations of a figure of some builds: features by name (equations, names), the costs of EXACT, what was taken,
-    and the build of each equation."""
+    """The equations of a figure over some builds. amounts: of features, (equations, names). exact: the costs of the
+    features in EXACT. taken: the measured figures. build: the index of the build of each equation."""
 
     names: list[str]
     amounts: NDArray[np.float64]
@@ -195,8 +200,8 @@ class Equations:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], figure: str, narrow: bool) -> Equations:
-        """The equations of builds. narrow: on a processor of 8 bits."""
-        found = [(place, *equation) for place, sample in enumerate(samples) for equation in sample.equations(figure)]
+        """Collects the equations of builds. narrow: the processor has 8 bits."""
+        found = [(index, *equation) for index, sample in enumerate(samples) for equation in sample.equations(figure)]
         build, rows, taken = zip(*found, strict=True)
         unused = EXACT if narrow or figure == "stack" else (*EXACT, *OF_BYTES)
         names = sorted({name for row in rows for name in nonzero(row) if name not in unused})
@@ -207,9 +212,13 @@ class Equations:
     def fit(
         self, alike: Sequence[Sequence[str]], few: float, among: NDArray[np.bool_] | None = None
     ) -> dict[str, float]:
-        """Costs by feature, none negative: the quantile QUANTILE of what builds took, relative to that. alike: features
-        that cost the same. few: see FEW.
-        among: equations."""
+        """Fits non-negative costs by feature, by quantile regression: a share QUANTILE of the builds takes at most the
+        sum of its costs. Errors are relative to the measured figures.
+
+        alike: groups of features with equal costs.
+        few: see FEW.
+        among: the equations to fit; None for all.
+        """
         among = np.ones(len(self.taken), dtype=bool) if among is None else among
         groups = [[self.names.index(name) for name in group if name in self.names] for group in alike]
         equal = [(own[0], other) for own in groups for other in own[1:]]
@@ -220,8 +229,10 @@ class Equations:
         weight = 1 / (taken + few)
         relative, needed = self.amounts[among] * weight[:, None], (taken - self.exact[among]) * weight
         many, names = relative.shape
-        above = np.hstack([-relative, -np.eye(many)])  # beyond the estimates
-        excess = np.concatenate([(1 - QUANTILE) * relative.sum(axis=0), np.ones(many)])  # all, and beyond
+        # These variables hold the parts of measured figures beyond the estimates.
+        above = np.hstack([-relative, -np.eye(many)])
+        # The objective is the quantile loss: all estimates, and the parts beyond them.
+        excess = np.concatenate([(1 - QUANTILE) * relative.sum(axis=0), np.ones(many)])
         program = linprog(
             excess, above, -needed, np.hstack([E, np.zeros((len(equal), many))]) if equal else None,
             [0] * len(equal) or None,
@@ -233,11 +244,12 @@ class Equations:
         }
 
 
-def judged(
+def left_out_parts(
     samples: list[Sample], figure: str, equations: Equations, alike: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
-    """What each build took, the sum of its features' costs as fitted on builds of other models, and all that it took
-    (builds, 3): NaN for builds with a feature that no other model has."""
+    """Estimates each build with costs fitted on builds of other models. Returns for each build the measured figure and
+    the sum of the costs, both without EXACT, and the whole measured figure: (builds, 3). A build with a feature that no
+    other model has is NaN."""
     parts = np.full((len(samples), 3), np.nan)
     models = sorted({sample.model for sample in samples})
     fold = np.array([models.index(sample.model) % FOLDS for sample in samples])
@@ -247,16 +259,16 @@ def judged(
             continue
         unknown = ~(equations.amounts[among] != 0).any(axis=0)
         costs = equations.fit(alike, FEW[figure], among)
-        for place in np.flatnonzero(fold == left_out):
-            if not (equations.amounts[equations.build == place][:, unknown] != 0).any():
-                parts[place] = *samples[place].parts(figure, costs), samples[place].took(figure)
+        for index in np.flatnonzero(fold == left_out):
+            if not (equations.amounts[equations.build == index][:, unknown] != 0).any():
+                parts[index] = *samples[index].parts(figure, costs), samples[index].took(figure)
     return parts
 
 
 def upper_end(parts: NDArray[np.float64], few: float) -> tuple[float, float]:
-    """The constant term and the factor, at least 1, that hold all builds with the least relative excess."""
-    took, rest, whole = parts.T
-    weight = 1 / (whole + few)
+    """Returns the constant term and the factor, at least 1, that hold all builds with the least relative excess."""
+    took, rest, total = parts.T
+    weight = 1 / (total + few)
     program = linprog(
         [float(weight.sum()), float((rest * weight).sum())], -np.stack([weight, rest * weight], axis=1), -took * weight,
         bounds=[(0, None), (1, None)],
@@ -269,7 +281,7 @@ def nonzero(features: dict[str, float]) -> Iterator[str]:
 
 
 def compilers(cpu: Cpu) -> Iterator[Compiler]:
-    """Each compiler that `forestc measure` knows of a processor, and that is installed."""
+    """Yields each installed compiler that `forestc measure` knows for a processor."""
     for kind in ("gcc", "ziglang") if cpu.target else ("gcc",):
         try:
             yield find_compiler(cpu, kind)
@@ -280,7 +292,7 @@ def compilers(cpu: Cpu) -> Iterator[Compiler]:
 def sampled(
     subject: Subject, inputs: str, types: str, layout: str, cpus: Sequence[Cpu], cache: dict[str, Any]
 ) -> Iterator[tuple[tuple[str, str, str], Sample]]:
-    """By processor, compiler and layout, the builds of a forest."""
+    """Builds and measures a forest in a layout. Yields (processor, compiler, layout) with each build."""
     given, taken = given_to(subject), inputs_of(subject.forest, inputs, types)
     c = COptions(c_inputs=inputs, c_types=types, c_layout=layout, c_values="none", c_quantizer="none")  # type: ignore[arg-type]
     if layout != "branches" and (not subject.forest.adds or not any(len(t.inner) for t in subject.forest.trees)):
@@ -288,7 +300,7 @@ def sampled(
     try:
         demand = LAYOUTS[layout].demand(taken)
     except OptionError:
-        return  # a forest that the layout does not hold
+        return  # The layout does not hold the forest.
     words = encode(taken.forest, taken.fitted(given.raw)) if taken.raw else given.words
     of_rows = demand.of_rows(nodes_reached(taken.forest, words), failing(taken.forest, words))
     mean = {name: float(own.mean()) for name, own in of_rows.items()}
@@ -339,7 +351,8 @@ def main() -> None:
 def fitted(
     samples: dict[tuple[str, str, str], list[Sample]], tools: dict[tuple[str, str], str], table: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Fits the costs of each processor, compiler and layout into the table, and returns how near they come."""
+    """Fits the costs of each processor, compiler and layout, and stores them in the table. Returns rows that show the
+    errors."""
     rows = []
     for (cpu, kind, layout), every in samples.items():
         flat = [sample for sample in every if "flat" in sample.demand.flash]
@@ -359,14 +372,14 @@ def fitted(
         for figure in FIGURES:
             equations = Equations.of(own, figure, cpu == "avr")
             alike = ALIKE if layout in TABLES and figure == "worst" else ()
-            costs, left_out = equations.fit(alike, FEW[figure]), judged(own, figure, equations, alike)
+            costs, left_out = equations.fit(alike, FEW[figure]), left_out_parts(own, figure, equations, alike)
             within = np.array([(*sample.parts(figure, costs), sample.took(figure)) for sample in own])
             parts, seldom = np.concatenate([left_out, within]), np.tile(rare, 2)
-            known = np.isfinite(parts).all(axis=1)
-            plus, most = upper_end(parts[known & ~seldom], FEW[figure])
-            ratios = parts[known, 0] / parts[known, 1]
+            finite = np.isfinite(parts).all(axis=1)
+            plus, most = upper_end(parts[finite & ~seldom], FEW[figure])
+            ratios = parts[finite, 0] / parts[finite, 1]
             beyond = (parts[:, 0] - plus) / parts[:, 1]
-            having = {name: np.array([name in sample.demand.names for sample in own] * 2) & known for name in few}
+            having = {name: np.array([name in sample.demand.names for sample in own] * 2) & finite for name in few}
             low, middle = np.quantile(ratios, (SHARE, 0.5)) if len(ratios) else (most, most)
             middle = min(most, float(middle))
             ends = (min(middle, float(low) / MARGIN), middle, most)
@@ -391,7 +404,7 @@ def fitted(
 
 
 def constant(samples: list[Sample], figure: str) -> dict[str, float]:
-    """The costs of forests without a split, that hold all builds: of an answer, and of each score that is written."""
+    """Returns costs that hold all builds of forests without a split: of an answer, and of each written score."""
     answers = [sample.took(figure) for sample in samples if not sample.demand.flash["written"]]
     if not answers:
         return {}
@@ -401,7 +414,7 @@ def constant(samples: list[Sample], figure: str) -> dict[str, float]:
 
 
 def over(samples: list[Sample], figure: str, costs: dict[str, float], most: float, plus: float) -> float:
-    """By which share the upper end is above what builds took, on average."""
+    """Returns the mean share by which the upper end exceeds the measured figures."""
     shares = []
     for sample in samples:
         actual, rest = sample.parts(figure, costs)

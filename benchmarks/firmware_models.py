@@ -1,4 +1,4 @@
-"""The models and data of which benchmarks/firmware_costs.py fits forestc/costs/firmware.json."""
+"""Makes the forests that benchmarks/firmware_costs.py fits forestc/costs/firmware.json on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ import forestc
 from forestc.forest.ir import Forest
 
 MOST_SPLITS = 2500
-CATEGORIES = {"categories": 5, "sets": 3}  # columns of categories, the first
+# CATEGORIES counts the columns of categories of a data set; these columns come first.
+CATEGORIES = {"categories": 5, "sets": 3}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A forest, its rows, and the data set by which errors are judged."""
+    """A forest, its data set and the rows that trained it."""
 
     name: str
     data: str
@@ -36,36 +37,36 @@ def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
         return datasets.make_classification(
             800, 16, n_informative=8, n_classes=classes, random_state=classes, flip_y=0.1
         )
-    if name == "categories":  # some of 12, some of 60
+    if name == "categories":  # Columns have 12, 60 or 100 categories.
         random = np.random.default_rng(0)
         X = random.integers(0, [12, 12, 60, 60, 12, 100], (1500, 6)).astype(np.float64)
         secret = random.normal(size=(6, 100))
         return X, (sum(secret[k, X[:, k].astype(int)] for k in range(6)) > 0).astype(int)
-    if name == "moon":  # two features
+    if name == "moon":  # The circles have two features.
         return datasets.make_circles(600, noise=0.2, factor=0.5, random_state=15)  # type: ignore[no-any-return]
     if name == "friedman":
         return datasets.make_friedman2(500, noise=20.0, random_state=16)  # type: ignore[no-any-return]
-    if name == "sets":  # small sets beside numbers
+    if name == "sets":  # Three columns of small sets stand beside three of numbers.
         random = np.random.default_rng(3)
         X = np.column_stack([random.integers(0, [6, 20, 8], (800, 3)), random.normal(size=(800, 3)).round(2)])
         secret = random.normal(size=20)
         return X.astype(np.float64), (secret[X[:, 1].astype(int)] + X[:, 3] > 0.2).astype(int) + (X[:, 0] > 3)
-    if name == "missing":  # a fifth of the values are not there
+    if name == "missing":  # A fifth of the values is missing.
         random = np.random.default_rng(1)
         X, y = datasets.make_classification(800, 12, n_informative=8, n_classes=3, random_state=11)
         return np.where(random.random(X.shape) < 0.2, np.nan, X), y
     if name == "targets":
         return datasets.make_regression(600, 8, n_informative=6, n_targets=3, noise=5.0, random_state=12)  # type: ignore[no-any-return]
-    if name == "flat":  # nothing to split on
+    if name == "flat":  # The features are constant, so there is nothing to split on.
         return np.zeros((60, 4)), np.arange(60) % 3
     if name == "level":
         return np.zeros((60, 4)), np.arange(60) / 7.0
     if name == "levels":
         return np.zeros((60, 4)), np.arange(180).reshape(60, 3) / 7.0
-    if name == "labels":  # two targets
+    if name == "labels":  # The labels have two targets.
         X, y = datasets.make_classification(600, 10, n_informative=7, n_classes=4, random_state=13)
         return X, np.stack([y % 2, y], axis=1)
-    if name == "few":  # three integers of 10 bits
+    if name == "few":  # The features are three integers of 10 bits.
         random = np.random.default_rng(2)
         X = random.integers(0, 1024, (900, 3)).astype(np.float64)
         return X, (X[:, 0] + 2 * X[:, 1] - X[:, 2] + random.normal(0, 200, 900) > 1000).astype(int)
@@ -177,7 +178,7 @@ MODELS: dict[str, tuple[str, Any]] = {
 }
 
 
-# From a stump on: each is built with other inputs at other levels.
+# SMALL holds models from a stump on; each is built with every form of inputs, at different levels.
 SMALL: dict[str, tuple[str, Any]] = {
     **{
         f"dt_{data}_{depth}": (data, _tree(depth))
@@ -224,12 +225,14 @@ SMALL: dict[str, tuple[str, Any]] = {
     "gbr_diab_15": ("diabetes", ensemble.GradientBoostingRegressor(n_estimators=15, max_depth=2, random_state=0)),
 }  # fmt: skip
 FORMS = ("words", "float", "struct", "raw")
-RAW = {"few": "*=int16", "digits": "*=uint8", "categories": "*=uint8", "bc": "*=int16"}  # types of raw columns
+# RAW gives the types of raw columns, by data set.
+RAW = {"few": "*=int16", "digits": "*=uint8", "categories": "*=uint8", "bc": "*=int16"}
 
 
 def builds() -> Iterator[tuple[Subject, str, str]]:
-    """Forests, the form of their inputs and the types of raw ones: small ones in every form, at -O0 and -O1; others in
-    words, of a fifth also as floats, each at -O1 and at another level."""
+    """Yields forests with the form of their inputs and the types of raw columns. Forests of SMALL come once in every
+    form, at -O0 or -O1. Forests of MODELS come at -O1 and at -O0 or -O2, with words and, for a fifth, also with floats.
+    """
     names = np.random.default_rng(7).permutation(list(SMALL)).tolist()
     for turn in range(len(FORMS)):
         for number, name in enumerate(names):
@@ -241,8 +244,8 @@ def builds() -> Iterator[tuple[Subject, str, str]]:
             yield from ((subject, form, types) for subject in made(name, level))
     number = 0
     for level in (1, 2, 0):
-        for place, name in enumerate(MODELS):
-            if level == 1 or (place % 2 == 0) is (level == 0):
+        for index, name in enumerate(MODELS):
+            if level == 1 or (index % 2 == 0) is (level == 0):
                 for subject in made(name, level):
                     yield subject, "words", ""
                     if number % 5 == 2 and subject.data != "categories":
@@ -251,7 +254,7 @@ def builds() -> Iterator[tuple[Subject, str, str]]:
 
 
 def made(name: str, level: int) -> Iterator[Subject]:
-    """A model at a level, if it is not too large."""
+    """Trains a model and quantizes it at a level; yields it if it has at most MOST_SPLITS splits."""
     of, model = (MODELS | SMALL)[name]
     X, y = data(of)
     model.fit(X, y, **({"categorical_feature": [*range(CATEGORIES[of])]} if of in CATEGORIES and "lgb" in name else {}))

@@ -1,9 +1,9 @@
-"""Other makers of C from scikit-learn's forests: what each generates for a model, and how it is called.
+"""Generates C from scikit-learn's forests with other tools (the peers), each behind the same entry point.
 
-Each entry gets a row as an array of the type that the peer takes and returns the index of the class, which is what
-the peer's own prediction is, or the first of the largest where it gives values. Quirks are worked around, so that
-each is measured at its best; what it answers is left as it is. Libraries are imported where they are used: one that
-is not installed is an ImportError.
+The entry point gets a row as an array of the peer's input type and returns the index of the class: the peer's own
+prediction or, if the peer returns values, the first of the largest. Quirks are worked around, so that each peer is
+measured at its best; its answers are left as they are. A peer's library is imported only where it is used; ImportError
+is raised if it is not installed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGEST = """
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted forest. X, y: the rows that trained it."""
+    """A fitted forest and the rows that trained it."""
 
     name: str
     forest: Any
@@ -56,9 +56,9 @@ class Model:
 
 @dataclass(frozen=True)
 class Source:
-    """What a peer generated. files: name to text; the first defines `forestc_entry`. takes: the type of a row's
-    numbers. forest: whose labels are right. rows: makes of raw rows those that `forest` and the entry take. language:
-    flags of the compiler. include: folders of headers."""
+    """The C that a peer generated. files: texts by name; the first defines `forestc_entry`. takes: the numpy type of a
+    row's numbers. forest: its labels are the right ones. rows: turns raw rows into rows that `forest` and the entry
+    take. language: flags of the compiler. include: folders of headers."""
 
     files: dict[str, str]
     takes: str
@@ -70,7 +70,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Peer:
-    """smaller: whether it trains a smaller model on purpose, which is not the same job."""
+    """A tool with options. smaller: it trains a smaller model on purpose, so it does not do the same job."""
 
     name: str
     options: str
@@ -83,8 +83,8 @@ def _entry(takes: str, body: str, before: str) -> str:
 
 
 def _emlearn(method: str, dtype: str, leaf_bits: int, most_leaves: int | None = None) -> Callable[[Model], Source]:
-    """emlearn. Rows of int16 are scaled to the whole range, and the model is trained again on them, as its
-    documentation advises ("Feature quantization" of its tree-based models)."""
+    """Returns a maker for emlearn. For int16, rows are scaled to the whole range and the model is trained again on
+    them, as emlearn's documentation advises ("Feature quantization" of its tree-based models)."""
 
     def make(model: Model) -> Source:
         import emlearn
@@ -128,7 +128,7 @@ def _micromlgen(model: Model) -> Source:
 
 
 def _tl2cgen(**options: int) -> Callable[[Model], Source]:
-    """tl2cgen. It takes scikit-learn's rows as double, in place of a union of the same size."""
+    """Returns a maker for tl2cgen. Its entry takes scikit-learn's rows as doubles, which are as wide as its union."""
 
     def make(model: Model) -> Source:
         import tl2cgen
@@ -138,7 +138,8 @@ def _tl2cgen(**options: int) -> Callable[[Model], Source]:
             tl2cgen.generate_c_code(treelite.sklearn.import_model(model.forest), folder, dict(options))
             files = {path.name: path.read_text() for path in Path(folder).glob("*.[ch]")}
         assert "double fvalue" in files["header.h"]
-        files["header.h"] = "#pragma once\n" + files["header.h"]  # of two sources that become one
+        # Both sources become one file, which would include the header twice.
+        files["header.h"] = "#pragma once\n" + files["header.h"]
         sources = "".join(f'#include "{name}"\n' for name in sorted(files) if name.endswith(".c"))
         body = f"    double out[{model.classes}] = {{0}};\n    predict((union Entry *)x, 0, out);"
         body += LARGEST.format(classes=model.classes)

@@ -1,7 +1,7 @@
-"""Load time and peak memory of a 1,000,000-node model, compared with the library's load in the same run.
+"""Measures load time and peak memory of a model of 1,000,000 nodes, beside those of the training library.
 
-100 trees of 5,000 leaves (9,999 nodes), as XGBoost JSON and UBJSON, LightGBM text, and ONNX (the same XGBoost trees,
-converted here). Each load runs in a separate process that has loaded a small model before, so that imports do not
+The model has 100 trees of 5,000 leaves (9,999 nodes), as XGBoost JSON and UBJSON, LightGBM text, and ONNX (the XGBoost
+trees, converted here). Each load runs in a separate process, after the load of a small model, so that imports do not
 count. Seconds are the best of three; memory is the increase of the peak.
 """
 
@@ -26,7 +26,7 @@ RUNS = 3
 
 
 def make(folder: Path, trees: int, small: bool) -> dict[str, Path]:
-    """The model files by name."""
+    """Writes the model files; returns their paths by format."""
     import lightgbm
     import xgboost
 
@@ -49,7 +49,7 @@ def make(folder: Path, trees: int, small: bool) -> dict[str, Path]:
 
 
 def repeated(document: Any, trees: int) -> Any:
-    """An XGBoost document with its trees repeated until there are `trees`."""
+    """Repeats the trees of an XGBoost document until there are `trees`; changes the document in place."""
     model = document["learner"]["gradient_booster"]["model"]
     model["trees"] = [{**model["trees"][index % GROWN], "id": index} for index in range(trees)]
     model["tree_info"] = [0] * trees
@@ -59,7 +59,7 @@ def repeated(document: Any, trees: int) -> Any:
 
 
 def repeated_text(text: str, trees: int) -> str:
-    """A LightGBM text model with its trees repeated until there are `trees`."""
+    """Repeats the trees of a LightGBM text model until there are `trees`."""
     head, *blocks = text.split("Tree=")
     blocks[-1], tail = blocks[-1].split("end of trees", 1)
     bodies = [block.split("\n", 1)[1] for block in blocks]
@@ -72,7 +72,7 @@ def repeated_text(text: str, trees: int) -> str:
 
 
 def onnx_of(document: Any) -> bytes:
-    """An ONNX model: a TreeEnsembleRegressor with the trees of an XGBoost model."""
+    """Converts an XGBoost document to an ONNX model with a TreeEnsembleRegressor."""
     from onnx import TensorProto, helper
 
     columns: dict[str, list[Any]] = {name: [] for name in ("tree", "node", "feature", "mode", "value", "true", "false")}
@@ -105,7 +105,8 @@ def onnx_of(document: Any) -> bytes:
 
 
 def measure(who: str, path: str) -> dict[str, Any]:
-    """Loads a model once: seconds, MB and nodes."""
+    """Loads a model once; returns seconds, MB and nodes. who: "forestc", or another word for the library of
+    the file."""
     load: Any = {".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm", ".onnx": "onnxruntime"}[Path(path).suffix]
     if who == "forestc":
         load = importlib.import_module("forestc").load

@@ -1,11 +1,13 @@
-"""A dozen small designs whose bytes and figures tell which results in docs/benchmarks are of an older forestc.
+"""Compiles about a dozen small designs, and finds the results in docs/benchmarks that were measured with an older
+forestc.
 
     python benchmarks/golden.py             names the results that are stale; status 1 if there are any
     python benchmarks/golden.py --print     the digest of each design, as JSON
 
-A result holds the folders that it measures, and the digests of the designs that show what these folders do, of the time
-when it was measured. It is stale once one of them is another. Models come from examples/models, and rows from
-scikit-learn, so that only forestc changes a digest. Not seen: times, and what no design here does.
+Each golden design shows the behaviour of some folders of forestc; its digest covers its bytes and figures. A result
+lists the folders that it measures, and records the digests of their golden designs. It is stale if one of these digests
+has changed. Models come from examples/models and rows from scikit-learn, so that only forestc changes a digest. Changes
+of speed go unseen, and so does code that no golden design uses.
 """
 
 from __future__ import annotations
@@ -30,19 +32,21 @@ from demo import MODELS, split_breast_cancer, split_digits
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks"
 SPLITS = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}
 FIGURES = ("estimate", "trees", "conditions", "distinct_conditions", "comparator_bits")
-DIGITS = 12  # hex digits of a digest
+DIGITS = 12  # lists the first so many hex digits of a digest
 
 
 @dataclass(frozen=True)
 class Golden:
-    """folders: those whose behaviour it shows. made: what is hashed, given an empty folder."""
+    """A golden design. folders: it shows their behaviour. made: yields the bytes that are hashed, given an empty
+    folder."""
 
     folders: tuple[str, ...]
     made: Callable[[Path], Iterable[bytes]]
 
 
 def compiled(model: str, *files: str, figures: Sequence[str] = (), **options: Any) -> Callable[[Path], Iterator[bytes]]:
-    """Files of a compiled folder, by suffix, and figures of its compilation."""
+    """Returns a function that compiles a model and yields the files with the given suffixes, and figures of the
+    compilation."""
 
     def made(folder: Path) -> Iterator[bytes]:
         rows, test, labels, test_labels = SPLITS[model]()
@@ -59,14 +63,14 @@ def compiled(model: str, *files: str, figures: Sequence[str] = (), **options: An
 
 
 def contents(folder: Path, suffixes: Sequence[str]) -> Iterator[bytes]:
-    """The bytes of all files with these suffixes, test benches left out."""
+    """Yields the bytes of all files with these suffixes, except test benches."""
     for path in sorted(folder.rglob("*")):
         if path.suffix in suffixes and not path.stem.endswith("_tb"):
             yield path.read_bytes()
 
 
 def loaded(folder: Path) -> Iterator[bytes]:
-    """The text of both models as they are read, without rows."""
+    """Yields both models as text after loading, without rows."""
     for model in SPLITS:
         yield print_forest(forestc.load(MODELS / model)).encode()
 
@@ -86,7 +90,8 @@ def inputs(folder: Path) -> Iterator[bytes]:
 
 
 def with_pass(text: str) -> Callable[[Path], Iterator[bytes]]:
-    """What a list of passes answers for all rows, with the test rows held out."""
+    """Returns a function that compiles with a list of passes and yields the predictions for all rows. The test rows are
+    held out."""
 
     def made(folder: Path) -> Iterator[bytes]:
         rows, test, labels, test_labels = SPLITS["breast_cancer.json"]()
@@ -104,7 +109,7 @@ BOTH = ("breast_cancer.json", "digits.skops")
 
 
 def each(*files: str, **options: Any) -> Callable[[Path], Iterator[bytes]]:
-    """The same of both models."""
+    """Returns a function that does the same as `compiled` for both models."""
 
     def made(folder: Path) -> Iterator[bytes]:
         for number, model in enumerate(BOTH):
@@ -167,7 +172,7 @@ GOLDEN: Mapping[str, Golden] = {
 
 @cache
 def digest(name: str) -> str:
-    """The digest of a golden design, by compiling it; of a failure, if it fails."""
+    """Compiles a golden design and returns its digest."""
     total = hashlib.sha256()
     with tempfile.TemporaryDirectory() as folder:
         for part in GOLDEN[name].made(Path(folder)):
@@ -176,7 +181,7 @@ def digest(name: str) -> str:
 
 
 def shown_by(measures: Iterable[str]) -> list[str]:
-    """The golden designs that show what the folders or modules do."""
+    """Returns the golden designs that show the behaviour of any of these folders or modules."""
     return [name for name, golden in GOLDEN.items() if any(_within(a, b) for a in measures for b in golden.folders)]
 
 
@@ -185,16 +190,16 @@ def _within(one: str, other: str) -> bool:
 
 
 def digests(measures: Iterable[str]) -> dict[str, str]:
-    """What a result that measures these folders records."""
+    """Returns the digests that a result records if it measures these folders."""
     return {name: digest(name) for name in shown_by(measures)}
 
 
 def stale() -> Iterator[tuple[str, str]]:
-    """Each result that is stale, and why."""
+    """Yields each stale result with the reason."""
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        wanted, known = shown_by(result["measures"]), result.get("golden", {})
-        changed = [name for name in wanted if known.get(name) != digest(name)]
+        names, recorded = shown_by(result["measures"]), result.get("golden", {})
+        changed = [name for name in names if recorded.get(name) != digest(name)]
         if changed:
             yield path.name, f"{', '.join(changed)} changed since {result['date']} ({result['commit'][:8]})"
 

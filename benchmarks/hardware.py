@@ -1,12 +1,13 @@
-"""Two shared models at each level beside TreeLUT's and conifer's designs of the same models: LUTs, clock, accuracy.
+"""Compares designs of two shared models at each level with TreeLUT's and conifer's designs of the same models: LUTs,
+clock, accuracy.
 
     python benchmarks/hardware.py --peers DIR --json FILE
 
-DIR holds bc and digits: NAME.json (XGBoost) and NAME.npz (X_train, y_train, X_test, y_test). Levels get the model file
-and its training rows, and nothing else; the test rows only measure. xcup counts LUTs by yosys, the decision included.
-Designs of two stages are placed and routed on ecp5-85k, between registers, by nextpnr. The peers' designs were
-synthesized with the same tools and options when they were recorded. `to TreeLUT`: LUTs against TreeLUT's design of the
-same latency.
+DIR holds bc and digits: NAME.json (XGBoost) and NAME.npz (X_train, y_train, X_test, y_test). A level gets the model
+file and its training rows, and nothing else; the test rows only measure. `xcup_LUT` is yosys's count for an
+UltraScale+, the decision included. Designs of two stages are placed and routed on ecp5-85k by nextpnr, between
+registers. The figures of the peers are recorded here; they come from the same tools and options. `to TreeLUT` is the
+ratio of LUTs to TreeLUT's design of the same latency.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from typing import Any
 
 from data import shared
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 from forestc.passes.scorer import Scorer
@@ -44,7 +45,7 @@ LATENCIES = (0, 2)
 def main() -> None:
     options = arguments(__doc__, MEASURES, "peers!").parse_args()
     names, levels = (("bc",), (1,)) if options.small else (tuple(RECORDED), (1, 2, 3))
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {(row["model"], row["design"]) for row in rows}
     for name in names:
         for who, figures in RECORDED[name].items():

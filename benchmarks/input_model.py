@@ -1,14 +1,15 @@
-"""Input models of forests: how near they come to rows that they did not see, and what their stimuli reach.
+"""Measures input models of forests on other rows than they were learnt from, and the leaves that their stimuli reach.
 
     python benchmarks/input_model.py --data DIR --json FILE
 
-Random forests of 20 and of 100 trees of depth 8, on 60 % of the rows (at most 20,000), quantized exactly. The input
-model (treewidth 4, --seconds of search) is learnt from the same rows and judged on the others, at most 10,000:
+Random forests of 20 and of 100 trees of depth 8 are trained on 60 % of the rows (at most 20,000) and quantized exactly.
+The input model (treewidth 4, --seconds of search) is learnt from the same rows and tested on at most 10,000 of the
+others:
 
-- `independent`, `treewidth 1`, `learnt`: mean log-likelihood of a row's comparator bits, if they were independent, in
-  the best tree found, and in the model.
-- `random`, `drawn`, `all`: share of the leaves that any row reaches which 10,000 random words reach, 10,000 rows of the
-  model, and these with the rows for leaves that they miss (`stimuli`).
+- `independent`, `treewidth 1`, `learnt`: mean log-likelihood of a row's comparator bits under three models: independent
+  bits, the best tree found, and the input model.
+- `random`, `drawn`, `all`: share of the reachable leaves that are reached by 10,000 random words, by 10,000 rows drawn
+  from the input model, and by these rows together with rows made for the missed leaves (`stimuli`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from data import read
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 from forestc.forest.evaluate import encode_numbers
@@ -50,7 +51,7 @@ def main() -> None:
     trees, most, count = TREES, MOST_ROWS, COUNT
     if options.small:
         names, options.seconds, trees, most, count = ("bc",), 0.1, (1,), 60, 20
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {row["model"] for row in rows}
     for name in names:
         X, y = read(name, options.data)
@@ -88,7 +89,7 @@ def covered(forest: Forest, words: NDArray[np.int64]) -> Coverage:
 
 
 def reached(forest: Forest, source: Forest, inputs: Any, count: int) -> dict[str, Any]:
-    """The share of leaves that random words, rows of the model, and stimuli reach."""
+    """Returns the percentage of leaves that random words, rows of the input model, and stimuli reach."""
     random = np.random.default_rng(0)
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     words = np.stack([random.integers(span.low, span.top, count, endpoint=True) for span in spans], axis=1)

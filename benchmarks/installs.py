@@ -1,11 +1,11 @@
-"""What README's install lines bring, and what the first commands in a fresh environment take.
+"""Measures README's install lines, and the first commands in a fresh environment.
 
     python benchmarks/installs.py --json docs/benchmarks/installs.json
     python benchmarks/installs.py --make --json docs/benchmarks/make.json
 
-Each line is run by pip in a new environment, with what pip keeps in its cache. The first commands run in that of
-`.[all]`, in which none of forestc's own functions is compiled yet. Five minutes; without the cache half an hour.
-`--make`: what `make demo` and `make test` take in a fresh clone, with the native tools that are on the PATH.
+pip runs each line in a new environment, with its usual cache. The first commands run in the environment of `.[all]`,
+before numba has compiled any function of forestc. This takes five minutes, and half an hour without pip's cache.
+`--make` measures `make demo` and `make test` in a fresh clone, with the native tools on the PATH.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from tools import ROOT, arguments, show
 
 MEASURES = ("forestc/cli", "forestc/costs", "forestc/compilation", "forestc/algorithms/covers")
-EXTRAS = ("demo", "all")  # of `make demo`, of README's commands
+EXTRAS = ("demo", "all")  # lists the extras of `make demo` and of README's commands
 IRIS = """
 import joblib, pandas
 from sklearn.datasets import load_iris
@@ -43,7 +43,7 @@ COMMANDS = {
 
 
 def installed(extras: str, folder: Path) -> dict[str, Any]:
-    """A row of some extras, whose environment is in the folder afterwards."""
+    """Installs forestc with some extras into a new environment in a folder; returns its packages, size and seconds."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     start, before = time.perf_counter(), _children()
@@ -61,20 +61,21 @@ def installed(extras: str, folder: Path) -> dict[str, Any]:
 
 
 def commands(environment: Path, folder: Path) -> list[dict[str, Any]]:
-    """Processor seconds of each of COMMANDS, one after another in a folder."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
-    subprocess.run([str(environment / "bin" / "python"), "-c", IRIS], cwd=folder, env=kept, check=True)
+    """Runs each of COMMANDS in a folder; returns the processor seconds of each."""
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    subprocess.run([str(environment / "bin" / "python"), "-c", IRIS], cwd=folder, env=variables, check=True)
     rows = []
     for name, words in COMMANDS.items():
         before = _children()
         forestc = [str(environment / "bin" / "forestc"), *words]
-        subprocess.run(forestc, cwd=folder, env=kept, check=True, capture_output=True)
+        subprocess.run(forestc, cwd=folder, env=variables, check=True, capture_output=True)
         rows.append({"command": name, "processor seconds": round(_children() - before, 2)})
     return rows
 
 
 def made(folder: Path) -> list[dict[str, Any]]:
-    """Seconds of make's targets in a clone. Raises CalledProcessError if one fails."""
+    """Runs `make demo` and `make test` in a clone; returns the seconds of each. Raises CalledProcessError if
+    one fails."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder / "clone")], check=True)
     rows = []
     for target in ("demo", "test"):
@@ -90,7 +91,7 @@ def made(folder: Path) -> list[dict[str, Any]]:
 
 
 def _children() -> float:
-    """The processor seconds of all programs that have ended."""
+    """Returns the processor seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -99,15 +100,15 @@ def main() -> None:
     parser = arguments(__doc__, MEASURES)
     parser.add_argument("--make", action="store_true", help="measure make demo and make test")
     options = parser.parse_args()
-    wanted = ("",) if options.small else EXTRAS
+    selected = ("",) if options.small else EXTRAS
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         if options.make:
             show("From a clone", made(Path(folder)), options)
             return
-        for number, extras in enumerate(wanted):
+        for number, extras in enumerate(selected):
             rows.append(installed(extras, Path(folder) / str(number)))
-        first = [] if options.small else commands(Path(folder) / str(len(wanted) - 1), Path(folder))
+        first = [] if options.small else commands(Path(folder) / str(len(selected) - 1), Path(folder))
         show("Environments of the install lines, by extras", rows, options, first=first)
 
 

@@ -1,12 +1,13 @@
-"""What the levels take on large models: seconds of a compilation beside those of -O1, and LUTs.
+"""Measures the levels on large models: seconds of a compilation beside those of -O1, and LUTs.
 
     python benchmarks/level_times.py --data DIR --json FILE        # DIR/mnist as MNIST is distributed
 
-Models of made rows with noise: 100 boosted trees of depth 6 on 10,000 rows x 50 and on 100,000 x 28, 312 trees of 26
-classes on 4,200 rows, and a random forest of 20 full-depth trees on 30,000 rows x 60, which becomes C. With --data 300
-trees on MNIST, pixels of one bit: without rows, with the 50,000 training rows, and -O2 judged by 10,000 others at a
-tolerance of 0.003; lost is of the accuracy on its 10,000 test rows. Functions are compiled before. LUTs are estimates
-for an UltraScale+.
+The models are trained on generated rows with noise: 100 boosted trees of depth 6 on 10,000 rows x 50 and on 100,000 x
+28, 312 trees of 26 classes on 4,200 rows, and a random forest of 20 full-depth trees on 30,000 rows x 60, which becomes
+C. With --data, 300 trees on MNIST (pixels of one bit) are compiled three times: without rows, with the 50,000 training
+rows, and at -O2 with 10,000 held-out rows and a tolerance of 0.003. `lost` is the loss of accuracy on the 10,000 test
+rows of MNIST. The first run of each model is repeated, so that compiling functions is not timed. LUTs are estimates for
+an UltraScale+.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from designs import estimated_luts
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 from xgboost import XGBClassifier
 
 import forestc
@@ -35,7 +36,7 @@ MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/l
 Rows = tuple[Any, Any]
 
 
-def made(rows: int, columns: int, classes: int, **more: Any) -> Rows:
+def generated(rows: int, columns: int, classes: int, **more: Any) -> Rows:
     X, y = make_classification(rows, columns, n_classes=classes, random_state=0, **more)
     return X.astype(np.float32), y
 
@@ -44,21 +45,22 @@ def boosted(trees: int, depth: int, **options: Any) -> Callable[[], Any]:
     return lambda: XGBClassifier(n_estimators=trees, max_depth=depth, n_jobs=2, random_state=0, **options)
 
 
-# name: rows, model, levels, targets
+# CASES holds, by name: rows, model, levels, targets.
 CASES: dict[str, tuple[Callable[[], Rows], Callable[[], Any], tuple[int, ...], str]] = {
     "100 trees, 10,000 x 50": (
-        lambda: made(10_000, 50, 2, n_informative=12, n_redundant=8, flip_y=0.1), boosted(100, 6), (1, 2, 3), "verilog",
+        lambda: generated(10_000, 50, 2, n_informative=12, n_redundant=8, flip_y=0.1), boosted(100, 6), (1, 2, 3),
+        "verilog",
     ),
     "100 trees, 100,000 x 28": (
-        lambda: made(100_000, 28, 2, n_informative=10, n_redundant=6, flip_y=0.15), boosted(100, 6), (1, 2, 3),
+        lambda: generated(100_000, 28, 2, n_informative=10, n_redundant=6, flip_y=0.15), boosted(100, 6), (1, 2, 3),
         "verilog",
     ),
     "26 classes, 312 trees": (
-        lambda: made(4200, 16, 26, n_informative=14, n_redundant=2, n_clusters_per_class=1, class_sep=2.0),
+        lambda: generated(4200, 16, 26, n_informative=14, n_redundant=2, n_clusters_per_class=1, class_sep=2.0),
         boosted(12, 5), (1, 2, 3), "verilog",
     ),
     "random forest, C": (
-        lambda: made(30_000, 60, 3, n_informative=20, flip_y=0.3),
+        lambda: generated(30_000, 60, 3, n_informative=20, flip_y=0.3),
         lambda: RandomForestClassifier(20, random_state=0, n_jobs=2), (1,), "c",
     ),
 }  # fmt: skip
@@ -67,10 +69,10 @@ CASES: dict[str, tuple[Callable[[], Rows], Callable[[], Any], tuple[int, ...], s
 def main() -> None:
     options = arguments(__doc__, MEASURES, "data", "only")
     given = options.parse_args()
-    rows = kept(given)
+    rows = earlier_rows(given)
     for name, (rows_of, model_of, levels, targets) in CASES.items():
-        wanted = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
-        if name not in wanted or any(row["model"] == name for row in rows):
+        selected = ["26 classes, 312 trees"] if given.small else given.only.split(";") if given.only else list(CASES)
+        if name not in selected or any(row["model"] == name for row in rows):
             continue
         X, y = rows_of()
         X, y = (X[:300], y[:300] % 3) if given.small else (X, y)
@@ -86,8 +88,11 @@ def main() -> None:
 def compiled(
     name: str, model: Any, runs: list[tuple[str, dict[str, Any], Any]], targets: str
 ) -> tuple[list[dict[str, Any]], Any]:
-    """A row for each run of a model, and the forest of the last. runs: level in words, options, rows or None. The first
-    runs twice, so that functions are compiled."""
+    """Compiles a model once for each run; the first run comes twice, so that functions are compiled before they are
+    timed. Returns a row for each run, and the forest of the last.
+
+    runs: level in words, options, and rows or None.
+    """
     rows: list[dict[str, Any]] = []
     for words, options, X in [runs[0], *runs]:
         with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +106,7 @@ def compiled(
 
 
 def mnist(folder: Path) -> list[dict[str, Any]]:
-    """The 300 trees of MNIST, from a file."""
+    """Measures 300 trees of MNIST, loaded from a file."""
 
     def images(name: str) -> Any:
         return (np.frombuffer(gzip.open(folder / name).read(), np.uint8, offset=16).reshape(-1, 784) >> 7) * 1.0

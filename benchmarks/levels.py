@@ -1,16 +1,17 @@
-"""What each level makes of drawn models, and whether it keeps its word on rows that nobody has seen.
+"""Compares the levels on drawn models: size, seconds, and their promise on test rows that chose nothing.
 
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE        # goes on where it stopped
     python benchmarks/levels.py --data DIR --seeds 3 --flash --json FILE
     python benchmarks/levels.py --data DIR --seeds 3 --against FILE     # FILE: of this script in another checkout
 
-Thirteen data sets of scikit-learn and of DIR (NAME.csv.gz, the label last): clean and overlapping ones, two to ten
-classes, four regressions. Three fifths of the rows, at most 1,000, train two models a split, drawn from KINDS by a
-fixed seed. Each is given with its training rows alone, as a live object and, if boosted, as a file; and with held-out
-rows, a fifth, at most 1,000. The test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for
-an UltraScale+ (latency 0, the decision included); of designs of more than 600 LUTs, the estimate. With --flash the
-size is measured, in bytes of flash of a Cortex-M0+. A level breaks its word where it loses more on the test rows than
-the tolerance, 0.01, and one standard error of the difference there. Where a level refuses, it is counted as -O1.
+The thirteen data sets come from scikit-learn and from DIR (NAME.csv.gz, the label last): clean and overlapping ones,
+two to ten classes, four regressions. Of each split, three fifths of the rows (at most 1,000) train two models drawn by
+a fixed seed. Each model is compiled in three ways: with its training rows as a live object, with its training rows as a
+file (not random forests), and with held-out rows (a fifth, at most 1,000). The last fifth (at most 5,000) are test
+rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision included); above 600 estimated LUTs, the estimate
+counts. With --flash the size is the measured flash of a Cortex-M0+ in bytes. A level breaks its word if its loss on the
+test rows exceeds the tolerance, 0.01, plus a standard error of the difference. A level that refuses a model counts as
+-O1.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from data import read
 from designs import estimated_luts, yosys_luts
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
@@ -40,7 +41,8 @@ from forestc.rows.batches import ArrayRows
 TITLE = "what each level makes of drawn models"
 MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/costs")
 REGRESSION = ("airfoil", "winequality_white", "winequality_red", "real_estate")
-SEVERAL = ("covertype_15k",)  # several overlapping classes: many trees at a high rate
+# SEVERAL lists sets of many overlapping classes; their first model has many trees at a high learning rate
+SEVERAL = ("covertype_15k",)
 SETS = (
     "breast_cancer",
     "spambase",
@@ -72,7 +74,7 @@ def main() -> None:
     names = options.only.split(",") if options.only else SETS
     seeds = range(options.first, options.first + options.seeds)
     cases = [(name, seed, number) for seed in seeds for name in names for number in range(1 if options.small else 2)]
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {(row["set"], row["seed"], row["number"]) for row in rows}
     left = [(case, options.data, options.flash, options.ways) for case in cases if case not in done]
     with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
@@ -85,7 +87,7 @@ def main() -> None:
 
 
 def learner(name: str, classes: int, seed: int, number: int) -> tuple[Any, str]:
-    """A model to be trained, drawn by set, split and number, and its parameters in words."""
+    """Draws an untrained model by data set, seed and number; returns it with its parameters in words."""
     random = np.random.default_rng((zlib.crc32(name.encode()), seed, number))
     rounds = 1 if classes <= 2 else max(2, 20 // classes)
 
@@ -117,7 +119,7 @@ def _words(kind: str, own: Mapping[str, Any]) -> str:
 
 
 def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[str, Any]]:
-    """One model at all levels, in all ways that it is given."""
+    """Compiles one model at all levels, in all ways; returns a row for each."""
     (name, seed, number), data, flash, ways = given
     X, y = read(name, data, values=name in REGRESSION)
     order = np.random.default_rng(seed).permutation(len(X))
@@ -133,7 +135,7 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for level in LEVELS:
-            for way in [way for place, way in enumerate(WAYS) if str(place) in ways] if level > 1 else [""]:
+            for way in [way for index, way in enumerate(WAYS) if str(index) in ways] if level > 1 else [""]:
                 subject: Any = model
                 if way == FILE:
                     if words.startswith("forest"):
@@ -149,7 +151,7 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
 def _figures(
     subject: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
 ) -> dict[str, Any]:
-    """What a level makes: its size, the accuracy lost on the test rows, and seconds of the passes."""
+    """Compiles a model at a level. Returns its size, the accuracy lost on the test rows, and seconds."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         done = forestc.compile(
@@ -157,7 +159,7 @@ def _figures(
             held_out=None if held is None else (X[held], y[held]),
             **({"targets": "c", "cpu": CPU} if flash else {"targets": "verilog"}),
         )  # fmt: skip
-        seconds, known = time.perf_counter() - start, done.figures["level"] or {}
+        seconds, level_record = time.perf_counter() - start, done.figures["level"] or {}
         if flash:
             entry = "predict" if done.design.forest.decides else "scores"
             size = forestc.measure(done.design, CPU, entries=[entry])["flash"]
@@ -165,21 +167,22 @@ def _figures(
             estimate = estimated_luts(done.figures)
             size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
         loss = scorer.of(done.design.forest)
-    own = next((trial["size"] for trial in known.get("table", []) if trial["chosen"]), None)
+    own = next((trial["size"] for trial in level_record.get("table", []) if trial["chosen"]), None)
     return {
         "size": size, "own": own, "lost": round(loss.lost, 5), "error": round(loss.error, 5),
-        "accuracy": round(loss.accuracy, 5), "s": round(seconds, 2), "refused": known.get("level") != f"O{level}",
+        "accuracy": round(loss.accuracy, 5), "s": round(seconds, 2),
+        "refused": level_record.get("level") != f"O{level}",
     }  # fmt: skip
 
 
 def broken(row: Mapping[str, Any]) -> bool:
-    """Whether more is lost on the test rows than the tolerance and a standard error."""
+    """Returns True if the loss on the test rows exceeds the tolerance plus a standard error."""
     return bool(row["lost"] > TOLERANCE + row["error"])
 
 
 def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, Any]]:
-    """By level and way: words broken, refusals, sizes and seconds beside those of -O1."""
-    known = {_key(row): row for row in rows}
+    """Sums up the rows by level and way: broken words, refusals, sizes and seconds beside those of -O1."""
+    by_key = {_key(row): row for row in rows}
     other = {}
     if against is not None:
         import json
@@ -191,8 +194,8 @@ def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, 
             own = [row for row in rows if (row["level"], row["way"]) == (level, way)]
             if not own:
                 continue
-            first = [known[_key(row | {"level": 1, "way": ""})] for row in own]
-            before = [known[_key(row | {"level": 2})] for row in own]
+            first = [by_key[_key(row | {"level": 1, "way": ""})] for row in own]
+            before = [by_key[_key(row | {"level": 2})] for row in own]
             times = [max(row["s"], 0.1) / max(one["s"], 0.1) for row, one in zip(own, first, strict=True)]
             line: dict[str, Any] = {
                 "level": f"-O{level}", "way": way, "models": len(own),
@@ -214,7 +217,7 @@ def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, 
 
 
 def _mean(rows: Any, others: Any) -> float:
-    """The geometric mean of sizes beside others."""
+    """Returns the geometric mean of the ratios of sizes."""
     ratios = [max(row["size"], 1) / max(one["size"], 1) for row, one in zip(rows, others, strict=True)]
     return round(float(np.exp(np.mean(np.log(ratios)))), 3)
 

@@ -1,9 +1,9 @@
-"""The two models in examples/models at each level: size in logic and in C, and accuracy on test rows.
+"""Measures the two models in examples/models at each level: size in logic and in C, and accuracy on test rows.
 
-LUTs are the estimate for an UltraScale+ before synthesis, latency 0. flash: bytes of the function that takes words to a
-class, with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. Every other row that the model was not trained on
-is what `--held-out FILE` holds; accuracy is that on the rest, which choose nothing. Without held-out rows -O2 and -O3
-train the model again on parts of the rows. Three minutes.
+LUTs are the estimate for an UltraScale+ before synthesis, at latency 0. `flash_bytes` counts the function from words to
+a class with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. Half of the rows outside the model's training
+are held out (`--held-out FILE`); the other half are the test rows of the accuracy. Without held-out rows, -O2 and -O3
+train the model again on parts of its training rows. This takes three minutes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""hw_sim against Verilator on the same logic: vectors per second on all cores, without the build.
+"""Compares hw_sim with Verilator on the same logic: vectors per second on all cores, without the build.
 
-The forest: 100 trees of depth 8 on 16 features of 10 bits, trained on generated data. Verilator runs forestc's Verilog,
-compiled with -O2, with one process per core, each with its share of the vectors in memory before the clock starts. The
-benchmark stops if the results of any vector differ.
+The forest has 100 trees of depth 8 on 16 features of 10 bits, trained on generated data. Verilator runs forestc's
+Verilog, compiled with -O2, in one process per core; each process has its share of the vectors in memory before the
+clock starts. The benchmark stops if the results of any vector differ.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def forest_of(trees: int, depth: int, rows: int) -> forestc.Forest:
 
 
 def best_of_three(run: Callable[[], Any]) -> tuple[float, Any]:
-    """The least seconds, and a result."""
+    """Runs a function three times; returns the least seconds, and the result."""
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
@@ -70,7 +70,8 @@ def main() -> None:
     start = time.perf_counter()
     simulator = Simulator(netlist)
     ours_build = time.perf_counter() - start
-    simulated(simulator.run, netlist, words[:4096])  # the kernel is compiled once for all designs, and cached
+    # This run compiles the simulator's kernel, which is cached and serves all designs.
+    simulated(simulator.run, netlist, words[:4096])
     ours_s, result = best_of_three(lambda: simulated(simulator.run, netlist, words))
 
     tool = find_verilator()
@@ -78,7 +79,8 @@ def main() -> None:
         raise SystemExit("Verilator is not installed")
     share = options.vectors // 10 // cores
     y_lanes = max(1, -(-width_of(outputs) // 32))
-    with tempfile.TemporaryDirectory() as name, patch.dict(os.environ, FORESTC_CACHE=""):  # the build is timed
+    # Without a cache the build is timed.
+    with tempfile.TemporaryDirectory() as name, patch.dict(os.environ, FORESTC_CACHE=""):
         folder = Path(name)
         for file, text in verilog.emit(netlist).items():
             (folder / file).write_text(text)

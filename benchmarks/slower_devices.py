@@ -1,6 +1,7 @@
-"""How much slower a device is than the one its family's path costs were fitted on, placed and routed on both.
+"""Measures how much slower a device is than the device that its family's path costs were fitted on; both are placed and
+routed.
 
-The median of the ratios is the `slower` of the device in `forestc.costs.devices`.
+The median of the ratios is the field `slower` of the device in `forestc.costs.devices`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import forestc
 
 MEASURES = ("forestc/costs/devices.py", "forestc/toolchain")
 PAIRS = (("ice40-hx8k", "ice40-up5k"), ("ecp5-85k", "ecp5-25k"), ("ecp5-85k", "ecp5-45k"))
-DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # data, model, latency
+DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # lists data, model and latency of each design
     (load_iris, RandomForestClassifier(4, max_depth=4, random_state=0), 2),
     (load_wine, RandomForestClassifier(8, max_depth=5, random_state=0), 3),
     (load_breast_cancer, GradientBoostingClassifier(n_estimators=10, max_depth=3, random_state=0), 2),

@@ -1,11 +1,13 @@
-"""How like the given model the models are that levels train on folds: parameters found, refusals, leaves, agreement.
+"""Measures how similar the models that levels train on folds (stand-ins) are to the given model: parameters found,
+refusals, leaves, agreement.
 
     python benchmarks/stand_ins.py --data DIR --json FILE
     python benchmarks/stand_ins.py --data DIR --only pima,digits
 
-The twelve data sets of `levels.py`, a fifth of the rows kept aside. Each model is given as an object and as a file,
-with its training rows. Agreement is that of the stand-in, trained on all training rows, with the model on the rows kept
-aside (of a regression 1 - squared difference / variance); beside it that of the same training with another seed.
+The data sets are the thirteen of `levels.py`; a fifth of the rows is set aside. Each model is given with its training
+rows, as an object and (except random forests) as a file. A stand-in is trained on all training rows. `agrees` is its
+agreement with the model on the rows set aside; `two seeds` is the agreement of two stand-ins with different seeds. For
+a regression, agreement is 1 - squared difference / variance.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def main() -> None:
 
 
 def measured(case: tuple[str, str, dict[str, Any]], model: Any, data: Path) -> list[dict[str, Any]]:
-    """A model of a set, a kind and its own settings, as an object and, if its library has a format, as a file."""
+    """Trains a model of a set, a kind and settings, and stand-ins for it. Returns a row for the model as an object and,
+    if its library has a file format, one as a file."""
     name, kind, own = case
     X, y = read(name, data, values=name in REGRESSION)
     if kind == "catboost":
@@ -109,7 +112,7 @@ def measured(case: tuple[str, str, dict[str, Any]], model: Any, data: Path) -> l
                 continue
             original = Original(source, read_training(given), X[fit], y[fit])
             ways = original.ways()
-            chosen = next(kept for kept in ways if folds.how.startswith(kept.how))
+            chosen = next(candidate for candidate in ways if folds.how.startswith(candidate.how))
             first, second = (chosen.train(X[fit], y[fit], seed) for seed in (0, 1))
             rows[-1] |= {
                 "leaves": source.n_leaves, "stand-in": first.n_leaves,

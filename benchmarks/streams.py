@@ -1,7 +1,8 @@
-"""Rows through the AXI4-Stream wrapper in cocotb with random valid and ready: rows lost, repeated, out of order, wrong.
+"""Sends rows through the AXI4-Stream wrapper in cocotb with random valid and ready; counts rows that are lost,
+repeated, out of order or wrong.
 
-The model is a random forest on scikit-learn's digits; its vectors are random words with their results. They are driven
-through the generated test bench, which numbers the rows in tuser: all of them as whole rows, and a quarter of them in
+The model is a random forest on scikit-learn's digits; its vectors are random words with their results. The generated
+test bench sends them, with the number of each row in tuser: first all of them as whole rows, then a quarter of them in
 beats of 64 bits, with an incomplete row before every twentieth.
 """
 
@@ -35,8 +36,7 @@ MEASURES = ("forestc/backends/axi_stream.py", "forestc/backends/verilog.py", "hd
 
 
 def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
-    """Writes random words and the simulator's results, which are checked by the evaluator on the first rows of each
-    batch."""
+    """Writes random words and the simulator's results. The evaluator checks the first rows of each batch."""
     netlist, random = design.netlist, np.random.default_rng(seed)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     simulator = Simulator(netlist)
@@ -51,7 +51,8 @@ def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
 
 
 def run(design: Design, vectors: Path, simulator: str, seed: int, scratch: Path) -> dict[str, Any]:
-    """The figures of the generated test bench's random_stalls, whether it passed, and the total seconds."""
+    """Runs the test random_stalls of the generated test bench; returns its figures, the total seconds and whether it
+    passed."""
     result = scratch / "result.json"
     result.unlink(missing_ok=True)
     start = time.perf_counter()
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.small:
-        options.vectors, options.sim = 40, "icarus"  # which builds faster
+        options.vectors, options.sim = 40, "icarus"  # Icarus builds faster than Verilator.
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)
     rows = []

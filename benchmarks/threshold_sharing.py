@@ -1,12 +1,12 @@
-"""Threshold sharing compared with the paper (Nakamura and Sakurada 2022), on those of its data sets that are available.
+"""Compares threshold sharing with tables 2 and 3 of Nakamura and Sakurada (2022), on the data sets that are available.
 
-Default: tables 2 and 3. Five folds (KFold, shuffled, random_state 0), four learners of 100 trees, random_state 0;
-conditions before sharing, size and accuracy ratio after it, on all rows and on each tree's bootstrap rows; ratios are
-ratios of fold means.
+The protocol: five folds (KFold, shuffled, random_state 0) and four learners of 100 trees (random_state 0). The table
+shows the conditions before sharing, and size and accuracy ratio after it, on all rows and on each tree's bootstrap
+rows. Ratios are ratios of fold means.
 
---data DIR: a folder of NAME.csv.gz with a header, label last. iris and breast cancer come with scikit-learn. To match
-the paper's data, iris gets UCI's two wrong rows, airfoil loses its first row (the paper has one row less), and real
-estate gets its row numbers as a column (the paper has one feature more).
+--data DIR holds NAME.csv.gz with a header, the label last; iris and breast cancer come with scikit-learn. Three sets
+are changed to match the paper's: iris gets UCI's two wrong rows, airfoil loses its first row (the paper has one row
+less), and real estate gets its row numbers as a column (the paper has one feature more).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from data import read as rows_of
 from sklearn import ensemble
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 from forestc.algorithms.thresholds.interval_stabbing import stab
@@ -41,10 +41,10 @@ FILES = {
     "magic": "magic04", "real estate": "real_estate",
 }  # fmt: skip
 REGRESSION = ("airfoil", "real estate")
-NEAR = 0.01  # a larger relative difference needs an explanation
+NEAR = 0.01  # limits the relative difference that needs no explanation
 
-# Why a figure differs by more than `NEAR`. The last number in brackets: conditions before sharing if trained with
-# scikit-learn 1.1.3, the release after the paper's.
+# WHY explains the figures that differ by more than NEAR. The number after "release 1.1.3" counts the conditions before
+# sharing if scikit-learn 1.1.3 trains the model, the release after the paper's.
 WHY = {
     ("iris", "GBoost"): "equally good splits, chosen by rounding (paper 47.8, release 1.1.3: 47.0)",
     ("blood", "AdaBoost"): "the learner: SAMME replaced SAMME.R (release 1.1.3: 257.4)",
@@ -61,7 +61,7 @@ class Data:
 
 
 def read(name: str, folder: Path | None) -> Data | None:
-    """A data set; None if its file is missing."""
+    """Reads a data set; returns None if its file is missing."""
     if name in ("iris", "breast cancer"):
         X, y = rows_of(name.replace(" ", "_"), None)
         if name == "iris":
@@ -98,8 +98,8 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def library_conditions(model: Any) -> int:
-    """The number of distinct (feature, float64 threshold) pairs of scikit-learn's trees. forestc counts fewer: two
-    thresholds between the same two float32 values are one condition for float32 rows."""
+    """Returns the number of distinct (feature, float64 threshold) pairs in scikit-learn's trees. forestc counts fewer,
+    since two thresholds between the same two float32 values are one condition for float32 rows."""
     conditions = set()
     for estimator in np.ravel(model.estimators_):
         tree = estimator.tree_
@@ -116,8 +116,9 @@ def accuracy(forest: Forest, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def shared_as_printed(forest: Forest, X: np.ndarray, per_tree: bool) -> Forest:
-    """Min_DBN with exactly the paper's thresholds: midpoints of the data's float64 values, not of the float32 values
-    that are compared. Only its accuracy on other rows can differ from the pass with prefer=middle."""
+    """Shares thresholds by the paper's Min_DBN, with exactly its thresholds: midpoints of the data's float64 values
+    instead of the compared float32 values. The result differs from the pass with prefer=middle only in accuracy on
+    other rows."""
     rows = ArrayRows(X)
     task = Observe.of(forest, drawn_rows(forest, rows) if per_tree else None)
     bounds = reduce_rows(rows, task).nodes.bounds
@@ -168,8 +169,8 @@ def table_rows(data: Data, small: bool) -> Iterator[dict[str, Any]]:
         print(f"{data.name}, {kind}: {row['s']:.0f} s", flush=True)
 
 
-# The paper's tables 2 and 3: distinct conditions, size ratio and accuracy ratio after sharing on all rows; of forests
-# also the ratios after sharing on each tree's bootstrap rows
+# The paper's tables 2 and 3: distinct conditions, then size ratio and accuracy ratio after sharing on all rows. Random
+# forests and extra trees also have the two ratios after sharing on each tree's bootstrap rows.
 
 
 class Printed(NamedTuple):
@@ -242,7 +243,7 @@ PAPER: dict[str, tuple[Printed, Printed, Printed, Printed]] = {
 
 def main() -> None:
     options = arguments(__doc__, MEASURES, "data", "only").parse_args()
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {row["data"] for row in rows}
     for name in options.only.split(",") if options.only else PAPER:
         data = read(name, options.data)

@@ -1,11 +1,11 @@
-"""Time limits: what `--effort Ns` and explore's `--seconds N` take, of four models.
+"""Measures whether `--effort Ns` and explore's `--seconds N` end in time, on four models.
 
     python benchmarks/time_limits.py --json docs/benchmarks/time_limits.json
 
-The models: a random forest of full depth, XGBoost with eight classes, LightGBM with two, a regression. N goes in five
-steps from what -O1 takes to 420 s: every other run is `compile -O3 --effort Ns`, of which the passes count, the rest
-`explore --seconds N`, of which the call counts. Each is to end within the larger of N + 10 s and 1.1 N. `--most 60`
-takes N up to 60 s. Twenty runs take about 50 minutes.
+The models are a random forest of full depth, XGBoost with eight classes, LightGBM with two, and a regression. N grows
+in five steps from the time of -O1 to 420 s. The first, third and fifth run `compile -O3 --effort Ns` and count the
+seconds of its passes; the others run `explore --seconds N` and count all seconds. Each must end within N + 10 s or 1.1
+N, whichever is larger. `--most 60` takes N up to 60 s. Twenty runs take about 50 minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import xgboost
 from lightgbm import LGBMClassifier
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
-from tools import arguments, kept, save, show
+from tools import arguments, earlier_rows, save, show
 
 import forestc
 from forestc.forest.text import print_forest
@@ -29,7 +29,7 @@ from forestc.forest.text import print_forest
 ROWS, STEPS, MOST = 6_000, 5, 420.0
 TITLE = "time limits"
 MEASURES = ("forestc/compilation", "forestc/passes", "forestc/algorithms", "forestc/exploration")
-SLACK, SHARE = 10.0, 1.1  # seconds, and times N: the larger is allowed
+SLACK, SHARE = 10.0, 1.1  # seconds beyond N, and factor of N; the larger bound is allowed
 
 
 def _classes(count: int) -> tuple[Any, Any]:
@@ -53,7 +53,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any, Any]]] = {
 
 
 def runs(name: str, most: float, scratch: Path, small: bool) -> list[dict[str, Any]]:
-    """The runs of a model, by N."""
+    """Runs a model with each N; returns a row for each run."""
     model, X, y = MODELS[name]()
     X, y = X[: 60 if small else None], y[: 60 if small else None]
     model.fit(X, y)
@@ -65,7 +65,7 @@ def runs(name: str, most: float, scratch: Path, small: bool) -> list[dict[str, A
             done = forestc.compile(model, X, Path(out, "d"), label=y, level=level, targets="c", **more)
         return float(done.figures["seconds"]["passes"]), done
 
-    passes(1)  # numba keeps what it compiles
+    passes(1)  # The first run compiles functions with numba, which keeps them.
     least, _ = passes(1)
     rows = []
     for step, seconds in enumerate(np.geomspace(max(1.0, least), MOST, STEPS).tolist()[: 1 if small else None]):
@@ -98,7 +98,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.small:
         options.only = "regression"
-    rows = kept(options)
+    rows = earlier_rows(options)
     done = {row["model"] for row in rows}
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.only.split(",") if options.only else MODELS:

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: arguments, tables, JSON with its origin, peak memory, the exponent of a power law."""
+"""Holds shared functions of the benchmarks: arguments, tables, JSON with its origin, peak memory, power laws."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ ROOT = Path(__file__).parents[1]
 
 
 def arguments(description: str | None, measures: Sequence[str], *needs: str) -> argparse.ArgumentParser:
-    """A parser with --json and --small, and of --data, --peers, --only and --cache those in `needs`. An option that
-    ends with `!` is required. measures: folders of this repository on which the figures depend."""
+    """Makes a parser with --json and --small.
+
+    measures: folders of this repository that the figures depend on.
+    needs: further options out of data, peers, only and cache; a `!` at the end makes an option required.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(measures=list(measures))
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     parser.add_argument("--small", action="store_true", help="run the smallest input, as the tests do")
-    known: dict[str, dict[str, Any]] = {
+    known_options: dict[str, dict[str, Any]] = {
         "data": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.csv.gz, the last column is the label"},
         "peers": {"type": Path, "metavar": "DIR", "help": "a folder of NAME.json (XGBoost) with NAME.npz"},
         "only": {"default": "", "metavar": "NAMES", "help": "some of the cases, with commas between"},
@@ -37,13 +40,13 @@ def arguments(description: str | None, measures: Sequence[str], *needs: str) -> 
     }
     for name in needs:
         own = name.rstrip("!")
-        parser.add_argument(f"--{own}", required=name.endswith("!"), **known[own])
+        parser.add_argument(f"--{own}", required=name.endswith("!"), **known_options[own])
     return parser
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], options: Any = None, **more: Any) -> None:
-    """Prints the rows as a table and, with --json, writes them. more: further figures and tables. Ends the program if
-    there is no row."""
+    """Prints the rows as a table and, with --json, writes them. Ends the program if there is no row. more: further
+    figures and tables."""
     if not rows:
         raise SystemExit("nothing was measured: no case has this name")
     _print(title, rows)
@@ -59,14 +62,16 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], options: Any = None, **m
 
 
 def save(title: str, rows: Sequence[Mapping[str, Any]], options: Any, path: Path | None = None, **more: Any) -> None:
-    """Writes rows as JSON to a path or, with --json FILE, to FILE.part, from which the next run goes on."""
+    """Writes the rows as JSON to a path or, without one, to FILE.part (of --json FILE), from which the next run goes
+    on. Does nothing without --json."""
     if options.json is not None:
         text = json.dumps({"title": title, **_origin(options), "rows": rows, **more}, indent=1)
         (path or _part(options)).write_text(text + "\n")
 
 
-def kept(options: Any, key: str = "rows") -> list[dict[str, Any]]:
-    """The rows that an earlier run wrote to FILE.part or FILE, if script and what is measured are the same still."""
+def earlier_rows(options: Any, key: str = "rows") -> list[dict[str, Any]]:
+    """Returns the rows that an earlier run wrote to FILE.part or FILE. Returns none if the script or a measured folder
+    has changed since."""
     script = f"benchmarks/{Path(sys.argv[0]).name}"
     for path in (_part(options), options.json) if options.json is not None else ():
         if path.exists():
@@ -94,7 +99,8 @@ def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _origin(options: Any) -> dict[str, Any]:
-    """What was run, of which commit, when, and on what. Paths become DIR or FILE; --json is left out."""
+    """Returns the origin of a result: command, commit, date, machine and golden digests. Paths in the command become
+    DIR or FILE; --json is left out."""
     words, given = [f"benchmarks/{Path(sys.argv[0]).name}"], iter(sys.argv[1:])
     for word in given:
         if word == "--json":
@@ -103,7 +109,7 @@ def _origin(options: Any) -> dict[str, Any]:
             path = Path(word)
             is_path = path.exists() or path.is_absolute()
             words.append(("DIR" if path.is_dir() else "FILE") if is_path else word)
-    from golden import digests  # compiles, and imports all that it needs
+    from golden import digests  # This module compiles designs and imports much, so it is loaded late.
 
     return {
         "command": shlex.join(words),
@@ -116,7 +122,7 @@ def _origin(options: Any) -> dict[str, Any]:
 
 
 def _commit(measures: Sequence[str]) -> str:
-    """The hash of the commit, with `-dirty` behind it if what is measured has been changed since."""
+    """Returns the hash of the commit, with `-dirty` at its end if a measured folder has uncommitted changes."""
     git = ["git", "-C", str(ROOT)]
     done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -127,12 +133,13 @@ def _commit(measures: Sequence[str]) -> str:
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """b of the least-squares fit cost = a * size^b."""
+    """Returns b of the least-squares fit cost = a * size^b."""
     return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
 def peak_memory_mb() -> float:
-    """Peak resident memory of this process in MB; elsewhere than on Linux the parent's may be included."""
+    """Returns the peak resident memory of this process in MB. On systems other than Linux the parent's may be
+    included."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = (line.split() for line in status.read_text().splitlines())
@@ -141,6 +148,6 @@ def peak_memory_mb() -> float:
 
 
 def in_fresh_process(script: str, *values: Any) -> Any:
-    """The JSON that a script prints when run in a separate process, so that its peak memory is not shared."""
+    """Runs a script in a separate process, so that its peak memory is its own; returns the JSON that it prints last."""
     done = subprocess.run([sys.executable, script, *map(str, values)], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

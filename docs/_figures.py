@@ -1,11 +1,11 @@
-"""Measured figures on pages: each is taken from a result in docs/benchmarks by its name, in tables and in sentences.
+"""Fills measured figures into pages: each figure, in tables and in sentences, is named by a result in docs/benchmarks.
 
     <!-- table: NAME.PART[KEY]: a | b -->    a table up to <!-- end of table -->; without KEY of all rows, without a | b
                                              of all columns
     <!-- figure: NAME.PART[KEY].COLUMN -->13<!-- end -->    one figure; :.1f or another format may follow the column
 
-A key is what stands in a row's first column, or in its first columns with `; ` between. Any other number with one of
-UNITS bears a mark of its kind: `2 s<!-- limit -->`.
+A key is the value of a row's first column, or of its first columns with `; ` between. Any other number with one of
+UNITS needs a mark of its kind: `2 s<!-- limit -->`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _MADE = "<!-- Made by "
 
 
 def results(folder: Path = DOCS / "benchmarks") -> dict[str, Mapping[str, Any]]:
-    """The results of a folder, by name."""
+    """Reads the results of a folder, by name."""
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Makes a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines) + "\n"
 
@@ -57,35 +57,36 @@ def _cell(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A text from the code, in which <, { and * are meant as they stand. What is in backticks stays as it is."""
+    """Escapes characters of Markdown in a text, such as <, { and *, except within backticks."""
     parts = text.split("`")
     return "`".join(part if at % 2 else re.sub(r"([<{*_\[\]])", r"\\\1", part) for at, part in enumerate(parts))
 
 
-def filled(page: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """A page with its tables and figures as the results have them. Raises KeyError for what no result has."""
+def filled(page: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns a page with its tables and figures filled in from the results. Raises KeyError if no result has one of
+    them."""
 
     def rows(marker: re.Match[str]) -> str:
         name, _, part = marker[2].partition(".")
         columns = [column.strip() for column in (marker[4] or "").split("|") if column.strip()]
         if not part:
-            text = _whole(known[name])
+            text = _whole(by_name[name])
         else:
-            chosen = known[name][part]
+            chosen = by_name[name][part]
             text = _rows_table(_of_key(chosen, marker[3]) if marker[3] else chosen, columns)
         return f"{marker[1]}\n{text}\n{marker[6]}"
 
     page = _TABLE.sub(rows, page)
-    return _FIGURE.sub(lambda marker: f"{marker[1]}{figure(marker[2], known)}{marker[4]}", page)
+    return _FIGURE.sub(lambda marker: f"{marker[1]}{figure(marker[2], by_name)}{marker[4]}", page)
 
 
-def figure(path: str, known: Mapping[str, Mapping[str, Any]]) -> str:
-    """The text of one figure, by its path."""
+def figure(path: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns the text of one figure. path: NAME.PART[KEY].COLUMN, maybe with a format."""
     form = _FORMAT.search(path)
     name, steps = re.match(r"\w+", path), path[: form.start()] if form else path
     if name is None:
         raise KeyError(f"{path}: NAME.PART[KEY].COLUMN is wanted")
-    value: Any = known[name[0]]
+    value: Any = by_name[name[0]]
     for step in _STEP.finditer(steps, name.end()):
         if step[2] is not None:
             rows = _of_key(value, step[2])
@@ -120,7 +121,7 @@ def _whole(result: Mapping[str, Any]) -> str:
 
 
 def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
-    """A table with these columns, or one for each key that a row has."""
+    """Makes a table with the given columns, or else with one for each key of the rows."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     by_name = {key.replace("_", " "): key for key in keys}
     names = list(columns or by_name)
@@ -128,7 +129,7 @@ def _rows_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) 
 
 
 def shown(value: Any) -> str:
-    """A value of a result as tables have it."""
+    """Formats a value of a result as tables show it."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: ""}[value]
     if isinstance(value, float):
@@ -137,13 +138,14 @@ def shown(value: Any) -> str:
 
 
 def marks(page: str) -> Counter[str]:
-    """How many numbers bear each mark of KINDS."""
+    """Returns how many numbers bear each mark of KINDS."""
     return Counter(mark[2] for mark in _MARK.finditer(page) if mark[2] in KINDS)
 
 
 def unsourced(page: str) -> Iterator[str]:
-    """The numbers with a unit, outside of code, that no result has and no mark explains; those of typed tables too."""
-    if _MADE in page:  # from the code
+    """Yields the numbers with a unit, outside of code, that have neither a result nor a mark, also in hand-written
+    tables."""
+    if _MADE in page:  # The page is made from the code.
         return
     text = _CODE.sub(lambda code: "`" if code[2] else "", _TABLE.sub("", page))
     text = _FIGURE.sub("<figure>", text)

@@ -1,9 +1,9 @@
-"""Makes docs/images: pictures of a study's page and of a design's page, light and dark.
+"""Takes the pictures in docs/images: a study's page and a design's page, light and dark.
 
     python docs/screenshots.py
 
 It searches a study of breast cancer (some minutes), and needs the extras explore, synth and report, Playwright, and
-Chromium on the PATH. The same pages are made each time, but for dates.
+Chromium on the PATH. The pages are the same each time, except for dates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRIALS = 40
 
 
 def pages(folder: Path) -> dict[str, Path]:
-    """The pages of a study, and of the design that it recommends."""
+    """Makes the page of a study, and the page of the design that the study recommends; returns their paths."""
     rows, other = train_test_split(load_breast_cancer(as_frame=True).frame, test_size=0.5, random_state=0)
     valid, test = train_test_split(other, test_size=0.5, random_state=0)
     for name, part in (("train", rows), ("valid", valid), ("test", test)):

@@ -1,4 +1,4 @@
-"""Shared fixtures. FORESTC_REQUIRE_TOOLS=1 turns every "tool missing, skipped" into a failure."""
+"""Holds shared fixtures. FORESTC_REQUIRE_TOOLS=1 turns every "tool missing, skipped" into a failure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Before the libraries are imported: on small models their threads mostly wait for each other, those of all workers.
+# This must be set before the libraries are imported: on small models the threads of all workers mostly wait for each
+# other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' methods: papers.bounded_treewidth
+sys.path.insert(0, str(Path(__file__).parent))  # The helpers of tests are imported as random_forests, models, ...
+# The methods of papers are imported as papers.bounded_treewidth, ...
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import forestc.options.keywords  # noqa: F401  (errors name Python's keywords once a public name is used)
 from forestc.cli import main
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
 
-# how long examples take to draw depends on what else the machine does
+# The time to draw examples depends on the load of the machine, so it has no limit.
 settings.register_profile("forestc", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forestc")
 
@@ -36,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if "FORESTC_CACHE" not in os.environ:  # what compilers make is kept for this run alone, for all of its workers
+    if "FORESTC_CACHE" not in os.environ:  # This run, with all of its workers, has its own cache of compiled programs.
         kept = tempfile.TemporaryDirectory(prefix="forestc-tests-")
         os.environ["FORESTC_CACHE"] = kept.name
         config.add_cleanup(kept.cleanup)
@@ -45,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """One worker compiles a function that several need; the others read it from numba's cache."""
+    """Compiles, in one worker, a function that several need; the others read it from numba's cache."""
     try:
         from fcntl import LOCK_EX, flock
     except ImportError:
@@ -81,13 +83,13 @@ def need_tool() -> Callable[[str], None]:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """The folder that commands run in; modules whose tests share files have their own."""
+    """Gives the folder in which commands run. Modules with tests that share files override it."""
     return tmp_path
 
 
 @pytest.fixture
 def run(work: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs a command in the module's folder `work`: words, or one line, to status, standard output, standard error."""
+    """Runs a command (words, or one line) in the folder `work`; returns status, standard output and standard error."""
     monkeypatch.chdir(work)
 
     def call(*words: object) -> tuple[Any, str, str]:

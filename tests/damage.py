@@ -1,4 +1,4 @@
-"""Damaged and hostile copies of a file, drawn with a seed."""
+"""Makes damaged and hostile copies of a file, drawn with a seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NAMES = ("", "../x", "__class__", "a\nb", "extra", "format", "\x00", "name", "0"
 
 
 class Copy(NamedTuple):
-    """data: of the file. keys: the keys and places down to what was changed; none for bytes. how: for messages."""
+    """A copy of a file. data: its bytes. keys: keys and indices that lead to the changed value; none for changed bytes.
+    how: the change, for messages."""
 
     data: bytes
     keys: tuple[str | int, ...]
@@ -26,7 +27,7 @@ class Copy(NamedTuple):
 
 
 def json_copies(value: Any, count: int, seed: str) -> Iterator[Copy]:
-    """Copies of a JSON file, most with one value changed, some with bytes."""
+    """Yields copies of a JSON file, most with one value changed, some with bytes changed."""
     draw = random.Random(seed)
     text = json.dumps(value, indent=1)
     for number in range(count):
@@ -41,14 +42,14 @@ def json_copies(value: Any, count: int, seed: str) -> Iterator[Copy]:
 
 
 def byte_copies(data: bytes, count: int, seed: str) -> Iterator[Copy]:
-    """Copies of any file, with bytes changed."""
+    """Yields copies of any file with bytes changed."""
     draw = random.Random(seed)
     for _ in range(count):
         yield _bytes(data, draw)
 
 
 def text_copies(data: bytes, count: int, seed: str) -> Iterator[Copy]:
-    """Copies of a text, some with bytes changed, others with a word or a line changed."""
+    """Yields copies of a text, some with bytes changed, others with a word or a line changed."""
     draw = random.Random(seed)
     for number in range(count):
         yield _bytes(data, draw) if number % 3 == 0 else _words(data.decode(), draw)
@@ -61,8 +62,8 @@ def _places(value: Any, keys: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
         yield from _places(part, (*keys, key))
 
 
-def _place(value: Any, draw: random.Random) -> tuple[str | int, ...]:
-    """A place: half of them of the first two levels, which are few."""
+def _path(value: Any, draw: random.Random) -> tuple[str | int, ...]:
+    """Draws the path of a value; half of the paths lie on the first two levels, which have few values."""
     places = list(_places(value))
     high = [keys for keys in places if len(keys) <= 2]
     return draw.choice(high if high and draw.random() < 0.5 else places)
@@ -70,7 +71,7 @@ def _place(value: Any, draw: random.Random) -> tuple[str | int, ...]:
 
 def _value(value: Any, draw: random.Random) -> Copy:
     changed = copy.deepcopy(value)
-    keys = _place(changed, draw)
+    keys = _path(changed, draw)
     parent = changed
     for key in keys[:-1]:
         parent = parent[key]
@@ -106,7 +107,7 @@ def _dumped(value: Any) -> bytes:
 
 
 def _twice(text: str, draw: random.Random) -> Copy:
-    """A key that stands twice, with another value first."""
+    """Writes a key twice, with another value first."""
     lines = text.split("\n")
     keyed = [place for place, line in enumerate(lines) if line.strip().startswith('"') and '": ' in line]
     place = draw.choice(keyed)
@@ -117,7 +118,7 @@ def _twice(text: str, draw: random.Random) -> Copy:
 
 def _deep(value: Any, draw: random.Random) -> Copy:
     changed = copy.deepcopy(value)
-    keys = _place(changed, draw)
+    keys = _path(changed, draw)
     parent = changed
     for key in keys[:-1]:
         parent = parent[key]
@@ -156,7 +157,7 @@ WORDS = (
 
 
 def _words(text: str, draw: random.Random) -> Copy:
-    """A line changed: a word of it, or the line dropped, doubled or swapped with the next one."""
+    """Changes a line: one of its words, or the line is dropped, doubled or swapped with the next one."""
     lines = text.split("\n")
     place, way = draw.randrange(len(lines)), draw.randrange(6)
     if way == 0:

@@ -1,7 +1,8 @@
-"""The engine under Verilator: damaged images are refused or harmless; where models change no row is lost or mixed.
+"""Runs the engine under Verilator: damaged images are refused or harmless, and no row is lost or mixed where models
+change.
 
-The next good image answers right. An image that is accepted answers each row in the clocks that it asks for, as the
-reader does where its answers are stated.
+After a damaged image the next good image answers right. An accepted image answers each row within the clocks that it
+asks for, and as the reader of images does where the answers are stated.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from forestc.toolchain.run import run_tool
 from hdl_templates import render
 
 Words = NDArray[np.uint32]
-PIPELINE = 64  # clocks from the last step of a batch to its last result, and before its first
+PIPELINE = 64  # clocks from the last step of a batch to its last result, and before its first step
 CAPACITIES = {
     "two banks": Capacity(3, 64, 4, 5, word_bits=8, outputs=3, scores=True, user_bits=16),
     "one bank": Capacity(3, 64, 4, 5, word_bits=8, outputs=3, scores=True, user_bits=16, banks=1),
@@ -44,7 +45,7 @@ SWAPPED = Capacity(8, 128, 2, 8, word_bits=8, scores=True, user_bits=16)
 
 
 def sealed(words: Words) -> Words:
-    """With the CRC that fits."""
+    """Returns the image with the matching CRC."""
     if len(words):
         words[-1] = zlib.crc32(words[:-1].tobytes())
     return words
@@ -72,7 +73,7 @@ def _lengthened(words: Words, random: np.random.Generator) -> Words:
 
 
 def _counted(words: Words, random: np.random.Generator) -> Words:
-    """The length, slots, decision, table or a walker's nodes changed by a little, or to anything."""
+    """Changes the length, slots, decision, table or a walker's number of nodes, by a little or to any value."""
     table = 16 + 3
     places = [3, 12, 13, *range(table, table + 4), table + int(words[12])]
     place = int(random.choice(places))
@@ -82,7 +83,7 @@ def _counted(words: Words, random: np.random.Generator) -> Words:
 
 
 def _hostile(words: Words, random: np.random.Generator) -> Words:
-    """Nodes that are anything, in slots of any number of steps."""
+    """Makes an image of arbitrary nodes, in slots of any number of steps."""
     table = 16 + 3
     walker = table + int(words[12])
     counts, place = set[int](), walker
@@ -98,7 +99,7 @@ def _hostile(words: Words, random: np.random.Generator) -> Words:
 
 
 def _random(words: Words, random: np.random.Generator) -> Words:
-    """Anything, at times after a header that is right."""
+    """Makes an image of arbitrary words, at times after a correct header."""
     count, kept = int(random.integers(1, 300)), int(random.choice([0, 1, 3, 4, 12, 16]))
     return np.append(words[:kept], random.integers(0, 1 << 32, count)).astype(np.uint32)
 
@@ -110,7 +111,8 @@ DAMAGES: dict[str, Callable[[Words, np.random.Generator], Words]] = {
 
 
 def damaged(good: Words, number: int) -> tuple[str, Words]:
-    """The kind, and the image. Of two, one has the CRC that fits, and of four, one the length, too."""
+    """Returns the kind of damage, and the image. Every second image has the matching CRC, every fourth the matching
+    length, too."""
     random = np.random.default_rng(number)
     kind = list(DAMAGES)[number % len(DAMAGES)]
     words = DAMAGES[kind](good.copy(), random)
@@ -123,7 +125,7 @@ def damaged(good: Words, number: int) -> tuple[str, Words]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the simulation says of a case: status 0xFFFFFFFF if it hangs."""
+    """The result of a simulated case. Its status is 0xFFFFFFFF if it hangs."""
 
     status: int
     rows: int
@@ -135,7 +137,7 @@ class Outcome:
 def run_cases(
     capacity: Capacity, cases: Sequence[tuple[Words, NDArray[np.uint64]]], folder: Path, stall: int = 0, seed: int = 1
 ) -> list[Outcome]:
-    """Cases of an image, and the beats of rows after it, one after the other."""
+    """Simulates cases, one after the other. A case is an image and the beats of the rows after it."""
     verilator_program = verilator.find_verilator()
     assert verilator_program is not None, "Verilator is missing"
     lanes = [-(-bits // 32) for bits in (capacity.tdata_bits, capacity.result_bits)]
@@ -163,7 +165,7 @@ def run_cases(
 
 
 def read(image: Words, engine: dict[str, Any]) -> tuple[int, ImageRead | None]:
-    """The error, or the image if there is none."""
+    """Reads an image; returns the error, and the image if there is none."""
     try:
         return 0, read_image(image.tobytes(), engine)
     except ImageRefusedError as error:
@@ -171,7 +173,7 @@ def read(image: Words, engine: dict[str, Any]) -> tuple[int, ImageRead | None]:
 
 
 def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
-    """Damaged images, each followed by rows, a good image and rows. Raises AssertionError for what should not be."""
+    """Runs damaged images, each followed by rows, a good image and rows. Raises AssertionError if a result is wrong."""
     capacity = CAPACITIES[name]
     engine, models = described(capacity), [replace(forest(k, 6, 5, 21, 5), n_outputs=1) for k in (1, 2)]
     random = np.random.default_rng(0)
@@ -180,7 +182,7 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
     columns[:, :5] = words
     beats = packed_rows(models[0], capacity, words)
     good = [image_of(model, capacity).words for model in models]
-    wanted = [results_of(capacity, evaluate_words(model, words)) for model in models]
+    expected = [results_of(capacity, evaluate_words(model, words)) for model in models]
     cases: list[tuple[Words, NDArray[np.uint64]]] = [(good[0], beats)]
     bad = [damaged(good[number % 2], number) for number in range(count)]
     for number, (_, image) in enumerate(bad):
@@ -189,7 +191,7 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
         outcomes = run_cases(capacity, cases, Path(folder), stall)
     hangs = sum(outcome.status == 0xFFFFFFFF for outcome in outcomes)
     figures: Counter[str] = Counter()
-    active = wanted[0]
+    active = expected[0]
     for number, (_, image) in enumerate(bad[: (len(outcomes) - 1) // 2]):
         outcome, after = outcomes[1 + 2 * number : 3 + 2 * number]
         error, accepted = read(image, engine)
@@ -212,13 +214,13 @@ def damage(name: str, count: int, stall: int, rows: int = 9) -> dict[str, Any]:
         elif status & 1:
             figures["refused, old model answers"] += np.array_equal(unpacked_results(capacity, outcome.results), active)
             figures["refused, a model is left"] += 1
-        active = wanted[(number + 1) % 2]
+        active = expected[(number + 1) % 2]
         figures["next good image answers"] += np.array_equal(unpacked_results(capacity, after.results), active)
     return {"images": count, "hangs": hangs + len(cases) - len(outcomes), **figures}
 
 
 def right(figures: dict[str, Any]) -> bool:
-    """Whether the figures of `damage` are all as they should be."""
+    """Returns True if the figures of `damage` are all as they should be."""
     count = figures["images"]
     return bool(
         figures["hangs"] == 0
@@ -234,7 +236,8 @@ def right(figures: dict[str, Any]) -> bool:
 
 
 def swaps(rows: int, every: int, stall: int, seed: int = 1) -> dict[str, Any]:
-    """Rows with a model that changes each `every` rows. mixed: rows that no model gives, or not the one in turn."""
+    """Runs rows with a model that changes each `every` rows. Returns `mixed`, the rows that no model explains or not
+    the current one."""
     models = [forest(k, 12, 8, 63, 5) for k in (1, 2)]
     words = np.random.default_rng(2).integers(0, 256, (rows, 8))
     images = [image_of(model, SWAPPED).words for model in models]
@@ -248,8 +251,8 @@ def swaps(rows: int, every: int, stall: int, seed: int = 1) -> dict[str, Any]:
     fits = np.stack([(results == results_of(SWAPPED, evaluate_words(model, words))).all(axis=1) for model in models], 1)
     changes = [[int(number) for number in line.split()[1:]] for line in said.splitlines() if line.startswith("active")]
     sent, seen = (np.array([change[place] for change in changes[1:]]) for place in (0, 1))
-    least = np.searchsorted(sent, np.arange(rows), side="right").tolist()  # changes before the row was sent
-    most = np.searchsorted(seen, np.arange(rows), side="left").tolist()  # changes before its result was seen
+    least = np.searchsorted(sent, np.arange(rows), side="right").tolist()  # model changes before the row was sent
+    most = np.searchsorted(seen, np.arange(rows), side="left").tolist()  # model changes before the result was seen
     turn = mixed = 0
     for row, fit in enumerate(fits.tolist()):
         turn = max(turn, least[row])

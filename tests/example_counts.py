@@ -1,4 +1,5 @@
-"""How many examples property tests draw: few in every run, more where FORESTC_EXAMPLES multiplies them (make slow)."""
+"""Sets how many examples property tests draw: few in every run, more if FORESTC_EXAMPLES multiplies them
+(make slow)."""
 
 from __future__ import annotations
 
@@ -8,5 +9,5 @@ TIMES = int(os.environ.get("FORESTC_EXAMPLES", "1"))
 
 
 def examples(count: int) -> int:
-    """That many, times FORESTC_EXAMPLES."""
+    """Returns the settings of a test with that many examples, times FORESTC_EXAMPLES."""
     return count * TIMES

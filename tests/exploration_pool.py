@@ -1,4 +1,4 @@
-"""A pool that carries out trials in the process of the search: workers take seconds to start."""
+"""Runs trials in the process of the search, because workers take seconds to start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.exploration.pool import carried_out
 
 
 class Here:
-    """One worker: this process."""
+    """A pool of one worker: this process."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.jobs = bench, []
@@ -33,6 +33,6 @@ class Here:
 
 
 def searches_here(patch: pytest.MonkeyPatch) -> None:
-    """Also without Verilator, which takes seconds a design."""
+    """Makes searches run in this process, without Verilator, which takes seconds a design."""
     patch.setattr("forestc.commands.explore.pool_of", Here)
     patch.setattr("forestc.toolchain.verilator.find_verilator", lambda: None)

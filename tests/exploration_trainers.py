@@ -1,4 +1,5 @@
-"""Functions that train, as users write them for `forestc.explore`; here because worker processes import them."""
+"""Holds functions that train models, as users write them for `forestc.explore`. Worker processes import them
+from here."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from forestc.frontends import load
 
 
 def rows():
-    """A small table: 150 rows of five columns, two classes; and 100 rows more."""
+    """Makes a small table: 150 rows of five columns and two classes; and 100 rows more."""
     frame = load_breast_cancer(as_frame=True).frame
     frame = frame[["mean radius", "mean texture", "mean smoothness", "worst area", "worst concavity", "target"]]
     frame.columns = [name.replace(" ", "_") for name in frame.columns]
@@ -23,7 +24,7 @@ def rows():
 
 
 def written(folder, depth=2):
-    """Writes the rows and a forest of three trees to a folder, and returns the rows to train on."""
+    """Writes the rows and a forest of three trees to a folder; returns the rows to train on."""
     train, test = rows()
     train.to_csv(folder / "train.csv", index=False)
     test.to_csv(folder / "test.csv", index=False)
@@ -36,7 +37,7 @@ def written(folder, depth=2):
 def fit(trial):
     train, _ = rows()
     depth = trial.suggest_int("depth", 1, 4)
-    kept = train[train.index % 5 != 4]  # every fifth row is judged on
+    kept = train[train.index % 5 != 4]  # Every fifth row is a validation row.
     return DecisionTreeClassifier(max_depth=depth, random_state=0).fit(
         kept.drop(columns="target").to_numpy(), kept["target"]
     )

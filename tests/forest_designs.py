@@ -1,4 +1,4 @@
-"""Designs of forests without a model behind them, and what engines say of them."""
+"""Makes designs of forests without a model, and compares engines with the evaluator on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HLS_ROLES = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
 
 
 def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
-    """A design as compile would write it, without a model behind it."""
+    """Makes a design as compile would write it, without a model."""
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     files, roles = {}, {}
     options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
@@ -38,13 +38,13 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
 
 
 def hard_vectors(forest, seed, rows=60):
-    """Words of troublesome rows, words beside thresholds, and random ones."""
+    """Returns words of troublesome rows, words beside thresholds, and random ones."""
     parts = list(vectors(forest, ArrayRows(troublesome_rows(forest, seed, rows)), 300, seed))
     return Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
 
 
 def differences(engine, made, folder, seed, rows=60):
-    """What an engine says of a design's hard vectors, beside the evaluator."""
+    """Runs an engine on a design's hard vectors; returns its differences from the evaluator."""
     folder = folder / engine.name
     folder.mkdir()
     joined = hard_vectors(made.forest, seed, rows)

@@ -1,4 +1,4 @@
-"""Every kind of quantized forest: each made from a seed and the number types of its features."""
+"""Makes every kind of quantized forest from a seed and the number types of its features."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RAW: list[NumberType] = [
 
 
 def extreme_forest(kind: Any, seed: int, types: Types = None) -> Forest:
-    """A random forest of max or min. Of two seeds in three all leaves of an output are one of two values."""
+    """Makes a random forest of max or min. With two of three seeds all leaves of an output have one of two values."""
     random = np.random.default_rng(seed)
     source = random_forest(seed, True, str(random.choice(["binary", "argmax", "regression", "vector"])), types)
     fed = {output for tree in source.trees for output in tree.outputs}
@@ -53,7 +53,7 @@ def extreme_forest(kind: Any, seed: int, types: Types = None) -> Forest:
 
 
 def last_of_two(vote: bool, seed: int, types: Types = None) -> Forest:
-    """A threshold judges the last of two scores: of a forest's own, or of votes."""
+    """Makes a forest with a threshold on the last of two scores, either sums or counts of votes."""
     random = np.random.default_rng(seed)
     forest = random_forest(9, True, "vector", types)
     features = list(forest.features)
@@ -71,13 +71,13 @@ def last_of_two(vote: bool, seed: int, types: Types = None) -> Forest:
 
 
 def doubles(seed: int, types: Types = None) -> Forest:
-    """Columns of 64-bit floats."""
+    """Makes a forest on columns of 64-bit floats."""
     forest = random_forest(seed, True, types=types and [*types, Ordered(64)])
     return replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
 
 
 def added(name: str, trees: list[Any], outputs: int, bits: int) -> Forest:
-    """Trees on one feature, added; of several outputs the largest wins."""
+    """Makes a forest that adds trees on one feature; of several outputs the largest wins."""
     decision = Decision("argmax") if outputs > 1 else Decision("none")
     return make_forest(
         name=name, features=[Feature("a", Fixed(bits), 0)], columns=1, trees=trees, n_outputs=outputs,
@@ -87,7 +87,7 @@ def added(name: str, trees: list[Any], outputs: int, bits: int) -> Forest:
 
 
 def chain(seed: int, types: Types = None) -> Forest:
-    """A chain of 1,000 nodes, as boosting libraries may write it."""
+    """Makes a chain of 1,000 nodes, as boosting libraries may write it."""
     left = [i for k in range(1000) for i in (2 * k + 1, -1)] + [-1]
     right = [i for k in range(1000) for i in (2 * k + 2, -1)] + [-1]
     tree = make_tree(
@@ -98,7 +98,7 @@ def chain(seed: int, types: Types = None) -> Forest:
 
 
 def classes(seed: int, types: Types = None) -> Forest:
-    """Numbers of classes about a byte."""
+    """Makes a forest with a number of classes about the limit of a byte."""
     count = 255 + seed % 3
     trees = [
         make_tree(
@@ -123,7 +123,7 @@ MODEL_NAMES = [
 
 
 def hostile(seed: int, types: Types = None) -> Forest:
-    """Names that break code where they are not escaped: of the model, of features and of classes."""
+    """Makes a forest with names of model, features and classes that break code if they are not escaped."""
     trees = [
         make_tree(
             where="t", feature=[k, -1, -1], threshold=[1 + k % 15, 0, 0], left=[1, -1, -1], right=[2, -1, -1],

@@ -1,4 +1,4 @@
-"""A small forest over columns of every kind, and rows whose columns depend on one another."""
+"""Makes a small forest over columns of every kind, and rows with columns that depend on one another."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ feature "gap" float32 column 4 raw float32 missing
 
 
 def _nodes(random, depth):
-    """The lines of a complete tree of random conditions."""
+    """Returns the lines of a complete tree of random conditions."""
     lines, inner = ["tree outputs 0"], 2**depth - 1
     for node in range(inner):
         feature = random.integers(0, 4)
@@ -44,7 +44,8 @@ def mixed_forest(trees, depth, seed):
 
 
 def mixed_rows(count, seed):
-    """(count, 5): size and age go together, gap is missing more often where they are small; column 1 is not read."""
+    """Draws rows (count, 5): size and age rise together, gap is missing more often if they are small; column 1 is not
+    read."""
     random = np.random.default_rng(seed)
     hidden = random.random(count)
     rows = np.zeros((count, 5))

@@ -1,4 +1,4 @@
-"""Studies that nobody searched: 200 trials with plausible figures, a few of them with designs that were compiled."""
+"""Makes studies without a search: 200 trials with plausible figures, a few of them with compiled designs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GOALS = (Goal("lut", False, "LUTs"), Goal("accuracy", True), Goal("fmax_mhz", Tr
 
 
 def made_study(folder: Path, trials: int = 200, compiled: int = 0, seed: int = 0, goals: int = 2) -> Study:
-    """A study in a folder. compiled: how many of the last designs of the front are there."""
+    """Writes a study to a folder. compiled: this many of the last designs of the front are compiled."""
     rng = np.random.default_rng(seed)
     asked = {
         "command": "forestc explore --train xgboost --rows train.csv --label y --device ecp5-25k -o study",
@@ -53,7 +53,7 @@ def _trial(rng, number):
         "latency": int(rng.integers(0, 8)),
         "columns": round(float(rng.uniform(0.3, 1)), 2),
     }
-    whole = number < 2  # the levels that only share and narrow, with which searches begin
+    whole = number < 2  # Searches begin with the levels that only share and narrow.
     if number < 4:
         options["level"] = number
     else:

@@ -1,4 +1,4 @@
-"""Models trained on scikit-learn's bundled data, and rows that lie on and beside their thresholds."""
+"""Trains models on scikit-learn's bundled data, and makes rows on and beside their thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from forestc.forest.ir import Forest
 
 BINARY, MULTI, REGRESSION = load_breast_cancer, load_digits, load_diabetes
 XGB = {"max_depth": 4, "n_estimators": 20, "random_state": 0}
-FEW = 8  # trees where each is large, or where there are several for each class
+FEW = 8  # trees of kinds with large trees, or with several trees for each class
 
 
 def _kinds() -> dict[str, tuple[Callable[[], Any], Callable[..., Any]]]:
@@ -80,14 +80,15 @@ KINDS = _kinds()
 
 @cache
 def trained(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """(fitted model, rows, labels)."""
+    """Returns a fitted model, its rows and labels."""
     make, data = KINDS[kind]
     X, y = data(return_X_y=True)
     return make().fit(X, y), X, y
 
 
-def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
-    """(fitted model, rows, labels) of at least 20 trees, or rounds, where a kind has several: what benchmarks take."""
+def full_model(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    """Returns a fitted model, its rows and labels for benchmarks: at least 20 trees (or rounds), if a kind
+    has several."""
     model, X, y = trained(kind)
     if getattr(model, "n_estimators", 20) >= 20:
         return model, X, y
@@ -95,7 +96,8 @@ def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
 
 
 def rows_near_thresholds(forest: Forest, X: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.float32]:
-    """float32 rows from X; about half of all values lie on a threshold of theirs or one step beside it."""
+    """Returns float32 rows from X; about half of all values lie on a threshold of their feature or one step
+    beside it."""
     random = np.random.default_rng(seed)
     rows = X[random.integers(0, len(X), count)].astype(np.float32)
     for index, feature in enumerate(forest.features):

@@ -3,9 +3,9 @@
     python tests/mutants.py --sample 40 forestc/lowering tests/lowering tests/backends
 
 The first argument is a folder or module of forestc, the others are tests (words for pytest). A mutant has one
-comparison, sum, constant, `not`, `and` or `or` replaced. Each runs the tests in a process of its own, up to the first
-that fails. One that lives shows a missing test, or is a change that says the same, such as a bound that is never
-reached. Tests that start forestc in another process see no mutant.
+comparison, sum, constant, `not`, `and` or `or` replaced. Each mutant runs the tests in its own process, up to the first
+failure. If a mutant lives, either a test is missing or its change has no effect, as with an unreachable bound. Tests
+that start forestc in another process see no mutant.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import Any
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-LIBRARIES = (  # imported once, before the processes fork
+LIBRARIES = (  # lists libraries that are imported once, before the processes fork
     "lightgbm", "xgboost", "sklearn.ensemble", "sklearn.pipeline", "catboost", "onnx", "onnxruntime", "skl2onnx",
     "treelite", "pandas", "pyarrow.dataset", "scipy.optimize", "hypothesis", "amaranth", "jsonschema", "highspy",
 )  # fmt: skip
-SLOWER = 60, 4  # seconds, and times the unchanged code's seconds, after which a mutant's tests hang
+SLOWER = 60, 4  # seconds, and factor of the unchanged code's seconds, after which a mutant's tests hang
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -63,7 +63,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 @dataclass(frozen=True)
 class Mutant:
-    """number: counts the changes of a file in the order of visits, from 0."""
+    """A change of a file. number: counts the changes of the file in the order of visits, from 0."""
 
     file: str
     number: int
@@ -76,7 +76,7 @@ class Mutant:
 
 
 class Replace(ast.NodeTransformer):
-    """Lists all changes of a file, and makes the one numbered `wanted`; annotations are left out."""
+    """A visitor that lists all changes of a file, and makes the one numbered `wanted`. It skips annotations."""
 
     def __init__(self, file: str, wanted: int = -1) -> None:
         self.file, self.wanted, self.found = file, wanted, list[Mutant]()
@@ -109,7 +109,7 @@ def mutants(place: Path) -> Iterator[Mutant]:
 
 
 def replace(mutant: Mutant) -> None:
-    """Has the mutant's code imported in place of its module's."""
+    """Replaces a module's code on import by the mutant's."""
     path = Path.cwd() / mutant.file
     code = compile(Replace(mutant.file, mutant.number).read(), path, "exec")
     read, keep = SourceFileLoader.get_code, Dispatcher.enable_caching
@@ -118,7 +118,7 @@ def replace(mutant: Mutant) -> None:
         return code if Path(loader.path) == path else read(loader, name)
 
     def enable_caching(function: Any) -> None:
-        if Path(function.py_func.__code__.co_filename) != path:  # numba would take the kernel of the file's own text
+        if Path(function.py_func.__code__.co_filename) != path:  # numba would compile the file's own text instead
             keep(function)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
@@ -129,7 +129,7 @@ def tested(mutant: Mutant | None, tests: list[str], folder: str) -> None:
     """Runs the tests in this process and ends it with pytest's status."""
     os.setpgid(0, 0)
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")  # a mutant that fills the memory ends first
+        Path("/proc/self/oom_score_adj").write_text("1000")  # If memory runs out, the mutant ends first.
     os.environ.update(TMPDIR=folder, HYPOTHESIS_STORAGE_DIRECTORY=f"{folder}/hypothesis")
     tempfile.tempdir = None
     if mutant:
@@ -142,14 +142,14 @@ def tested(mutant: Mutant | None, tests: list[str], folder: str) -> None:
 
 
 def outcome(mutant: Mutant | None, tests: list[str], seconds: float | None) -> str:
-    """Returns "lives", "fails" or "hangs": what the tests say within some seconds."""
+    """Runs the tests on a mutant for some seconds; returns "lives", "fails" or "hangs"."""
     with tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True) as folder:
         child = get_context("fork").Process(target=tested, args=(mutant, tests, folder))
         child.start()
         child.join(seconds)
         hangs = child.is_alive()
         with suppress(ProcessLookupError):
-            os.killpg(child.pid or 0, signal.SIGKILL)  # with all that the tests began
+            os.killpg(child.pid or 0, signal.SIGKILL)  # This also ends all programs that the tests began.
         child.join()
     return "hangs" if hangs else "fails" if child.exitcode else "lives"
 

@@ -1,4 +1,4 @@
-"""Damaged model files, and what may become of them: a ForestcError or a whole forest, nothing else."""
+"""Damages model files, and checks the result: a ForestcError or a valid forest, nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = [b"9" * 30, b"-1", b"2147483648", b"nan", b" ", b"1e999", b"\n"]
 
 
 def read_json(data, where):
-    """XGBoost's JSON, whatever its content tells."""
+    """Reads XGBoost's JSON, whatever its content says about its kind."""
     return read_saved(read_document(data, where), where)
 
 
@@ -31,15 +31,15 @@ def read_ubj(data, where):
 
 
 def assert_refused(read, data, message, where="m.json"):
-    """Each part of the message stands in the error, which names the file and fits one line."""
+    """Asserts that the error contains each part of the message, names the file and fits one line."""
     with pytest.raises(ModelError) as caught:
         read(data, where)
     assert all(part in str(caught.value) for part in message.split("; ")), caught.value
     assert where in str(caught.value) and "\n" not in str(caught.value)
 
 
-def judged(read, data):
-    """Whether it was read; a forest that was read must be a whole one."""
+def reads_whole(read, data):
+    """Reads damaged data; returns True if it was read, and asserts that the forest is valid."""
     try:
         forest = read(data, "fuzz")
     except ForestcError as error:
@@ -52,7 +52,7 @@ def judged(read, data):
 
 
 def mutated_bytes(data, source, pieces=(), characters=range(256)):
-    """A few bytes flipped, replaced, removed or doubled. pieces: are inserted, too. characters: replace others."""
+    """Flips, replaces, removes or doubles a few bytes. pieces: may be inserted. characters: replace others."""
     data = bytearray(data)
     for _ in range(source.randint(1, 4)):
         place = source.randrange(len(data))
@@ -77,7 +77,7 @@ def mutated_bytes(data, source, pieces=(), characters=range(256)):
 
 
 def changed(document, path, value):
-    """A copy of a JSON document, as bytes, with the value at a path replaced; KeyError drops it."""
+    """Returns a JSON document as bytes with the value at a path replaced; the value KeyError drops the key."""
     root = place = copy.deepcopy(document)
     for step in path[:-1]:
         place = place[step]
@@ -89,7 +89,7 @@ def changed(document, path, value):
 
 
 def mutated_document(document, source):
-    """One or more places of a JSON document replaced, removed or doubled."""
+    """Replaces, removes or doubles one or more values of a JSON document."""
     document = json.loads(json.dumps(document))
     for _ in range(source.randint(1, 3)):
         place = document

@@ -1,4 +1,4 @@
-"""ONNX models made by hand, and onnxruntime's own answers on one thread."""
+"""Makes ONNX models by hand, and runs onnxruntime on them with one thread."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def answers(model: onnx.ModelProto, rows: Any) -> dict[str, Any]:
-    """onnxruntime's outputs by name. rows: the inputs side by side."""
+    """Returns onnxruntime's outputs by name. rows: the inputs side by side."""
     running = session(model)
     types = {"tensor(float)": np.float32, "tensor(double)": np.float64}
     types |= {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(string)": object}
@@ -72,7 +72,7 @@ def model(
     ml: int = 3,
     opset: int = 18,
 ) -> onnx.ModelProto:
-    """A ModelProto. inputs: name, type, columns (None: not said). constants: name -> array."""
+    """Makes a ModelProto. inputs: name, type, columns (None: not stated). constants: arrays by name."""
     graph = helper.make_graph(
         list(nodes),
         "graph",
@@ -85,9 +85,9 @@ def model(
 
 
 def flat(trees: Sequence[Any]) -> tuple[dict[str, list[Any]], list[tuple[int, int, int, float]]]:
-    """Trees as the lists of the older operators and (tree, node, output, weight).
+    """Turns trees into the lists of the older operators, and tuples (tree, node, output, weight).
 
-    A leaf is a list of (output, weight); another node (feature, mode, value, true, false[, missing to true]).
+    A leaf is a list of (output, weight). Another node is (feature, mode, value, true, false[, missing to true]).
     """
     names = ("nodeids", "treeids", "truenodeids", "falsenodeids", "featureids", "values", "modes")
     lists: dict[str, list[Any]] = {f"nodes_{name}": [] for name in (*names, "missing_value_tracks_true")}
@@ -147,7 +147,7 @@ def classifier(
     columns: int | None = 3,
     ml: int = 3,
 ) -> onnx.ModelProto:
-    """A TreeEnsembleClassifier with outputs `label` and `scores`. labels: int or str."""
+    """Makes a TreeEnsembleClassifier with outputs `label` and `scores`. labels: int or str."""
     text = isinstance(labels[0], str)
     names = {"classlabels_strings" if text else "classlabels_int64s": list(labels)}
     more = {"post_transform": post, **names}
@@ -166,15 +166,15 @@ def regressor(
     columns: int | None = 3,
     ml: int = 3,
 ) -> onnx.ModelProto:
-    """A TreeEnsembleRegressor with output `scores`."""
+    """Makes a TreeEnsembleRegressor with output `scores`."""
     more = {"post_transform": post, "n_targets": targets, "aggregate_function": aggregate}
     node = _older("TreeEnsembleRegressor", "target", trees, tensors, base, ["scores"], more)
     return model([node], [("X", kind, columns)], [("scores", FLOAT)], ml=ml)
 
 
 def lists5(trees: Sequence[Any], kind: int) -> dict[str, Any]:
-    """Trees as the attributes of a TreeEnsemble. A leaf is a list of one (output, weight); the value of a MEMBER
-    node is a list."""
+    """Turns trees into the attributes of a TreeEnsemble. A leaf is a list of one (output, weight); the value of a
+    MEMBER node is a list."""
     rows: list[Any] = []
     leaves: list[tuple[int, float]] = []
     members: list[float] = []
@@ -195,7 +195,7 @@ def lists5(trees: Sequence[Any], kind: int) -> dict[str, Any]:
         return place, 0
 
     for tree in trees:
-        if isinstance(tree, list):  # a root that stands for a leaf
+        if isinstance(tree, list):  # The root is a leaf.
             leaves.extend(tree)
             rows.append((0, 0, 0.0, len(leaves) - 1, 1, len(leaves) - 1, 1, 0))
             roots.append(len(rows) - 1)
@@ -226,7 +226,7 @@ def ensemble5(
     columns: int | None = 3,
     **changed: Any,
 ) -> onnx.ModelProto:
-    """A TreeEnsemble of ai.onnx.ml 5 with output `scores`. changed: attributes to put in place of the right ones."""
+    """Makes a TreeEnsemble of ai.onnx.ml 5 with output `scores`. changed: attributes that replace the right ones."""
     attributes = lists5(trees, kind)
     attributes |= {"n_targets": targets, "post_transform": post, "aggregate_function": aggregate}
     attributes = {name: value for name, value in (attributes | changed).items() if value is not None}
@@ -235,7 +235,7 @@ def ensemble5(
 
 
 def bare(source: onnx.ModelProto) -> onnx.ModelProto:
-    """The same model with one output, what its tree operator adds up to before any transform."""
+    """Returns the model with one output: the sums of its tree operator before any transform."""
     copy = onnx.ModelProto()
     copy.CopyFrom(source)
     (trees,) = (node for node in copy.graph.node if node.op_type.startswith("TreeEnsemble"))
@@ -263,8 +263,8 @@ def random_trees(
     values: Sequence[float] = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 33.0, 1e-45, 3.4028235e38, np.inf, -np.inf),
     precise: bool = False,
 ) -> list[Any]:
-    """Trees of random shape. votes: a leaf votes for "all" outputs, for "one", or all leaves of a tree for one
-    ("tree"). whole: thresholds are whole numbers. precise: float64 numbers."""
+    """Makes trees of random shape. votes: a leaf votes for "all" outputs, for "one", or all leaves of a tree for one
+    ("tree"). whole: thresholds are integers. precise: float64 numbers."""
 
     def number() -> float:
         if random.random() < 0.5:
@@ -286,7 +286,7 @@ def random_trees(
         mode = str(random.choice(list(modes)))
         value: Any = number()
         if mode == "BRANCH_MEMBER":
-            # onnxruntime takes sets of any numbers of 0 to 30, or of whole numbers
+            # onnxruntime takes sets of any numbers from 0 to 30, or of integers.
             whole_set = random.random() < 0.5
             known = np.arange(-5.0, 40.0) if whole_set else np.array([0, 0.5, 1, 1.5, 2, 3, 7.25, 29.5, 30])
             value = random.choice(known, int(random.integers(1, 6))).tolist()
@@ -297,7 +297,7 @@ def random_trees(
 
 
 def random_rows(random: np.random.Generator, count: int, columns: int, dtype: Any = np.float32) -> Any:
-    """Rows of the numbers that `random_trees` compares with and their neighbors, and special ones."""
+    """Draws rows of the thresholds of `random_trees`, their neighbors, and special values."""
     known = np.array([-1, -0.5, 0, -0.0, 0.5, 1, 2, 3, 33, 1e-45, 3.4028235e38, np.inf, -np.inf, np.nan], dtype=dtype)
     rows = random.choice(known, (count, columns))
     with np.errstate(over="ignore"):
@@ -307,22 +307,23 @@ def random_rows(random: np.random.Generator, count: int, columns: int, dtype: An
 
 
 def agree(source, rows=ROWS, exactly=True):
-    """The forest, after its values and decisions were compared with onnxruntime's."""
+    """Loads the model, compares its values and decisions with onnxruntime's, and returns the forest."""
     forest = load(source)
     found, output = evaluate(forest, rows), answers(source, rows)
     if "label" in output:
         assert found.decision.tolist() == output["label"].ravel().tolist()
     if "scores" in output:
         scores = output["scores"]
-        wanted = scores[:, 1:] if found.values.shape[1] == 1 and scores.shape[-1] == 2 else scores
-        mine = found.values.reshape(wanted.shape).astype(wanted.dtype)
-        # onnxruntime mirrors the logistic function at 0: 1 - f(-s) is off by half a last place of 1
-        assert np.array_equal(mine, wanted, equal_nan=True) if exactly else np.allclose(mine, wanted, 0, 2.0**-23)
+        expected = scores[:, 1:] if found.values.shape[1] == 1 and scores.shape[-1] == 2 else scores
+        mine = found.values.reshape(expected.shape).astype(expected.dtype)
+        # onnxruntime mirrors the logistic function at 0: 1 - f(-s) is off by half a unit in the last place of 1.
+        assert np.array_equal(mine, expected, equal_nan=True) if exactly else np.allclose(mine, expected, 0, 2.0**-23)
     return forest
 
 
 def chain(values, sharing=True):
-    """Nodes that compare a column with one value after the other and share their true child, as LightGBM's are."""
+    """Makes nodes that compare a column with one value after the other and share their true child, as converters write
+    LightGBM's sets."""
     n = len(values)
     lists = {
         "nodes_nodeids": list(range(n + 2)),
@@ -339,7 +340,7 @@ def chain(values, sharing=True):
 
 
 def change(source, name, to):
-    """One attribute of the tree operator replaced by what `to` makes of it; None drops it."""
+    """Replaces one attribute of the tree operator by the result of `to`; None drops it."""
     (node,) = (n for n in source.graph.node if n.op_type.startswith("TreeEnsemble"))
     (attribute,) = (a for a in node.attribute if a.name == name)
     value = to(helper.get_attribute_value(attribute)) if callable(to) else to
@@ -365,7 +366,7 @@ def trees_node(source="X", target="scores", trees=(STUMP,), targets=1):
 
 
 def around(before=(), after=(), constants=None, outputs=(("scores", FLOAT),), inputs=None, columns=3, **more):
-    """Trees with nodes before and after: from `rows` to `X`, from `sums` to `scores`."""
+    """Puts trees between nodes: from `rows` to `X` before them, from `sums` to `scores` after them."""
     inputs = inputs or [("rows" if before else "X", FLOAT, columns)]
     own = trees_node("X", "sums" if after else "scores", **more)
     return model([*before, own, *after], inputs, list(outputs), constants)
@@ -379,7 +380,7 @@ def node(operator, inputs, outputs, **attributes):
 
 
 def refused(source, message):
-    """Loads a model that one line must refuse, with this message."""
+    """Asserts that loading a model is refused in one line, with this message."""
     with pytest.raises(ModelError) as caught:
         load(source)
     assert message in str(caught.value), caught.value

@@ -1,5 +1,5 @@
-"""Models with and without column names, rows whose columns are called and ordered in many ways, and what the rule of
-`forestc.rows.columns` says of the two, written once more."""
+"""Draws models with and without column names, and rows with columns named and ordered in many ways. It also states the
+rule of `forestc.rows.columns` a second time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIZES = (3, 4, 5)
 
 
 def names_of(style: str, count: int) -> list[str]:
-    """Names in order: words, or a prefix and numbers from the style's own number on."""
+    """Returns names in order: words, or a prefix and numbers from the style's first number on."""
     if style == "words":
         return list(WORDS[:count])
     prefix, first = re.fullmatch(r"(.*?)(\d)", style).groups()
@@ -43,7 +43,7 @@ def names_of(style: str, count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Trained:
-    """A fitted model, the names it was trained with (None: an array) and the columns that it reads."""
+    """A fitted model, the names that it was trained with (None: an array), and the columns that it reads."""
 
     model: Any
     forest: Forest
@@ -60,7 +60,8 @@ class Trained:
 
 @cache
 def trained(library: str, names: tuple[str, ...] | None, columns: int, unread: int) -> Trained:
-    """A small model that does not read the columns from `columns - unread` on, or from the front for a negative one."""
+    """Trains a small model that does not read the columns from `columns - unread` on; a negative `unread` counts from
+    the front."""
     random = np.random.default_rng([columns, unread + 1])
     X = random.normal(size=(120, columns)).astype(np.float32).astype(np.float64)
     y = (X @ np.arange(1, columns + 1) > 0).astype(int)
@@ -80,10 +81,8 @@ def trained(library: str, names: tuple[str, ...] | None, columns: int, unread: i
 
 @dataclass(frozen=True)
 class Case:
-    """Rows for a model: the values, what their columns are called (None: nothing), and how they are handed over.
-
-    label: the place of a column of truths among the others, or None.
-    """
+    """Rows for a model: the values, the names of their columns (None: no names), and the form in which they are given.
+    label: the index of a column of labels among the others, or None."""
 
     made: Trained
     values: NDArray[np.float64]
@@ -93,7 +92,7 @@ class Case:
 
 
 def random_case(seed: int) -> Case:
-    """Any model, any header in any order, a column too many or too few now and then."""
+    """Draws any model, any header in any order, at times with a column too many or too few."""
     random = np.random.default_rng(seed)
 
     def one_of(some: Sequence[Any]) -> Any:
@@ -122,12 +121,12 @@ def random_case(seed: int) -> Case:
         header = random.permutation(width).tolist() if random.random() < 0.3 else list(range(width))
     label = int(random.integers(0, width + 1)) if random.random() < 0.4 else None
     if header is not None and form == "csv" and all(str(name).isdigit() for name in header):
-        label = width  # a first line of numbers alone may be a row
+        label = width  # A first line of numbers alone may be a row.
     return Case(made, random.normal(size=(30, width)).astype(np.float32).astype(np.float64), header, form, label)
 
 
-def expected_places(case: Case) -> list[int] | None:
-    """The rows' column of each column that the model reads, or None where the rows are to be refused."""
+def expected_columns(case: Case) -> list[int] | None:
+    """Returns the rows' column for each column that the model reads, or None if the rows must be refused."""
     made, width = case.made, case.values.shape[1]
     in_place = made.read if width == made.columns else None
     if case.header is None:
@@ -157,13 +156,13 @@ def expected_places(case: Case) -> list[int] | None:
 
 
 def check_case(case: Case, folder: Path) -> str:
-    """Raises AssertionError where evaluate, rows_from and the library do not agree; says what was found."""
-    places, forest = expected_places(case), case.made.forest
+    """Raises AssertionError if evaluate, rows_from and the library do not agree; returns the outcome in words."""
+    columns, forest = expected_columns(case), case.made.forest
     rows, label, truth = _handed_over(case, folder)
     askers = [lambda forest: _through_rows(forest, rows, label, truth)]
     if case.form in ("frame", "table", "array") and case.label is None:
         askers.append(lambda forest: forestc.evaluate(forest, rows).decision)
-    if places is None:
+    if columns is None:
         for ask in askers:
             try:
                 ask(forest)
@@ -173,16 +172,16 @@ def check_case(case: Case, folder: Path) -> str:
             raise AssertionError(f"not refused: {case}")
         return "refused"
     X = np.zeros((len(case.values), case.made.columns))
-    X[:, case.made.read] = case.values[:, places]
-    wanted = case.made.predict(X)
+    X[:, case.made.read] = case.values[:, columns]
+    expected = case.made.predict(X)
     for ask in askers:
-        assert np.array_equal(ask(forest), wanted), case
+        assert np.array_equal(ask(forest), expected), case
     names = getattr(rows_from(rows, forest, label if label is not None else truth), "names", ())
     if not names:
         return "taken"
-    named = adopt_names(forest, names)  # from now on in any order, and not without these names
+    named = adopt_names(forest, names)  # From here on the columns may come in any order, but need these names.
     frame = pd.DataFrame(case.values, columns=case.header)
-    assert np.array_equal(forestc.evaluate(named, frame[frame.columns[::-1]]).decision, wanted), case
+    assert np.array_equal(forestc.evaluate(named, frame[frame.columns[::-1]]).decision, expected), case
     try:
         forestc.evaluate(named, frame.rename(columns=lambda name: f"another {name}"))
     except RowsError:
@@ -191,7 +190,8 @@ def check_case(case: Case, folder: Path) -> str:
 
 
 def _handed_over(case: Case, folder: Path) -> tuple[Any, Any, Any]:
-    """Rows as forestc is given them, the label's name or place where they hold it, else the truths if there are any."""
+    """Returns rows in a form that forestc takes, and their label: the column's name or index, or the labels
+    themselves."""
     truth = np.arange(len(case.values)) % 2
     if case.form == "array":
         return case.values, None, None if case.label is None else truth

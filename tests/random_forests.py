@@ -1,4 +1,4 @@
-"""Random small forests of every kind the IR knows, and inputs that look for trouble."""
+"""Makes random small forests of every kind in the IR, and troublesome inputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
 
 
 def random_forest(seed: int, quantized: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
-    """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any of these;
-    or, quantized, average or median, or means (an average over several classes)."""
+    """Makes a random forest.
+
+    kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any of these; for
+    quantized forests also average, median or means (an average over several classes).
+    """
     random = np.random.default_rng(seed)
     if kind == "any":
         kind = str(random.choice(["binary", "argmax", "regression", "vector", "vote", "each"]))
@@ -77,7 +80,7 @@ def random_forest(seed: int, quantized: bool, kind: str = "any", types: list[Num
 
 
 def votes(trees: int, most: int = 1, parts: int = 1) -> Forest:
-    """Trees of three splits on four features of four bits, each of which has up to `most` votes for one of two
+    """Makes trees of three splits on four features of four bits. Each tree has up to `most` votes for one of two
     classes. Several parts decide by votes of their own."""
     random = np.random.default_rng(trees)
     leaves = [[0], [1], [1], [0]] if most == 1 else [[0], [most], [most // 2], [1]]
@@ -100,7 +103,7 @@ def votes(trees: int, most: int = 1, parts: int = 1) -> Forest:
 
 
 def random_parts(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
-    """Parts that decide, of as many classes each for a vote."""
+    """Makes parts that decide, each among the same number of classes for a vote."""
     parts: list[Part] = []
     classes = int(random.integers(2, 5))
     for index in range(int(random.integers(2, 4))):
@@ -120,7 +123,7 @@ def random_parts(random: np.random.Generator, kind: str, quantized: bool) -> tup
 
 
 def random_scores(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
-    """Parts of one score each, for an average of two classes by curves or for a median."""
+    """Makes parts of one score each, for an average of two classes by curves or for a median."""
     assert quantized
     count, steps = int(random.integers(2, 6)), int(random.integers(1, 20))
     decision = Decision("threshold", 3) if kind == "average" else Decision("none")
@@ -134,7 +137,7 @@ def random_scores(random: np.random.Generator, kind: str, quantized: bool) -> tu
 
 
 def random_means(random: np.random.Generator, kind: str, quantized: bool) -> tuple[list[Part], Combine]:
-    """Parts that say something of each class: of their scores, of levels, or of shares of levels."""
+    """Makes parts with a value for each class: from their scores, from levels, or from shares of levels."""
     assert quantized
     count, classes, steps = int(random.integers(1, 4)), int(random.integers(2, 5)), int(random.integers(1, 40))
     names, parts = tuple(f"class {k}" for k in range(classes)), []
@@ -156,7 +159,7 @@ def random_means(random: np.random.Generator, kind: str, quantized: bool) -> tup
 def random_tree(
     random: np.random.Generator, features: list[Feature], outputs: tuple[int, ...], quantized: bool, depth: int
 ) -> Tree:
-    """Grown at random; the same condition may come again below itself."""
+    """Grows a random tree; the same condition may come again below itself."""
     rows: list[dict[str, Any]] = []
     sets: list[list[Any]] = []
 
@@ -217,7 +220,7 @@ def random_threshold(random: np.random.Generator, feature: Feature, quantized: b
 
 
 def troublesome_rows(forest: Forest, seed: int, count: int = 200) -> NDArray[np.float64]:
-    """Raw rows on thresholds and beside them, zeros of both signs, subnormals, infinities, missing values."""
+    """Draws raw rows on thresholds and beside them, zeros of both signs, subnormals, infinities, missing values."""
     random = np.random.default_rng(seed)
     rows = random.normal(size=(count, forest.columns)) * 2
     special = np.array([0.0, -0.0, 1e-45, -1e-45, np.inf, -np.inf, 1e38, -1e38, 1.0, 2.0, 3.0, -1.0, 0.5, 100.0])
@@ -240,7 +243,7 @@ def troublesome_rows(forest: Forest, seed: int, count: int = 200) -> NDArray[np.
 
 
 def walk(forest: Forest, tree: Tree, word: NDArray[Any]) -> int:
-    """The leaf one encoded row reaches: the definition once more, one step at a time."""
+    """Returns the leaf that an encoded row reaches, by the definition, one step at a time."""
     node = 0
     while tree.left[node] != -1:
         feature = forest.features[tree.feature[node]]

@@ -1,4 +1,4 @@
-"""Random netlists of every kind of cell, on words of many widths."""
+"""Makes random netlists of every kind of cell, on words of many widths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELLS = (
 
 
 def all_kinds(random: Random, latency: int) -> Netlist:
-    """Every kind of cell on words of many widths, as lowering may come to use them."""
+    """Makes a netlist with every kind of cell on words of many widths, as lowering may come to use them."""
     b = NetlistBuilder("kinds", "0 trees, 0 nodes")
     words = [WordType(1, False), WordType(7, True), WordType(12, False), WordType(33, True), WordType(5, True)]
     pool = [b.input(Port(f"x{k}"), word) for k, word in enumerate(words)]
@@ -37,7 +37,7 @@ def all_kinds(random: Random, latency: int) -> Netlist:
 
 
 def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
-    """A cell on nets of the pool and constants."""
+    """Adds a cell on nets of the pool and constants; returns its net."""
     kind = random.choice(CELLS)
     a, other = random.choice(pool), random.choice(pool)
     word = b.type_of(a)

@@ -1,4 +1,4 @@
-"""Random Bayesian networks, and their joint distribution by enumeration of all configurations."""
+"""Draws random Bayesian networks, and enumerates their joint distribution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from forestc.algorithms.networks.bayesian_network import BayesianNetwork
 
 
 def random_network(seed: int, most: int = 8, ess: float = 1.0) -> BayesianNetwork:
-    """Up to `most` variables of 1 to 3 states, each with up to 3 parents of any number: names are not topological."""
+    """Draws up to `most` variables of 1 to 3 states, each with up to 3 parents of any number: the numbers are no
+    topological order."""
     random = np.random.default_rng(seed)
     n = int(random.integers(1, most + 1))
     states = random.choice([1, 2, 2, 3], n)
@@ -23,7 +24,7 @@ def random_network(seed: int, most: int = 8, ess: float = 1.0) -> BayesianNetwor
 
 
 def random_tree_network(seed: int, n: int, width: int, most_states: int = 2) -> BayesianNetwork:
-    """n variables on a random k-tree of that width; some edges are left out."""
+    """Draws n variables on a random k-tree of that width; some edges are left out."""
     random = np.random.default_rng(seed)
     cliques, parents = [tuple(range(width))], [tuple(range(i)) for i in range(width)]
     for i in range(width, n):
@@ -47,7 +48,7 @@ def with_counts(states, parents, random, ess=1.0):
 
 
 def enumerated(network: BayesianNetwork) -> np.ndarray:
-    """P(configuration) with an axis for each variable, by the definition."""
+    """Returns P(configuration) with an axis for each variable, by the definition."""
     joint = np.zeros(network.states)
     for x in itertools.product(*map(range, network.states)):
         p = 1.0
@@ -63,7 +64,8 @@ def enumerated(network: BayesianNetwork) -> np.ndarray:
 
 
 def random_event(states, random, least=0):
-    """A conjunction over some variables, of single states and of sets, and the mask of its configurations."""
+    """Draws a conjunction over some variables, of single states and of sets; returns it with the mask of its
+    configurations."""
     chosen = random.permutation(len(states))[: random.integers(least, len(states) + 1)]
     event, mask = {}, np.ones(states, dtype=bool)
     for i in chosen.tolist():

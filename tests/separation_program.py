@@ -1,8 +1,8 @@
-"""The separation problem as an integer program, solved by HiGHS: what the search of `separation` is compared with.
+"""Solves the separation problem as an integer program with HiGHS, to compare with the search in `separation`.
 
-A binary for each threshold says whether the input's cell lies below it; those of a feature are chained. A variable for
-each leaf says whether the input lies in it: one leaf a tree, and on each side of a threshold as many as the binary lets
-(the formulation of Misic, Optimization of Tree Ensembles, Operations Research 2020).
+A binary variable for each threshold says whether the input's cell lies below it; the variables of a feature are
+chained. A variable for each leaf says whether the input lies in it: one leaf a tree, and on each side of a threshold
+only if its binary allows (the formulation of Misic, Optimization of Tree Ensembles, Operations Research 2020).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from forestc.algorithms.highs import make_highs, make_model, most_nodes, steps_o
 from forestc.algorithms.separation.oracle import Box, BoxEnsemble, Decider, Problem, Separation, differ, problems
 from forestc.algorithms.separation.search import FOUND, NONE, STOPPED
 
-SLACK = 0.5  # sums are integers: so much is added to each for the solver's tolerance
-MOST_SUM = 1e8  # beyond it, tolerances of the solver could hide an input
+SLACK = 0.5  # adds this much to each integer sum, as room for the solver's tolerance
+MOST_SUM = 1e8  # limits the sums, since beyond it the solver's tolerance could hide an input
 
 
 def separate_by_program(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """As `separate`; limit: of steps, see `solve`."""
+    """Separates as `separate` does. limit: of steps, see `solve`."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -27,17 +27,20 @@ def separate_by_program(before: BoxEnsemble, after: BoxEnsemble, decider: Decide
         steps += taken
         if state == FOUND and differ(before, after, decider, cells[np.newaxis])[0]:
             return Separation("differs", cells, steps)
-        unknown |= state != NONE  # an input that decides alike comes from the rounding of the solver
+        unknown |= state != NONE  # An input that decides alike results from the solver's rounding.
         if unknown and steps >= limit:
             break
     return Separation("unknown" if unknown else "same", None, steps)
 
 
 def solve(problem: Problem, limit: int) -> tuple[int, NDArray[np.int32], int]:
-    """NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: one for each entry of the
-    program in each iteration of the simplex method. limit: of the steps, roughly. An input may be wrong within the
-    solver's tolerance."""
-    import highspy  # imported here: it takes a while, and few need it
+    """Solves the program. Returns NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: one for
+    each entry of the program in each iteration of the simplex method. An input may be wrong within the solver's
+    tolerance.
+
+    limit: of the steps, roughly.
+    """
+    import highspy  # The import takes a while, and few callers need it.
 
     low, high, value = problem.low, problem.high, problem.value[:, : problem.single]
     start = problem.start[: problem.single]
@@ -77,7 +80,7 @@ def solve(problem: Problem, limit: int) -> tuple[int, NDArray[np.int32], int]:
     solver = make_highs(mip_max_nodes=most_nodes(limit, sum(len(np.asarray(index)) for index, _ in lines)))
     columns = int(first[-1])
     limits = tuple(np.array(bounds).T)
-    # leaves are integral anyway
+    # The leaves are integral without being declared so.
     solver.passModel(make_model(np.zeros(columns), np.ones(columns), limits, lines, by_rows=True, whole=columns))
     solver.run()
     steps = steps_of(solver)

@@ -1,4 +1,4 @@
-"""The pipeline as `compile` runs it: passes may leave settings open."""
+"""Runs the pipeline as `compile` does, where passes may leave settings open."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Small tables of columns that depend on others, and all networks over them."""
+"""Makes small tables of dependent columns, and all networks over them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.algorithms.networks.runs import ScoredNetwork
 
 
 def rows_of(seed, n=5, states=2, rows=80):
-    """Columns that depend on others before them, in a random order."""
+    """Draws columns that each depend on earlier ones, in a random order."""
     random = np.random.default_rng(seed)
     table = random.integers(0, states, (rows, n))
     for column in range(2, n):
@@ -29,7 +29,7 @@ def moral_edges(parents):
 
 
 def width(order, pairs):
-    """The most later neighbors that a vertex has when it is eliminated."""
+    """Returns the most later neighbors of a vertex at its elimination."""
     near = {v: {u for pair in pairs if v in pair for u in pair if u != v} for v in order}
     widest = 0
     for v in order:
@@ -51,7 +51,7 @@ def acyclic(parents):
 
 
 def scored(table, states, most):
-    """Every parent set of each variable, with its score."""
+    """Returns every parent set of each variable, with its score."""
     n = table.shape[1]
     scorer = make_scorer(table, np.full(n, states), most + 1, 1.0)
     room = np.zeros(most + 1, np.int64)
@@ -66,7 +66,7 @@ def scored(table, states, most):
 
 
 def every_network(families):
-    """(score, parents) of every acyclic network."""
+    """Yields (score, parents) of every acyclic network."""
     found = []
     for parents in product(*families):
         if acyclic(parents):
@@ -75,7 +75,7 @@ def every_network(families):
 
 
 def small_problem(seed, states, most):
-    """A table, its scorer, all its networks, and the one without edges, from which proofs begin."""
+    """Returns a table, its scorer, all its networks, and the network without edges, from which proofs begin."""
     table = rows_of(seed, 5 if seed == 1 else 4, states)
     n = table.shape[1]
     scorer, families = scored(table, states, most)
@@ -91,7 +91,7 @@ def best_of_width(networks, k):
 
 
 def assert_network(found, table, states, k):
-    """What is said of a network holds: it is acyclic and narrow, with the score and the counts of the table."""
+    """Asserts that a network is acyclic and narrow, with the score and the counts of the table."""
     n = table.shape[1]
     assert acyclic(found.parents)
     assert all(len(family) <= 3 and list(family) == sorted(set(family)) for family in found.parents)

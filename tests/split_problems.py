@@ -1,4 +1,4 @@
-"""Random ensembles as the pruning of splits sees them: leaves of rows, and the splits above."""
+"""Makes random ensembles in the form for the pruning of splits: leaves of rows, and the splits above."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forestc.algorithms.splits.state import Outcomes
 
 
 def grown(random, depth):
-    """(leaves, [(first, middle, last, size)], children first) of a random tree."""
+    """Grows a random tree; returns (leaves, [(first, middle, last, size)]) with children first."""
     splits = []
 
     def grow(level, first):
@@ -38,7 +38,8 @@ def problem(random, classes, count, rows, wide, largest=3):
 
 
 def outcomes_of(holds, pool):
-    """Rows of any outcomes, (rows, conditions) 1 where a row goes left: each condition has a column of its own."""
+    """Makes rows of given outcomes: (rows, conditions), 1 if a row goes left. Each condition has a column of
+    its own."""
     count = holds.shape[1]
     return Outcomes(
         (1 - holds).astype(np.uint8), np.arange(count), np.ones(count, np.int64), np.arange(0, 2 * count + 1, 2), pool
@@ -50,12 +51,12 @@ def shape_of(trees, splits):
 
 
 def state_of(trees, splits, **changed):
-    """As it begins, but for what is given."""
+    """Returns the initial state, with some fields replaced."""
     return as_given(trees, splits)[1]._replace(**changed)
 
 
 def collapsed(trees, splits, split, chosen):
-    """The leaf values when those of a subtree are `chosen`."""
+    """Returns the leaf values after those of a subtree become `chosen`."""
     value, width, start = trees.value.copy(), len(chosen), trees.start[splits.tree[split]]
     for slot in range(int(splits.first[split]), int(splits.last[split])):
         value[start + slot * width : start + (slot + 1) * width] = chosen
@@ -63,7 +64,7 @@ def collapsed(trees, splits, split, chosen):
 
 
 def loss_of(odds, label):
-    """The mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
+    """Returns the mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
     if odds.shape[1] == 1:
         return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
     top = odds.max(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Counts steps in place of seconds, which depend on the machine and on what else it does."""
+"""Counts steps instead of seconds, which depend on the machine and its load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def calls_of(work: Callable[[], Any]) -> int:
-    """How many calls of functions, those written in C included, a piece of work makes."""
+    """Returns how many function calls a piece of work makes, including functions in C."""
     calls = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:

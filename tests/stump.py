@@ -1,4 +1,4 @@
-"""The smallest forest that decides: a tree of one split on a feature that may be missing."""
+"""Makes the smallest forest that decides: a tree of one split on a feature that may be missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from forestc.forest.text import parse_forest
 
 
 def stump(number: str, threshold: int, missing_left: bool = False) -> Forest:
-    """no below the threshold, yes from it on. number: the feature's type, as text."""
+    """Makes the forest: no below the threshold, yes from it on. number: the feature's type, as text."""
     return parse_forest(f"""forest "t"
 source "" "" ""
 columns 1

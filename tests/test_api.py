@@ -57,11 +57,11 @@ def test_from_a_live_model_to_a_checked_folder(tmp_path):
 
 @pytest.mark.parametrize("kind", thinned([kind for kind in sorted(KINDS) if not kind.startswith("extra")], keep=4))
 def test_no_difference_on_rows_of_any_kind(kind, tmp_path):
-    """Simulator and C against the quantized evaluator, rows on and beside the model's own thresholds.
+    """Compares simulator and C with the quantized evaluator, on rows on and beside the model's own thresholds.
     benchmarks/exactness.py takes 100,000 of them."""
     model, X, y = trained(kind)
     forest = forestc.load(model)
-    forest = changed(forest, trees=forest.trees[: max(4, forest.n_outputs)])  # more are more of the same
+    forest = changed(forest, trees=forest.trees[: max(4, forest.n_outputs)])  # More trees test nothing new.
     rows = rows_near_thresholds(forest, X, 5_000)
     done = forestc.compile(forest, X, tmp_path / "out", label=y, latency=2, name="m", outputs="scores")
     result = forestc.check(done.design, rows, engines=["netlist", "c"], random_rows=1000)

@@ -1,4 +1,4 @@
-"""Every script of benchmarks runs on its smallest input, and its JSON says where the figures come from."""
+"""Tests that every script of benchmarks runs on its smallest input, and its JSON tells the origin of the figures."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sklearn.datasets import load_breast_cancer
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
 OWN_TESTS = ("corpus", "golden")
-# Scripts in the folder: modules without a `main` are parts of others.
+# A module without a `main` is part of other scripts.
 SCRIPTS = sorted(
     path.stem
     for path in FOLDER.glob("*.py")
     if "\ndef main(" in path.read_text(encoding="utf-8") and path.stem not in OWN_TESTS
 )
 SLOW = (
-    "estimates",  # synthesis for all families
-    "slower_devices",  # place and route twice
+    "estimates",  # It synthesizes for all families.
+    "slower_devices",  # It places and routes twice.
     "levels",
-    "installs",  # an environment of its own
+    "installs",  # It makes an environment.
 )
-NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # tables that --small reads
+NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # lists the tables that --small reads
 NEEDS = {
     "budgets": "arm-none-eabi-gcc",
     "exactness": "iverilog",
@@ -42,7 +42,7 @@ KEYS = ("title", "command", "commit", "date", "machine", "measures", "golden", "
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Tables of a few dozen rows: bits, or numbers, and a label of two classes last."""
+    """Writes tables of a few dozen rows: bits, or numbers, and last a label of two classes."""
     folder = tmp_path_factory.mktemp("data")
     for name in NUMBERS:
         random = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def peers(tmp_path_factory):
-    """A shared model and its rows."""
+    """Writes a shared model and its rows."""
     xgboost = importlib.import_module("xgboost")
     folder = tmp_path_factory.mktemp("peers")
     X, y = load_breast_cancer(return_X_y=True)
@@ -78,7 +78,7 @@ def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, mo
     main = importlib.import_module(name).main
     status = main()
     assert not status and capsys.readouterr().out
-    (written,) = tmp_path.glob("*.json")  # some put the case into the name
+    (written,) = tmp_path.glob("*.json")  # Some scripts add the case to the name.
     made = json.loads(written.read_text())
     assert tuple(made)[:8] == KEYS and made["rows"] and all(made["rows"])
     assert made["command"].startswith(f"benchmarks/{name}.py --small") and str(tmp_path.parent) not in made["command"]

@@ -1,4 +1,4 @@
-"""A design of C alone: no netlist is made, and nothing is said of hardware."""
+"""Tests a design of C alone: no netlist is made, and no message mentions hardware."""
 
 from __future__ import annotations
 

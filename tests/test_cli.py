@@ -1,4 +1,4 @@
-"""The command line as people use it: what it writes, says and returns."""
+"""Tests the command line as people use it: its files, messages and exit status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples" / "models"
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """A folder with a model and its rows, as a user would have them."""
+    """Makes a folder with a model and its rows, as a user would have them."""
     folder = tmp_path_factory.mktemp("work")
     model, X, y = trained("xgboost-binary")
     names = [f"f{i}" for i in range(30)]
@@ -204,8 +204,8 @@ C_AND_STREAM = [
 
 @pytest.mark.parametrize(("flags", "keys"), C_AND_STREAM)
 def test_keys_set_what_their_flags_set(run, work, flags, keys):
-    """Options of C and of the stream, each alone or as keys of one flag; a stream without keys may stand before the
-    model."""
+    """Sets options of C and of the stream, each alone or as keys of one flag; a stream without keys may stand before
+    the model."""
     for words, out in ((flags, "flags"), (keys, "keys")):
         rows = [] if "--rows" in words else ["--rows", "rows.csv"]
         assert run("compile", *words.split(), *rows, "-o", out, "ill.json", "-p", "simplify,quantize")[0] == 0
@@ -317,7 +317,7 @@ def test_passes_are_listed_with_promises_and_options(run):
         others = [f"{end} {option['name']}: " for option in output["options"] for end in ".;"]
         for option in output["options"]:
             assert option["type"] and option["meaning"] and "\n" not in option["meaning"]
-            assert not any(other in option["meaning"] for other in others)  # no option's entry swallows another one
+            assert not any(other in option["meaning"] for other in others)  # no entry runs into the next one
         status, out, _ = run("passes", brief["name"])
         assert status == 0 and all(option["name"] in out for option in output["options"])
     assert "promises" in run("passes")[1]
@@ -347,8 +347,8 @@ def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine", "--latency", "1")[0] == 0
     manifest = work / "mine" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 2}))  # of a forestc of before
-    (work / "mine" / "quantized.forest").rename(work / "mine" / "quantised.forest")  # as it was named then
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 2}))  # This imitates an older forestc.
+    (work / "mine" / "quantized.forest").rename(work / "mine" / "quantised.forest")  # The file had this name then.
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     (work / "mine" / "notes.txt").write_text("keep me")
     (work / "app").mkdir()

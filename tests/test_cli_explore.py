@@ -1,4 +1,4 @@
-"""`forestc explore` as people type it."""
+"""Tests `forestc explore` as people type it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_search_and_its_continuation(run, work):
     status, out, err = run("explore --resume -o study --trials 6")
     assert status == 0 and "front of study" in out and "6 trials, 0 failed" in out
     assert "forestc report study -o study.html" in out
-    assert "6 of 6 trials" in err  # progress, a line each where there is no terminal
+    assert "6 of 6 trials" in err  # Without a terminal each progress message is a line.
     status, _, err = run(f"{ASKED} --trials 5 -o study")
     assert status == 1 and "holds a study" in err
 
@@ -61,7 +61,7 @@ def test_the_design_of_any_trial_is_taken(run, work):
         assert not design.changed_files() and f"{number}" in json.loads(out)["out"]
     (trial,) = (trial for trial in open_study(work / "taken").trials if trial.number == other.number)
     assert trial.command.startswith("forestc compile tree.forest --rows train.csv")
-    assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0  # again, over its own folder
+    assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0  # over its own folder again
     for more, says in (
         ("taken --take 99 -o x", "the study has no trial 99"),
         ("taken --take 1", "--take needs a study and a folder, and nothing else"),

@@ -1,4 +1,5 @@
-"""Means of probabilities by curves and weighted medians: compiled and proved, and no planted error is."""
+"""Tests means of probabilities by curves, and weighted medians: they are compiled and proved, and no planted
+error is."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def outputs_of(kind):
 
 @pytest.mark.parametrize("kind", COMBINED)
 def test_no_planted_error_is_proved(kind):
-    """A threshold one off or the arms of a multiplexer exchanged, anywhere: refuted, or the results are the same."""
+    """Changes a threshold by one, or exchanges the arms of a multiplexer: it is refuted, or the results are
+    the same."""
     wrong = 0
     for seed in range(2):
         forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)
@@ -64,7 +66,7 @@ def test_no_planted_error_is_proved(kind):
             try:
                 proof = prove_netlist(forest, broken, witness)
             except ForestcError:
-                continue  # the verifier stops at it
+                continue  # The verifier rejects this netlist.
             same = np.array_equal(simulate(broken, words), expected(forest, netlist, words))
             assert same if proof.proved else proof.parts
             wrong += not same
@@ -176,7 +178,7 @@ def test_scores_keeps_the_probabilities_of_several_classes(kind, tmp_path):
     rows, truth = data(return_X_y=True)
     model = make().fit(rows, truth)
     done = forestc.compile(model, rows, tmp_path / "d", targets="c", name="m", scores=0.01)
-    assert np.abs(done.design.predict_proba(rows) - model.predict_proba(rows)).max() <= 0.011  # of a sum just off 1
+    assert np.abs(done.design.predict_proba(rows) - model.predict_proba(rows)).max() <= 0.011  # the sum is just off 1
     values = evaluate(done.design.forest, rows).values
     assert np.abs(values - model.predict_proba(rows)).max() <= 0.01
 

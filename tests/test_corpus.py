@@ -1,4 +1,4 @@
-"""benchmarks/corpus.py: the same folders twice, and what differs, is new or is gone is found."""
+"""Tests benchmarks/corpus.py: folders are the same twice, and changed, new and missing files are found."""
 
 from __future__ import annotations
 

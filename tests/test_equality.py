@@ -1,4 +1,4 @@
-"""Every engine gives the evaluator's answers on every kind of forest: a table of forests times a table of engines."""
+"""Tests every engine against the evaluator on every kind of forest: a table of forests times a table of engines."""
 
 from __future__ import annotations
 
@@ -37,8 +37,14 @@ from hw_sim import Simulator
 
 @dataclass(frozen=True)
 class Engine:
-    """differs(forest, folder, seed): whether any answer differs. tool: what it runs. types: of features that it takes;
-    None for all. large: takes the chain and hundreds of classes, too. seeds: of each forest, in each run."""
+    """An engine of the table.
+
+    differs: takes (forest, folder, seed); returns True if any answer differs.
+    tool: the program that it runs.
+    types: of features that it takes; None for all.
+    large: takes the chain and hundreds of classes, too.
+    seeds: of each forest, in each run.
+    """
 
     differs: Callable[[Forest, Path, int], bool]
     tool: str = ""
@@ -72,7 +78,8 @@ def text(forest: Forest, folder: Path, seed: int) -> bool:
 
 
 def proof(forest: Forest, folder: Path, seed: int) -> bool:
-    """Also whether a forest of another bias is proved, where a sum alone decides."""
+    """Returns True if the forest is not proved. If a single sum decides, also returns True if a forest of another bias
+    is not refuted."""
     made = lower_with_witness(forest, LoweringOptions(latency=seed % 3, outputs=outputs_of(forest)))
     found = prove_netlist(forest, *made)
     refuted = not forest.single or prove_netlist(changed(forest, bias=forest.bias + 1), *made).refuted
@@ -91,7 +98,7 @@ def in_c(
     if inputs == "raw":
         names = np.random.default_rng(seed).choice(list(TYPES), forest.columns)
         c["types"] = ",".join(f"{k + 1}={name}" for k, name in enumerate(names))
-    adds = forest.adds  # layouts are for trees that are added
+    adds = forest.adds  # Layouts exist for trees that are added.
     layout = layouts[seed // 11 % len(layouts)] if adds else "auto"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "RANKING", ranking or ranks.RANKING)
@@ -100,7 +107,7 @@ def in_c(
 
 
 def in_hls(forest: Forest, folder: Path, seed: int) -> bool:
-    """Every other seed is written as several functions."""
+    """Runs the HLS C++; every other seed is written as several functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hls, "BLOCK", 7 if seed % 2 else hls.BLOCK)
         made = design(forest, folder, seed % 4, outputs_of(forest), targets=("hls",))
@@ -141,11 +148,13 @@ ENGINES: dict[str, Engine] = {
     "c-none-ranked": Engine(partial(in_c, inputs="float", layouts=("ranked",), ranking=10**6), types=FLOATABLE),
     "c-raw-ranked": Engine(partial(in_c, inputs="raw", layouts=("ranked",)), types=RAW),
 }
-ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c-words": 1, "verilator": 8, "hls": 5}  # every n-th forest; else third
+# ALWAYS says that an engine runs on every n-th forest in all runs; for other engines n is 3.
+ALWAYS = {"text": 1, "netlist": 1, "proof": 1, "c-words": 1, "verilator": 8, "hls": 5}
 
 
 def pairs() -> list[Any]:
-    """(forest, engine) of both tables; an engine runs on some of the forests always, on others than the next engine."""
+    """Returns (forest, engine) of both tables. Each engine always runs on some of the forests, on others than the next
+    engine."""
     found = []
     for place, (name, engine) in enumerate(ENGINES.items()):
         for number, kind in enumerate(FORESTS):

@@ -1,4 +1,4 @@
-"""The examples run, and the demo shows no difference."""
+"""Tests the examples: all run, and the demo shows no difference."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_firmware_runs_in_qemu(need_tool, tmp_path):
     assert "self-test: all rows right" in done.stdout
     assert "classes and scores as the compiled forest's: 20 of 20; classes as the model's: 20 of 20" in done.stdout
     assert len(re.findall(r"^│ +\d+ │ +[01] │ +[01] │ +[01] │ +\d+ │$", done.stdout, re.MULTILINE)) == 20
-    # an image of another forest finds that its answers are wrong
+    # With the image of another forest the self-test finds wrong answers.
     header = tmp_path / "design" / "c" / "cancer.h"
     header.write_text(re.sub(r"< (\d+)u\)", lambda m: f"< {int(m[1]) + 9}u)", header.read_text()))
     include = [f"-I{tmp_path}", f"-I{header.parent}", "-T", str(EXAMPLES / "firmware_qemu" / "link.ld")]

@@ -1,4 +1,4 @@
-"""Results in docs/benchmarks are known to be old by small designs that their folders make."""
+"""Tests the golden designs, by which stale results in docs/benchmarks are found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_result_says_what_it_measured_and_how(path):
 
 
 def test_a_result_is_stale_once_a_design_of_its_folders_is_another(tmp_path, monkeypatch):
-    """The engine's design is the quickest. Results of other folders are left alone."""
+    """Uses the engine's design, which is the quickest. Results of other folders are left alone."""
     about = {"date": "2026-01-02", "commit": "0123456789abcdef", "measures": ["forestc/engine"]}
     for name, value in [("kept", golden.digest("engine")), ("old", "000000000000")]:
         (tmp_path / f"{name}.json").write_text(json.dumps({**about, "golden": {"engine": value}}))
@@ -39,7 +39,6 @@ def test_a_result_is_stale_once_a_design_of_its_folders_is_another(tmp_path, mon
     ],
 )
 def test_each_digest_is_of_what_forestc_writes(name, holds, tmp_path):
-    """The texts are whole: a line that sums them up would hide a change."""
     made = list(golden.GOLDEN[name].made(tmp_path))
     assert sum(map(len, made)) > 10_000 and any(holds in part for part in made)
 

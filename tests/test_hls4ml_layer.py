@@ -1,4 +1,4 @@
-"""A forest as a layer of hls4ml: exact on the network's grid, as code by itself and in a whole project."""
+"""Tests a forest as a layer of hls4ml: exact on the network's grid, as code by itself and in a complete project."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def onnx_of(model, X):
 
 
 def on_the_grid(X, number, seed):
-    """Rows that a type holds exactly: the given ones rounded, every row also one step beside."""
+    """Returns rows that a type holds exactly: the given ones rounded, and every row also one step beside."""
     random = np.random.default_rng(seed)
     words = np.floor(np.ldexp(X, number.fraction)) + random.integers(-1, 2, X.shape)
     low = -(1 << (number.bits - 1)) if number.signed else 0
@@ -123,23 +123,23 @@ int main() {{
     out = subprocess.run([tmp_path / "program"], input=rows.tobytes(), capture_output=True, check=True).stdout
     got = np.frombuffer(out, dtype=np.int64).reshape(len(rows), n_out, 2)
     truth = evaluate_words(made, encode(made, rows))
-    wanted = truth.index.reshape(-1, 1) if outputs == "label" else truth.scores
-    assert np.array_equal(got[:, :, 0], wanted) and np.array_equal(got[:, :, 1], wanted)
+    expected = truth.index.reshape(-1, 1) if outputs == "label" else truth.scores
+    assert np.array_equal(got[:, :, 0], expected) and np.array_equal(got[:, :, 1], expected)
 
 
 @pytest.fixture
 def quick_compiler(tmp_path_factory, monkeypatch):
-    """A g++ that does not optimize, before the one that hls4ml's script would call with -O3."""
+    """Puts a g++ without optimization before the one that hls4ml's script calls with -O3."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "g++").write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -O0\n')
     (folder / "g++").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-SMALL = ((12, 8), 6, 5)  # outputs of the layers, trees, their depth
+SMALL = ((12, 8), 6, 5)  # holds the outputs of the layers, the number of trees, and their depth
 
 
-@pytest.mark.slow  # the tutorial builds such a network, too
+@pytest.mark.slow  # The tutorial builds such a network, too.
 @pytest.mark.parametrize("sizes", [SMALL, ()], ids=["small", "whole"])
 @pytest.mark.parametrize(
     ("backend", "precision", "io_type"),
@@ -157,7 +157,7 @@ def test_a_network_that_feeds_a_forest(tmp_path, quick_compiler, backend, precis
 
 
 def network(trees, gemm=None, extra=()):
-    """A dense layer before some trees."""
+    """Makes a model with a dense layer before some trees."""
     width = 4
     weights = numpy_helper.from_array(np.eye(width, dtype=np.float32), "w")
     bias = numpy_helper.from_array(np.ones((1, width), dtype=np.float32), "b")
@@ -218,13 +218,13 @@ def test_what_can_not_be_prepared_is_refused_by_name(iris_trees, monkeypatch):
 
 @pytest.mark.parametrize("bare", only([False, True], 0))
 def test_small_projects(tmp_path, quick_compiler, iris_trees, bare):
-    """Scores as fixed-point numbers; and a tree operator that is the graph's end, without `prepare`."""
+    """Covers scores as fixed-point numbers, and a tree operator at the graph's end, without `prepare`."""
     import hls4ml
     import onnxruntime
 
     model = network(iris_trees)
     (trees,) = (node for node in model.graph.node if node.op_type == "TreeEnsembleClassifier")
-    X = np.floor(IRIS[0] * 64).astype(np.float32) / 64 - 1  # the network adds 1
+    X = np.floor(IRIS[0] * 64).astype(np.float32) / 64 - 1  # The network adds 1.
     session = onnxruntime.InferenceSession(model.SerializeToString())
     label, scores = session.run(None, {"input": X})
     if bare:

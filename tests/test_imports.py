@@ -1,4 +1,4 @@
-"""Commands import the libraries that take long to load only where they use them."""
+"""Tests that commands import slow libraries only if they use them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ runpy.run_module("forestc", run_name="__main__")
 
 
 def loaded(folder, *words):
-    """The modules that are loaded as a command ends."""
+    """Returns the modules that are loaded when a command ends."""
     listed = folder / "loaded"
     subprocess.run([sys.executable, "-c", AFTER, listed, *words], check=True, capture_output=True)
     return set(listed.read_text().split())

@@ -1,4 +1,4 @@
-"""What inspect tells, short reprs, and what notebooks show."""
+"""Tests the output of inspect, short reprs, and the display in notebooks."""
 
 from __future__ import annotations
 
@@ -75,4 +75,4 @@ def test_a_drawn_tree_is_the_librarys():
         forestc.inspect(model, tree=1)
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
     words = forestc.inspect(forestc.quantize(forest, X, y), tree=2)
-    assert "(" in words["condition"]  # the word, and the value it stands for
+    assert "(" in words["condition"]  # The text holds the word, and the value that it stands for.

@@ -1,4 +1,4 @@
-"""Ctrl-C: one line, exit status 130, nothing half-written, no program of ours left running."""
+"""Tests Ctrl-C: one line, exit status 130, no incomplete file, no program of ours left running."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import forestc
 from forestc.errors import ToolError
 from forestc.toolchain.run import run_tool, together
 
-# A compiler driver as gcc is one: its work is done by a child, here one that never ends; when it is asked to end, it
-# removes its temporary file.
+# This script imitates gcc: a child does the work and never ends; a termination signal makes it remove its temporary
+# file and end.
 SLOW = """#!/bin/sh
 half=${{TMPDIR:-.}}/half.$$
 touch $half
@@ -32,7 +32,8 @@ wait
 """
 
 INTERRUPTED = (
-    '{"error": {"kind": "Interrupted", "what": "interrupted", "where": "", "do": "", "status": %d}}\n'  # with --json
+    # This is the output with --json.
+    '{"error": {"kind": "Interrupted", "what": "interrupted", "where": "", "do": "", "status": %d}}\n'
 )
 
 
@@ -48,7 +49,7 @@ def work(tmp_path_factory):
 
 @pytest.fixture
 def slow(tmp_path):
-    """A program that never ends, and how many of its children are still there."""
+    """Returns an endless program, and a function that counts its running children."""
     pids, program = tmp_path / "pids", tmp_path / "slow"
     program.write_text(SLOW.format(pids=pids))
     program.chmod(0o755)
@@ -60,7 +61,7 @@ def slow(tmp_path):
 
 
 def gone(pid):
-    """Killed: its entry may stay until the first process of the machine asks for it."""
+    """Returns True if a process was killed. Its entry may stay until the first process of the machine reads it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -84,7 +85,7 @@ def start(work, *arguments, **more):
 
 
 def heed():
-    """What the tests themselves were started to ignore, as `nohup` does."""
+    """Restores signals that the tests were started to ignore, as by `nohup`."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -97,7 +98,7 @@ def test_compile_is_interrupted(work, tmp_path, seconds):
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    if out:  # a fast machine had done its work, and may have been ending
+    if out:  # A fast machine had finished its work, and may have been ending.
         assert process.returncode in (0, -signal.SIGINT) and json.loads(out)["out"] == str(tmp_path / "out")
         return
     assert (process.returncode, out, err) == (130, "", INTERRUPTED % 130)

@@ -1,4 +1,5 @@
-"""The module of LiteX: its logic proved equal to the Verilog, its streams and registers in Migen's simulator."""
+"""Tests the module for LiteX: its logic is proved equal to the Verilog; its streams and registers run in Migen's
+simulator."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def lowered(forest, latency):
 
 
 def in_verilog(netlist):
-    """The core's logic as Migen writes it, with the ports of the Verilog."""
+    """Returns the core's logic in Verilog by Migen, with the ports of forestc's Verilog."""
     from migen import ClockDomain, Constant, Module, Signal
     from migen.fhdl.verilog import convert
 
@@ -71,7 +72,7 @@ def in_verilog(netlist):
 
 
 def prove(netlist, text, folder):
-    """Proves Verilog of Migen equal to that of the backend, for all inputs at all times."""
+    """Proves Migen's Verilog equal to that of the backend, for all inputs at all times."""
     (folder / "core.v").write_text(text)
     run_yosys("read_verilog core.v\nproc\nwrite_rtlil core.il", folder, writes=["core.il"])
     gold = read_core(verilog.emit(netlist)[f"{hdl.module_name(netlist)}.v"].encode())
@@ -90,7 +91,7 @@ def test_the_logic_is_proved_equal_to_the_verilog(latency, tmp_path, need_litex)
 
 
 def exchanged(dut, netlist, words, seed):
-    """(results, `last`) of rows through the streams, with random stalls; `last` of every fifth row is 1."""
+    """Sends rows through the streams with random stalls; `last` of every fifth row is 1. Returns (results, `last`)."""
     from migen.sim import run_simulation
 
     inputs, outputs, random, got = input_fields(netlist), output_fields(netlist), Random(seed), []
@@ -109,7 +110,7 @@ def exchanged(dut, netlist, words, seed):
             yield dut.sink.valid.eq(0)
 
     def take():
-        quiet = 0  # clocks since a result; at the end a while longer, for what should not come
+        quiet = 0  # counts clocks since the last result; at the end some more pass, to see surplus results
         while quiet < 20 + netlist.latency:
             quiet += 1
             yield dut.source.ready.eq(random.random() < 0.5)

@@ -1,4 +1,4 @@
-"""A compiled design in scikit-learn's hands: the evaluator's answers in scikit-learn's conventions."""
+"""Tests a compiled design as a scikit-learn estimator: the evaluator's answers in scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_scikit_learn_takes_it_like_the_model(tmp_path):
 
 
 def test_words_and_bits_are_those_of_the_written_vectors(tmp_path):
-    """What quantize and pack make of a row is what the test bench feeds, and unpack reads what it expects."""
+    """quantize and pack give the test bench's inputs, and unpack reads its expected outputs."""
     model, X, y = trained("xgboost-missing")
     design = forestc.compile(model, X, tmp_path / "out", label=y, targets=["verilog"], outputs="both").design
     lines = [line.split() for line in design.path("vectors").read_text().split("\n") if line][:200]
@@ -118,7 +118,7 @@ def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
 
 
 def test_cross_validation_of_the_compiled_form():
-    """Trained and quantized in each fold; not the same figures as the frozen design's."""
+    """Trains and quantizes in each fold, so the figures differ from the frozen design's."""
     X, y = load_iris(return_X_y=True)
     hardware = forestc.CompiledClassifier(
         RandomForestClassifier(10, random_state=0), passes="simplify,round-leaves{leaf_bits=2}"

@@ -1,4 +1,4 @@
-"""What Python shows of a result: the command line's tables, and a short repr."""
+"""Tests the display of results in Python: the command line's tables, and a short repr."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def test_numbers_stay_whole_in_narrow_tables():
 )
 def test_errors_name_the_keywords_of_python(text, python, compiled):
     assert str(OptionError("wrong", do=text)) == f"wrong; {python}"
-    assert OptionError("wrong", do=text).do == text  # what the command line prints
+    assert OptionError("wrong", do=text).do == text  # The command line prints this text.
 
 
 def test_an_option_that_is_given_twice_is_refused(run):

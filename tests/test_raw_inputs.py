@@ -1,4 +1,4 @@
-"""Raw inputs of C through the whole compiler: compile, check, measure, and rows that do not fit."""
+"""Tests raw inputs of C through the complete compiler: compile, check, measure, and rows that do not fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = "adc=int16,temp=int8,level=uint8,*=float"
 
 @pytest.fixture(scope="module")
 def given():
-    """Sensors: whole numbers, a float that may be missing, a category, and large numbers that float32 would round."""
+    """Makes rows of sensors: integers, a float that may be missing, a category, and integers too large for float32."""
     random = np.random.default_rng(0)
     count = 500
     rows = pd.DataFrame(

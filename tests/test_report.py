@@ -1,4 +1,4 @@
-"""report.md and the manifest's `made`: how a folder was made, and what was measured on which rows."""
+"""Tests report.md and the manifest's `made`: how a folder was made, and its figures with their rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def made_of(folder):
 
 
 def tables(text):
-    """Rows of cells as a reader sees them, and all kinds of tokens there are."""
+    """Parses Markdown; returns the tables' cells as a reader sees them, and all kinds of tokens."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     rows, kinds = [], set()
     for before, token in pairwise(tokens):
@@ -73,9 +73,9 @@ def test_a_folder_tells_how_to_make_it_again(run, work):
     report = (work / "a/report.md").read_text()
     assert f"\n    {made['command']}\n" in report
     for file, output in (("ill_1.json", made["model"]), ("train.csv", made["rows"]), ("test.csv", made["held_out"])):
-        wanted = hashlib.sha256((work / file).read_bytes()).hexdigest()
-        assert (output["file"], output["sha256"]) == (file, wanted)
-        assert [wanted] == [row[2] for row in tables(report)[0] if row[1] == file and len(row) == 3]
+        expected = hashlib.sha256((work / file).read_bytes()).hexdigest()
+        assert (output["file"], output["sha256"]) == (file, expected)
+        assert [expected] == [row[2] for row in tables(report)[0] if row[1] == file and len(row) == 3]
     assert made["versions"]["forestc"] == forestc.__version__ and made["versions"]["numpy"] == np.__version__
     assert "xgboost" in made["versions"] and "measured on the rows the passes were fitted on." in report
     given, held_out = made["accuracy"]["given"], made["accuracy"]["held_out"]

@@ -1,4 +1,4 @@
-"""The calls that only some systems have."""
+"""Tests calls that only some systems have."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_program_ends_with_its_children():
             os.kill(child, 0)
         except ProcessLookupError:
             return
-        with open(f"/proc/{child}/stat") as stat:  # killed, and nobody has taken note yet
+        with open(f"/proc/{child}/stat") as stat:  # The child was killed, and its parent has not read its status.
             if stat.read().split()[2] == "Z":
                 return
     pytest.fail("the child runs on")

@@ -1,4 +1,4 @@
-"""compile without rows: formats from thresholds and ranges, exact for every input that the ranges hold."""
+"""Tests compile without rows: formats from thresholds and ranges, exact for every input within the ranges."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_every_input_takes_the_models_own_path(kind):
     model = forestc.load(kind.source, trust_pickle=True)
     quantized, (_, step) = run_passes(model, passes_from("none"), Ranges())
     rows = np.concatenate([hard_rows(model, kind, 4000).astype(np.float64), made_rows(model, Ranges()).X])
-    wanted, got = evaluate(model, rows), evaluate(quantized, rows)
-    assert (wanted.leaves == got.leaves).all()
-    changed = wanted.index != got.index
+    expected, got = evaluate(model, rows), evaluate(quantized, rows)
+    assert (expected.leaves == got.leaves).all()
+    changed = expected.index != got.index
     if step.report["leaves"] == "exact":
         assert step.promise == "exact" and not changed.any()
-    elif step.report["score_bound"] is not None and wanted.scores.shape == got.scores.shape:
-        assert np.abs(got.scores * quantized.scale - wanted.scores).max() <= step.report["score_bound"]
+    elif step.report["score_bound"] is not None and expected.scores.shape == got.scores.shape:
+        assert np.abs(got.scores * quantized.scale - expected.scores).max() <= step.report["score_bound"]
     assert changed.mean() < 1e-3
 
 
@@ -96,7 +96,7 @@ def test_trees_grown_to_the_end_are_decided_exactly(tmp_path):
 
 
 def test_two_classes_tie_as_the_model_does():
-    # pure trees, an even number of them: ties of 2 to 2 go to the first class
+    # With an even number of pure trees, ties of 2 to 2 go to the first class.
     X = np.arange(16.0)[:, np.newaxis]
     model = RandomForestClassifier(4, random_state=3).fit(X, np.arange(16) // 2 % 2)
     rows = np.linspace(-1, 17, 5000)[:, np.newaxis]
@@ -117,8 +117,8 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
         random = np.random.default_rng(0)
         X = random.random((20000, 4)) * 10
         X[:, 1], X[:, 3] = 0.1 + random.integers(0, 100, 20000) * 0.1, random.integers(0, 26, 20000)
-        wanted, got = evaluate(done.design.model, X), evaluate(done.design.forest, X)
-        assert (wanted.index == got.index).mean() > 0.9995 and forestc.check(done.design, engines=["c"]).ok
+        expected, got = evaluate(done.design.model, X), evaluate(done.design.forest, X)
+        assert (expected.index == got.index).mean() > 0.9995 and forestc.check(done.design, engines=["c"]).ok
         assert done.design.forest.features[0].missing is False
 
 

@@ -1,4 +1,4 @@
-"""Which cases of a long list run always; the others are slow tests."""
+"""Chooses which cases of a long list run always; the others are slow tests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 
 def only(cases: Collection[Any], *places: int) -> list[Any]:
-    """Cases for `pytest.mark.parametrize`: those at the places run always."""
+    """Returns cases for `pytest.mark.parametrize`; only those at the given indices run always."""
     assert set(places) <= set(range(len(cases)))
     values = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*each, marks=() if k in places else pytest.mark.slow) for k, each in enumerate(values)]
 
 
 def thinned(cases: Collection[Any], keep: int) -> list[Any]:
-    """The same: `keep` of them, evenly spread, run always."""
+    """Returns cases for `pytest.mark.parametrize`; only `keep` of them, evenly spread, run always."""
     count = len(cases)
     assert 0 < keep <= count
     return only(cases, *(k for k in range(count) if k * keep // count != (k - 1) * keep // count))

@@ -1,8 +1,8 @@
-"""Small models whose scores often tie, of every library: decisions of -O0 against those of the library.
+"""Trains small models of every library with many ties, and compares decisions of -O0 with the library's.
 
-Models of one to six trees are trained on few rows of small whole numbers, of two to four classes; some of XGBoost and
-LightGBM then get leaves that are whole numbers or halves. The passes of -O0 run on each without rows, and the library
-and the integer forest decide every row of the grid of the model's thresholds: on each threshold and beside it.
+Models of one to six trees are trained on few rows of small integers, of two to four classes; some of XGBoost and
+LightGBM then get leaves that are integers or halves. The passes of -O0 run on each without rows. The library and the
+integer forest decide every row of the grid of the model's thresholds: on each threshold and beside it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 def tried(name: str, seed: int) -> dict[str, Any] | None:
-    """Counts the rows that the evaluator, and that -O0, decides unlike the library, and tells whether quantize states
-    that every decision stays. None if the model's rows have a single class."""
+    """Runs a model. Returns how many rows the evaluator decides unlike the library, how many -O0 does, and whether
+    quantize promises that every decision stays. Returns None if the model's rows have a single class."""
     made = MAKERS[name](np.random.default_rng(seed), seed)
     if made is None:
         return None
@@ -50,16 +50,16 @@ def tried(name: str, seed: int) -> dict[str, Any] | None:
     forest, steps = run_passes(source, parse_passes(EXACT, PASSES), Ranges())
     step = next(step for step in steps if "score_bound" in step.report)
     X = grid(source)
-    wanted = predict(X)
+    expected = predict(X)
     return {
-        "unlike_the_reference": int((evaluate(source, X).index != wanted).sum()),
-        "changed_rows": int((evaluate(forest, X).index != wanted).sum()),
+        "unlike_the_reference": int((evaluate(source, X).index != expected).sum()),
+        "changed_rows": int((evaluate(forest, X).index != expected).sum()),
         "every_decision": int(step.report["decisions"] == "all"),
     }
 
 
 def grid(source: Forest) -> NDArray[np.float64]:
-    """Rows on and beside every threshold, in all combinations; at random if there are too many."""
+    """Returns rows on and beside every threshold, in all combinations; if there are too many, random ones."""
     values = []
     for index in range(len(source.features)):
         thresholds = source.conditions.thresholds(index).astype(np.float64)
@@ -76,7 +76,7 @@ def grid(source: Forest) -> NDArray[np.float64]:
 
 
 def rows_of(random: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Rows of whole numbers, their classes, and the number of these."""
+    """Draws rows of integers and their classes; returns them with the number of classes."""
     classes = int(random.choice([2, 2, 3, 4]))
     count = int(random.integers(12, 80))
     X = np.round(random.normal(size=(count, int(random.integers(1, 4)))) * 2)
@@ -167,7 +167,7 @@ def onnx(random: np.random.Generator, seed: int) -> tuple[Any, Predict] | None:
     model = RandomForestClassifier(int(random.integers(1, 7)), max_depth=int(random.integers(1, 4)), random_state=seed)
     graph = to_onnx(model.fit(X, y), X[:1].astype(np.float32))
     settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = 1  # several add trees in an order that depends on the number of rows
+    settings.intra_op_num_threads = 1  # Several threads add trees in an order that depends on the number of rows.
     session = onnxruntime.InferenceSession(graph.SerializeToString(), settings)
     name = session.get_inputs()[0].name
     return graph, lambda rows: np.asarray(session.run(None, {name: rows.astype(np.float32)})[0], dtype=np.int64)

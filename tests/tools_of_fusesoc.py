@@ -11,7 +11,7 @@ RUN = "import sys; from fusesoc.main import main; sys.exit(main())"
 
 
 def fusesoc(folder: Path, home: Path, *words: str) -> str:
-    """What `fusesoc run` prints; it must not fail."""
+    """Runs `fusesoc run`, which must succeed; returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, "--cores-root", str(folder), "run", *words],
         cwd=home, capture_output=True, text=True, check=False,

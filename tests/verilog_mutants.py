@@ -1,9 +1,9 @@
-"""Small changes of an engine's Verilog, one at a time, and whether the bench notices.
+"""Makes small changes of an engine's Verilog, one at a time, and tests whether the bench notices.
 
 A mutant has one operator, constant, width, condition or assignment of the walker, the step, the sum, the loader or the
-controller changed. It is found if a row gets no result or another one than the evaluator's, if `status` at the end is
-not the stated one, or if rows take more clocks than stated. What it is run through is in `Trial`. Mutants that change
-nothing are named in `HARMLESS`, with the reason.
+controller changed. It is found if a row gets no result or a wrong one, if `status` at the end is not the stated one, or
+if rows take more clocks than stated. `Trial` describes a run. `HARMLESS` lists mutants that change nothing, with the
+reason.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category, Fixed
 
-SECONDS = 120  # for a run, after which it hangs
-# several beats a row, and an image's node in one word
+SECONDS = 120  # seconds of a run after which it hangs
+# This engine has several beats a row, and an image's node in one word.
 TWO_BANKS = Capacity(4, 128, 5, 9, word_bits=8, outputs=5, scores=True, user_bits=8)
-# a node in two words, wide values, two words a beat
+# This engine has a node in two words, wide values, and two words a beat.
 ONE_BANK = Capacity(4, 1024, 8, 9, word_bits=16, outputs=3, scores=True, user_bits=8, banks=1)
-# images through registers, an odd number of walkers
+# This engine gets images through registers, and has an odd number of walkers.
 REGISTERS = Capacity(3, 64, 3, 5, word_bits=6, outputs=2, score_bits=16, scores=True, user_bits=4, load="axi-lite")
 CAPACITIES = {"two banks": TWO_BANKS, "one bank": ONE_BANK, "registers": REGISTERS}
 TYPES = [Fixed(8), Fixed(5, -2), Fixed(6, 0, True), Fixed(8, 2, True), Category(3), Category(11), Category(40)]
 
-# a part of the module, the line, and what became of it (regular expressions): why it changes nothing
+# Each entry has a part of the module, the line before and after the change (regular expressions), and the reason why
+# nothing changes.
 HARMLESS: list[tuple[str, str, str]] = [
     ("controller", r"waiting_next <= free_next \? ", "both are the same where they are equal"),
     ("controller", r"=> wire stepping = active \|\| emit;", "it adds 0 to sums that were read, or begin anew"),
@@ -70,7 +71,8 @@ HARMLESS: list[tuple[str, str, str]] = [
 
 @dataclass(frozen=True)
 class Mutant:
-    """capacity: of CAPACITIES. module: such as loader. line: as it was. changed: as it is now. what: the change."""
+    """A changed line of a module. capacity: of CAPACITIES. module: such as loader. line: before the change. changed:
+    after it. what: the change in words."""
 
     capacity: str
     module: str
@@ -81,7 +83,8 @@ class Mutant:
 
     @property
     def harmless(self) -> str:
-        """Why it changes nothing; "" if it should be found. A step is asked of the solver."""
+        """Returns the reason why the mutant changes nothing; "" if it should be found. A solver decides this
+        for steps."""
         if self.module == "step":
             shape = EngineShape.of(described(CAPACITIES[self.capacity]))
             with suppress(UnprovedError):
@@ -101,7 +104,7 @@ class Mutant:
 
 
 def variants(line: str) -> Iterator[tuple[str, str]]:
-    """The changes of a line: what, and the line afterwards."""
+    """Yields the changes of a line: the change in words, and the changed line."""
     code, comment = re.match(r"(.*?)(\s*//.*)?\n?$", line, re.S).groups()  # type: ignore[union-attr]
     end = (comment or "") + "\n"
 
@@ -150,7 +153,7 @@ def variants(line: str) -> Iterator[tuple[str, str]]:
 
 
 def mutants() -> list[Mutant]:
-    """All of them; lines that both capacities have are changed in the first alone."""
+    """Returns all mutants; lines that both capacities have are changed in the first alone."""
     made, seen = [], set[tuple[str, str]]()
     for name, capacity in CAPACITIES.items():
         module, body, initial = "", False, False
@@ -158,14 +161,14 @@ def mutants() -> list[Mutant]:
         for number, line in enumerate(lines):
             if found := re.match(rf"module {capacity.name}_?(\w*)", line):
                 module, body = found[1] or "controller", False
-            if not body:  # ports are those of other modules, too
+            if not body:  # Other modules have these ports, too.
                 body = line.startswith(");")
                 continue
             if module == "registers":
                 continue
             initial = (initial or line.strip() == "initial begin") and line.strip() != "end"
             if ("hash" in line or "restart" in line) and name != "registers":
-                continue  # only registers show it
+                continue  # Only registers show this change.
             if initial or line.startswith("endmodule") or (module, line) in seen or "unused" in line:
                 continue
             seen.add((module, line))
@@ -176,7 +179,7 @@ def mutants() -> list[Mutant]:
 
 
 def sampled(everything: Sequence[Mutant], count: int, seed: int = 0) -> list[Mutant]:
-    """Some of each module, and of each kind of change."""
+    """Draws some mutants of each module, and of each kind of change."""
     groups: dict[tuple[str, str], list[Mutant]] = {}
     for mutant in everything:
         groups.setdefault((mutant.module, re.sub(r"\d+'?[bdh]?\w*", "N", mutant.what)), []).append(mutant)
@@ -192,9 +195,14 @@ def sampled(everything: Sequence[Mutant], count: int, seed: int = 0) -> list[Mut
 
 @dataclass(frozen=True)
 class Trial:
-    """A run of the bench. images, rows, results: its files. options: its arguments. status: at the end, but for the
-    bank in use. clocks: the most that rows may take; 0 for any number. registers: those of the engine at the
-    end, where they can be read: (offset, value, response)."""
+    """A run of the bench.
+
+    images, rows, results: its files.
+    options: its arguments.
+    status: at the end, except for the bank in use.
+    clocks: the most that rows may take; 0 for any number.
+    registers: those of the engine at the end, if they can be read: (offset, value, response).
+    """
 
     images: str
     rows: str
@@ -211,7 +219,7 @@ def lines_of(words: NDArray[np.uint32], last: bool = True) -> str:
 
 
 def sealed(words: NDArray[np.uint32], place: int, value: int) -> NDArray[np.uint32]:
-    """The image with another word, and the CRC for it."""
+    """Returns the image with one word replaced, and the matching CRC."""
     changed = words.copy()
     changed[place] = value
     changed[-1] = zlib.crc32(changed[:-1].astype("<u4").tobytes())
@@ -219,7 +227,7 @@ def sealed(words: NDArray[np.uint32], place: int, value: int) -> NDArray[np.uint
 
 
 def refused(good: NDArray[np.uint32], capacity: Capacity) -> list[tuple[int, NDArray[np.uint32]]]:
-    """Images that are wrong in one thing, each with the number of the error."""
+    """Returns images with one error each, and the number of the error."""
     table, walkers = 16 + capacity.outputs, 16 + capacity.outputs + int(good[12])
     decision, outputs = int(good[13]), capacity.outputs
     flipped = good.copy()
@@ -257,7 +265,7 @@ def trial(
     capacity: Capacity, models: Sequence[Forest], words: NDArray[np.int64], images: str, status: tuple[int, int, int],
     stall: int, *more: str, clocks: int = 0,
 ) -> Trial:  # fmt: skip
-    """status: images taken, images refused, error."""
+    """Makes a trial. status: images taken, images refused, error."""
     taken, wrong, error = status
     options = (f"+models={len(models)}", f"+stall={stall}", f"+seed={taken + stall}", *more)
     return Trial(
@@ -267,7 +275,7 @@ def trial(
 
 
 def registers_of(capacity: Capacity, image: NDArray[np.uint32], status: int, rows: int, out: int) -> tuple[Any, ...]:
-    """All registers at the end. image: the active one. status: but for the bank. rows, out: the counters."""
+    """Returns all registers at the end. image: the active one. status: except for the bank. rows, out: the counters."""
     values = {0: 0x474E4546, 4: 1, 8: capacity.id, 16: 0, 20: 0, 24: 0, 32: rows, 36: out}
     values |= {64 + 4 * place: int(word) for place, word in enumerate(image[4:12])}
     taken = status >> 8 & 255
@@ -276,8 +284,9 @@ def registers_of(capacity: Capacity, image: NDArray[np.uint32], status: int, row
 
 
 def anything(capacity: Capacity) -> list[Trial]:
-    """Images of nodes that lead anywhere, whose answers are the reader's: the longest and the shortest images, slots of
-    many steps and none, and models that change while the old one is in use."""
+    """Makes trials with images of nodes that lead anywhere; the expected answers are the image reader's. There are the
+    longest and the shortest images, slots of many steps and none, and models that change while the old one is in use.
+    """
     random, made = np.random.default_rng(0), list[Trial]()
     columns = random.integers(0, 1 << capacity.word_bits, (400, capacity.beats * capacity.lanes))
     columns[:40] = (1 << capacity.word_bits) - 1 - columns[:40] % 2 * (columns[:40] % 3)  # missing values
@@ -310,15 +319,15 @@ def anything(capacity: Capacity) -> list[Trial]:
     full = [random_image(capacity, seed, capacity.slots, 6 + seed) for seed in range(6)]
     for seed, image in enumerate(full):
         run([image], 60, seed % 2 * 5, *(["+patient"] if seed % 2 else []))
-    for seed in (8, 14, 20, 26):  # scores that are often equal
+    for seed in (8, 14, 20, 26):  # Their scores are often equal.
         run([random_image(capacity, seed, 1, 4)], 200, 0)
-    run([random_image(capacity, 3, 1, 2)], 300, 0, "+hold=400")  # results wait, and rows behind them
+    run([random_image(capacity, 3, 1, 2)], 300, 0, "+hold=400")  # Results wait, and rows behind them.
     run([random_image(capacity, 7, 1, 0, nodes=1)], 60, 0)
     run([random_image(capacity, 8, 1, 255, nodes=40)], 10, 0)
     if capacity.banks == 2:
         long = [random_image(capacity, 20 + seed, capacity.slots, 60) for seed in range(7)]
         run(long, 90, 0, after=(0, *[10] * 6))
-        late = [random_image(capacity, 51 + 2 * seed, 1, 250) for seed in range(7)]  # biases are read late
+        late = [random_image(capacity, 51 + 2 * seed, 1, 250) for seed in range(7)]  # Biases are read late.
         run(late, 90, 0, after=(0, *[10] * 6))
         small = [random_image(capacity, 30 + seed, 2, 3, nodes=16) for seed in range(5)]
         run(small, 400, 0, after=(0, 90, 180, 270, 360))
@@ -328,7 +337,7 @@ def anything(capacity: Capacity) -> list[Trial]:
 
 
 def resets(capacity: Capacity) -> Trial:
-    """Many resets of a clock while results are on their way, each in an image that had just begun."""
+    """Makes a trial of many one-clock resets while results are on their way, each in an image that has just begun."""
     image = random_image(capacity, 11, 1, 1)
     columns = np.random.default_rng(2).integers(0, 1 << capacity.word_bits, (900, capacity.beats * capacity.lanes))
     results = "".join(f"{each:x}\n" for each in read_results(capacity, [image], columns)[0])
@@ -338,8 +347,8 @@ def resets(capacity: Capacity) -> Trial:
 
 
 def refusals(capacity: Capacity, good: NDArray[np.uint32]) -> list[Trial]:
-    """Each image that is refused, after a good one and the rows. With one bank the model stays where one of the first
-    words is wrong."""
+    """Makes a trial of each refused image, after a good one and the rows. With one bank the model stays if one of the
+    first words is wrong."""
     made, first = list[Trial](), random_image(capacity, 40, 1, 2, nodes=4)
     columns = np.random.default_rng(1).integers(0, 1 << capacity.word_bits, (6, capacity.beats * capacity.lanes))
     results = "".join(f"{each:x}\n" for each in read_results(capacity, [first], columns)[0])
@@ -352,7 +361,7 @@ def refusals(capacity: Capacity, good: NDArray[np.uint32]) -> list[Trial]:
 
 
 def registers(capacity: Capacity) -> list[Trial]:
-    """The register `control` forgets half an image, and what was wrong with one."""
+    """Makes trials in which the register `control` clears half an image, and its error."""
     good = random_image(capacity, 1, 2, 4)
     columns = np.random.default_rng(1).integers(0, 1 << capacity.word_bits, (8, capacity.beats * capacity.lanes))
     results = "".join(f"{each:x}\n" for each in read_results(capacity, [good], columns)[0])
@@ -366,7 +375,7 @@ def registers(capacity: Capacity) -> list[Trial]:
     ):  # fmt: skip
         for stall in (0, 6):
             known = registers_of(capacity, good, status, counted, 8 if counted else -1)
-            if not counted:  # some results may come later
+            if not counted:  # Some results may come later.
                 known = tuple(each for each in known if each[0] != 36)
             made.append(Trial(f"wait 0\n{lines}", rows, results, (f"+stall={stall}",), status, registers=known))
     return made
@@ -374,8 +383,8 @@ def registers(capacity: Capacity) -> list[Trial]:
 
 @cache
 def trials(name: str) -> list[Trial]:
-    """Images of anything, random models of each kind, models that change in mid-stream with damaged images between
-    them, and resets."""
+    """Returns all trials of an engine: arbitrary images, random models of each kind, models that change in mid-stream
+    with damaged images between them, and resets."""
     capacity, made = CAPACITIES[name], list[Trial]()
     made += anything(capacity)
     if name == "registers":
@@ -388,11 +397,11 @@ def trials(name: str) -> list[Trial]:
     for stall in (0, 6):
         images = "".join(f"wait {60 * place}\n{lines_of(image)}" for place, image in enumerate(good))
         made.append(trial(capacity, models, words, images, (4, 0, 0), stall, *(["+cut=5"] if stall else [])))
-    # throughput: no swap, no stall
+    # These measure throughput: there is no swap and no stall.
     image = image_of(models[0], capacity)
     most = max(image.clocks, capacity.beats) * 240 + len(image.words) + 200
     made.append(trial(capacity, models[:1], words, lines_of(image.words), (1, 0, 0), 0, clocks=most))
-    # damaged images; with one bank they leave no model, so that one comes last
+    # With one bank a damaged image leaves no model, so it comes last.
     bad = refused(good[1], capacity)
     if capacity.banks == 2:
         images = f"wait 0\n{lines_of(good[0])}" + "".join(f"wait 5\n{lines_of(each)}" for _, each in bad)
@@ -400,17 +409,17 @@ def trials(name: str) -> list[Trial]:
     else:
         images = "".join(f"wait 0\n{lines_of(each)}" for _, each in bad) + lines_of(good[0])
         made.append(trial(capacity, models[:1], words[:60], images, (1, len(bad), 0), 1, "+late"))
-        for error, each in bad[:3]:  # of which the model is not disturbed
+        for error, each in bad[:3]:  # The model is not disturbed by these images.
             images = f"wait 0\n{lines_of(good[0])}wait 5\n{lines_of(each)}"
             made.append(trial(capacity, models[:1], words[:60], images, (1, 1, error), 3))
     made += [*refusals(capacity, good[1]), resets(capacity)]
-    # resets: in mid-image, and with rows under way
+    # The resets come in mid-image, and with rows under way.
     half = lines_of(good[1][: len(good[1]) // 2], last=False)
     images = f"wait 0\n{half}reset 3\n{lines_of(good[0])}wait 30\n" + (half if capacity.banks == 2 else "")
     images += f"reset 1\n{lines_of(good[2])}wait 100\nreset 2\n{lines_of(good[3])}"
     for stall in (0, 5):
         made.append(trial(capacity, [models[0], *models[2:]], words, images, (3, 0, 0), stall, "+cut=4"))
-    # models of every kind
+    # These use models of every kind.
     for kind in ("binary", "argmax", "regression", "vector"):
         found = 0
         for seed in range(40):
@@ -426,7 +435,7 @@ def trials(name: str) -> list[Trial]:
             found += 1
             if found == 3:
                 break
-    # many trees on each walker, in slots of one output each and together
+    # These have many trees on each walker, in slots of one output each and together.
     rows = source.integers(0, 256, (80, 5))
     crowd = [tree for model in same_rows(12) for tree in model.trees if len(tree.outputs) == 1]
     shallow = [tree for tree in crowd if tree.size <= 21][: capacity.walkers * 2]
@@ -437,7 +446,8 @@ def trials(name: str) -> list[Trial]:
 
 
 def outcome(source: str, name: str, folder: Path) -> str:
-    """What the bench says of a source: "" if nothing is wrong; "not Verilog" if it can't be compiled."""
+    """Compiles a source and runs the bench; returns "" if nothing is wrong, "not Verilog" if it can't be compiled,
+    otherwise the bench's message."""
     capacity = CAPACITIES[name]
     (folder / "engine.v").write_text(source)
     (folder / "bench.v").write_text(emit_bench(capacity))
@@ -461,9 +471,9 @@ def outcome(source: str, name: str, folder: Path) -> str:
         if not status or int(status[-1], 16) & 0xFFFFFFFD != each.status:
             return f"trial {place}: status {status}, should be {each.status:08x}"
         for offset, value, response in each.registers:
-            wanted = f"register {offset:02x} {value:08x} {response:02b}"
-            if wanted not in text:
-                return f"trial {place}: not {wanted}"
+            expected = f"register {offset:02x} {value:08x} {response:02b}"
+            if expected not in text:
+                return f"trial {place}: not {expected}"
         clocks = int(re.search(r"in (\d+) clocks", text)[1])  # type: ignore[index]
         if each.clocks and clocks > each.clocks:
             return f"trial {place}: {clocks} clocks, should be {each.clocks}"

@@ -1,4 +1,4 @@
-"""Runs generated VHDL under GHDL, in both standards and with every warning; proves its stream wrapper by yosys."""
+"""Runs generated VHDL under GHDL, in each standard and with every warning; proves its stream wrapper by yosys."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from forestc.netlist.ir import Netlist, evaluate, reads
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.yosys import run_yosys
 
-STANDARDS = ("93c", "93", "08")  # the first is GHDL's default
-# -Wall of later versions, warning by warning
+STANDARDS = ("93c", "93", "08")  # lists GHDL's names of VHDL standards; the first is its default
+# These are the warnings of -Wall in later versions, one by one.
 WARNINGS = [
     f"-W{name}"
     for name in (
@@ -38,8 +38,8 @@ WARNINGS = [
 
 
 def nvc_calls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], list[str]]:
-    """Puts a program in NVC's place, which no distribution has that the tests run on, and returns what reads how it was
-    called."""
+    """Puts a script in NVC's place, since NVC is in no distribution that runs the tests. Returns a function that gives
+    its calls."""
     program = folder / "nvc"
     program.write_text('#!/bin/sh\necho "$@" >> "$0.calls"\necho "nvc 1.0"\n')
     program.chmod(0o755)
@@ -48,14 +48,14 @@ def nvc_calls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], lis
 
 
 def ghdl(folder: Path, *words: str) -> str:
-    """What GHDL prints; it must not fail."""
+    """Runs GHDL, which must succeed; returns its output."""
     done = subprocess.run(["ghdl", *words], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
 def analyzed(folder: Path, files: list[str], standard: str, *options: str) -> None:
-    """Analyses files, of which there must be no warning."""
+    """Analyses files, which must cause no warning."""
     said = ghdl(folder, "-a", f"--std={standard}", *WARNINGS, *options, *files)
     assert said == "", said
 
@@ -63,8 +63,8 @@ def analyzed(folder: Path, files: list[str], standard: str, *options: str) -> No
 def benched(
     netlist: Netlist, words: NDArray[Any], results: NDArray[Any], folder: Path, standard: str, core: str = ""
 ) -> str:
-    """What a netlist's test bench says in VHDL. words: (rows, features). results: (rows, outputs). core: another text
-    of the core."""
+    """Runs a netlist's VHDL test bench; returns its output. words: (rows, features). results: (rows, outputs). core:
+    another text of the core."""
     files, inputs, outputs = vhdl.emit(netlist), input_fields(netlist), output_fields(netlist)
     for path, text in files.items():
         (folder / path).write_text(text)
@@ -77,7 +77,7 @@ def benched(
 
 
 def by_cells(netlist: Netlist, words: NDArray[Any]) -> NDArray[Any]:
-    """A netlist's results by the meaning of its cells, registers taken for wires."""
+    """Returns a netlist's results by the meaning of its cells, with registers taken for wires."""
     results = []
     for row in words.tolist():
         values: list[int] = []
@@ -91,7 +91,7 @@ def by_cells(netlist: Netlist, words: NDArray[Any]) -> NDArray[Any]:
 
 
 def words_of(forest: Forest, rows: NDArray[Any], count: int) -> NDArray[Any]:
-    """Words of given rows, on thresholds, and random ones."""
+    """Returns words of given rows, on thresholds, and random ones."""
     return np.concatenate([part.words for part in vectors(forest, ArrayRows(rows), count, 0)])
 
 
@@ -103,7 +103,7 @@ hierarchy -check -top {top}
 proc -norom
 memory_map
 flatten
-# nothing but registers at the rising edge of aclk, which the comparison does not look at
+# The comparison does not look at clock edges, so all state must be registers at the rising edge of aclk.
 design -save named
 opt_clean -purge
 select -assert-any t:$dff
@@ -112,7 +112,7 @@ select -assert-none t:$dff* r:CLK_POLARITY=0 %i
 select -assert-none t:$dff* %ci1:+[CLK] t:* %d w:aclk %d
 design -load named
 opt_clean
-# registers start as they like: what follows holds from equal values on, which a reset gives
+# Registers may start with any values: the proof holds from equal values on, which a reset gives.
 setattr -unset init w:*
 rename -top {name}
 write_rtlil {name}.il
@@ -120,7 +120,7 @@ write_rtlil {name}.il
 _SAME = """
 read_rtlil gold.il
 read_rtlil gate.il
-# refuses different ports, which later commands would ignore
+# miter refuses different ports, which later commands would ignore.
 miter -equiv gold gate ports
 delete ports
 equiv_make gold gate equiv
@@ -137,10 +137,13 @@ tee -q -o same.txt equiv_status
 
 
 def wrappers_differ(top: str, verilog_files: dict[str, str], vhdl_files: dict[str, str]) -> str:
-    """Where yosys does not find a module in Verilog and that in VHDL, as GHDL synthesizes it, equal; "" if it does.
+    """Compares a module in Verilog with GHDL's synthesis of its VHDL in yosys. Returns a message if yosys does not
+    prove them equal; "" otherwise.
 
-    Registers of the same name are taken for equal, with any values; it is proved that they are after every clock, for
-    all inputs, and that the outputs are. files: {path: text}, in the order of their use.
+    Registers of the same name are assumed equal, with any values. The proof shows that these registers and the outputs
+    are equal after every clock, for all inputs.
+
+    verilog_files, vhdl_files: texts by path, in the order of their use.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -173,7 +176,7 @@ EDITS = (
 
 
 def edited(text: str, random: Random) -> str:
-    """The text with one thing changed in the architecture."""
+    """Changes one thing in the architecture of a text."""
     start = text.index("architecture")
     while True:
         pattern, by = random.choice(EDITS)
@@ -190,8 +193,8 @@ def line_of(text: str, match: re.Match[str]) -> str:
 
 
 def survives(forest: Forest, netlist: Netlist, text: str) -> str:
-    """What becomes of an edited core: found by the proof or refused by its tools, "equal for every input" by the proof
-    and the test bench, or missed: the bench finds what the proof does not."""
+    """Tests an edited core. Returns either the way it was found (by the proof, or refused by tools), or "equal for
+    every input" by the proof and the test bench, or that only the bench found it."""
     try:
         if not prove_vhdl(netlist, text.encode()).proved:
             return "found"

@@ -1,4 +1,4 @@
-"""Engines under Icarus Verilog: compiled once for a capacity, run on images and rows."""
+"""Runs engines under Icarus Verilog: each is compiled once for a capacity, and run on images and rows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ NARROW: list[NumberType] = [
 
 @dataclass(frozen=True)
 class Verdict:
-    """passed: whether each row got its result. clocks: from the first row's first beat to the last result. active,
-    error, taken, refused: of the port status."""
+    """The result of a run. passed: each row got its result. clocks: from the first row's first beat to the last result.
+    active, error, taken, refused: of the port status."""
 
     passed: bool
     text: str
@@ -68,9 +68,13 @@ class Bench:
         stall: int = 0,
         seed: int = 1,
     ) -> Verdict:
-        """models: those that are to answer, one after the other. words: (rows, features). images: the words of each and
-        the row after which it comes; a negative number r is a reset of -r clocks before it. By default those of the
-        models, at once."""
+        """Runs images and rows.
+
+        models: give the expected answers, one after the other.
+        words: (rows, features).
+        images: the words of each image and the row after which it comes; a negative number r is a reset of -r clocks
+        before it. By default the models' images come at once.
+        """
         lines = []
         for after, image in images if images is not None else [(0, image_of(each, self.capacity)) for each in models]:
             content = image.words if hasattr(image, "words") else image
@@ -95,17 +99,17 @@ class Bench:
 
 
 def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: int = 0) -> NDArray[np.uint32]:
-    """An image of nodes of all kinds that lead anywhere, with the CRC for it. slots, steps: how many, and of each.
-    nodes: of each walker, by default as many as there is room for."""
+    """Makes an image of nodes of all kinds that lead anywhere, with the matching CRC. slots: of each walker. steps: of
+    each slot. nodes: of each walker, by default as many as fit."""
     random = np.random.default_rng(seed)
     count, outputs = nodes or capacity.nodes, capacity.outputs
     last = outputs - 1 if seed % 2 or seed % 3 == 2 else int(random.integers(outputs))
     head = [0x474E4546, 1, capacity.id, 0, *random.integers(0, 1 << 32, 8).tolist(), slots]
-    judged = int(random.integers(last + 1)) if seed % 4 != 1 else last
-    head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | judged << 16, 0, 0]
+    deciding_output = int(random.integers(last + 1)) if seed % 4 != 1 else last
+    head += [seed % 3 | int(random.integers(2)) << 2 | last << 8 | deciding_output << 16, 0, 0]
     wide = seed % 2
     bias = random.integers(-(1 << 31), 1 << 31, outputs) if wide else random.integers(-2, 3, outputs)
-    head[14] = int(bias[judged] if wide else random.integers(-9, 9)) & 0xFFFFFFFF
+    head[14] = int(bias[deciding_output] if wide else random.integers(-9, 9)) & 0xFFFFFFFF
     table = []
     for slot in range(slots):
         first = int(random.integers(outputs)) if slot else 0
@@ -116,7 +120,7 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
     for _ in range(capacity.walkers):
         kind = random.choice(4, count, p=[0.4, 0.2, 0.15, 0.25]).astype(np.uint64)
         flag, child = random.integers(0, 2, count, dtype=np.uint64), random.integers(0, count, count, dtype=np.uint64)
-        if nodes:  # of which none leads out
+        if nodes:  # No node leads out of the image.
             kind = np.where((kind == 2) | (nodes == 1), 3, kind).astype(np.uint64)
             child, flag[-1] = np.minimum(child, max(0, count - 2)).astype(np.uint64), 0
         column = random.integers(0, capacity.beats * capacity.lanes, count, dtype=np.uint64)
@@ -125,7 +129,7 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
         node |= column << np.uint64(3 + capacity.address_bits) | operand << np.uint64(first_operand)
         output = random.integers(0, outputs, count, dtype=np.uint64)
         value = random.integers(0, 1 << capacity.value_bits, count, dtype=np.uint64)
-        if not wide:  # so that scores are often equal
+        if not wide:  # With these values scores are often equal.
             value = (random.integers(-2, 3, count) & ((1 << capacity.value_bits) - 1)).astype(np.uint64)
         leaf = kind | flag << np.uint64(2) | output << np.uint64(3) | value << np.uint64(3 + capacity.output_bits)
         node = np.where(kind == 3, leaf, node)
@@ -138,7 +142,7 @@ def random_image(capacity: Capacity, seed: int, slots: int, steps: int, nodes: i
 
 
 def beat_lines(capacity: Capacity, columns: NDArray[np.int64]) -> str:
-    """Rows of the words of all columns, (rows, beats * lanes), for `rows.txt`."""
+    """Returns rows of the words of all columns, (rows, beats * lanes), as lines for `rows.txt`."""
     shifts = np.arange(capacity.lanes) * capacity.word_bits
     beats = (columns.reshape(-1, capacity.lanes) << shifts).sum(axis=1)
     return "".join(f"{beat:x}\n" for beat in beats.tolist())
@@ -147,13 +151,13 @@ def beat_lines(capacity: Capacity, columns: NDArray[np.int64]) -> str:
 def read_results(
     capacity: Capacity, images: Sequence[NDArray[np.uint32]], columns: NDArray[np.int64]
 ) -> list[list[int]]:
-    """What the reader of images says of such rows: (images, rows) results as m_axis_tdata has them."""
+    """Returns the results of the reader of images for such rows: (images, rows), in the form of m_axis_tdata."""
     readers = [read_image(image.tobytes(), described(capacity)) for image in images]
     return [packed_results(capacity, reader.walked(columns)) for reader in readers]
 
 
 def same_rows(count: int) -> list[Forest]:
-    """Forests on the same five features of 8 bits, of which any may answer any row."""
+    """Makes forests on the same five features of 8 bits, so that any of them may answer any row."""
     found, seed = list[Forest](), 0
     while len(found) < count:
         forest = random_forest(seed, True, ("argmax", "vector")[seed % 2], [Fixed(8)])

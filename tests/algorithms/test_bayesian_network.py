@@ -1,4 +1,5 @@
-"""The network's value: its checks, probabilities, counting of rows, elimination orders, and the text form."""
+"""Tests the value type of Bayesian networks: checks, probabilities, counts of rows, elimination orders, and the text
+form."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_networks_too_large_are_refused():
     with pytest.raises(ModelError) as error:
         counted(np.zeros((1, 24), dtype=np.uint8), [()] * 23 + [range(23)], [2] * 24)
     assert str(error.value) == "the tables have more than 4194304 cells; variable 23; allow fewer parents"
-    with pytest.raises(ModelError) as error:  # tables of half the cells each, and a few more
+    with pytest.raises(ModelError) as error:  # Each table has half of the most cells, and a few more.
         counted(np.zeros((1, 23), dtype=np.uint8), [()] * 20 + [range(20)] * 3, [2] * 23)
     assert str(error.value) == "the tables have more than 4194304 cells; variable 21; allow fewer parents"
     grid = [tuple(v for v in (i - 1 if i % 25 else -1, i - 25) if v >= 0) for i in range(625)]
@@ -91,13 +92,13 @@ def test_networks_too_large_are_refused():
 
 
 def treewidth(neighbors):
-    """The least width of any order."""
+    """Returns the least width of any elimination order."""
     n = len(neighbors)
     return min(max(map(len, separators(neighbors, order))) for order in itertools.permutations(range(n)))
 
 
 def by_simulation(neighbors, order):
-    """The separators, by joining neighbors in the graph itself."""
+    """Finds the separators by joining neighbors in the graph itself."""
     graph, found = [set(those) for those in neighbors], []
     for v in order:
         found.append(tuple(sorted(order.index(u) for u in graph[v])))

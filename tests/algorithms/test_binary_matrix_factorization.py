@@ -1,4 +1,4 @@
-"""Factors are as good as those found by trying all, bounds hold, and odd matrices are answered or refused."""
+"""Tests factors against the best of all, bounds, and odd matrices, which are factored or refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def patterns(m):
 
 
 def least_error(X, k):
-    """By trying all B: each row takes the best OR of rows of B."""
+    """Returns the least error over all B, where each row of A takes the best OR of rows of B."""
     known = ~np.isnan(X)
     every, best = patterns(X.shape[1]), np.count_nonzero(X == 1)
     for chosen in combinations(range(len(every)), k):
@@ -47,7 +47,7 @@ def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     assert found.A.shape == (7, k) and found.B.shape == (k, 4)
     assert found.error == np.count_nonzero((boolean_product(found.A, found.B) != X) & ~np.isnan(X))
     assert found.bound <= best <= found.error
-    assert found.error == best  # on matrices so small the search always gets there
+    assert found.error == best  # The search always finds the best factors of matrices as small as these.
     assert found.optimal == (found.bound >= found.error)
     if rho == 1.0:
         assert found.model_bound <= found.model_error + 1e-9 and found.model_error >= best
@@ -68,7 +68,7 @@ def test_the_exact_search_finds_the_heaviest_biclique(seed, n, m):
     assert heaviest_biclique(H, 0.0, steps=1)[1] >= best - 1e-9
     for each in greedy_bicliques(H, random):
         assert 0 < each.weight <= best + 1e-9
-        assert improved(H, each.columns).weight == pytest.approx(each.weight)  # nothing left to gain alternately
+        assert improved(H, each.columns).weight == pytest.approx(each.weight)  # no alternating step improves it
 
 
 def test_a_matrix_of_low_rank_is_recovered():
@@ -76,7 +76,7 @@ def test_a_matrix_of_low_rank_is_recovered():
     A, B = random.random((40, 3)) < 0.4, random.random((3, 12)) < 0.4
     found = factorize(boolean_product(A, B), 3, time_limit=20)
     assert found.error == 0 and found.optimal and found.gap == 0
-    more = factorize(boolean_product(A, B), 20, time_limit=20)  # a rank above both sides
+    more = factorize(boolean_product(A, B), 20, time_limit=20)  # The rank is larger than both sides of the matrix.
     assert more.error == 0 and more.A.shape == (40, 20) and more.B.shape == (20, 12)
 
 

@@ -1,4 +1,4 @@
-"""Rules are as good as those found by trying all, bounds hold, and odd tables are answered or refused."""
+"""Tests rules against the best of all, bounds, and odd tables, which are learnt or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def every_clause(literals, longest):
 
 
 def least_loss(bits, y, complexity, weight, form="dnf"):
-    """The least loss, and the least complexity at which it is reached, by trying every set of distinct clauses."""
+    """Tries every set of distinct clauses; returns the least loss, and the least complexity that reaches it."""
     clauses = every_clause(bits.shape[1], complexity - 1)
     best = (hamming_loss((), form, bits, y, weight), 0)
     for many in range(1, complexity // 2 + 1):
@@ -59,7 +59,7 @@ def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, 
     assert found.bound <= best + 1e-9 <= found.loss + 2e-9
     assert found.loss == hamming_loss(found.clauses, form, bits, y, weight)
     assert found.complexity == sum(len(clause) + 1 for clause in found.clauses) <= complexity
-    assert found.optimal  # all clauses can be listed
+    assert found.optimal  # All clauses can be listed, so the rule is proved optimal.
     assert found.loss == best and found.complexity >= size
     negated = form == "cnf"
     expected = np.zeros(len(y), dtype=bool)
@@ -89,7 +89,7 @@ def test_the_exact_search_finds_the_clause_of_highest_worth(seed, longest, price
         worths = [gains[clause] / (len(clause) + 1) for clause in found.clauses]
         assert max(worths) == pytest.approx(best)
     few = best_clauses(literals, weight, price, min(longest, 3), 1, float("inf"))
-    assert few.worth >= best - 1e-9  # cut short, it is a bound still
+    assert few.worth >= best - 1e-9  # A search that is cut short still gives a bound.
     for clause in beam_search(literals, weight, price, min(longest, 3), 5).clauses:
         assert gains[clause] > price * (len(clause) + 1)
 
@@ -101,12 +101,12 @@ def test_chains_change_the_speed_but_not_the_rule():
     made = binarization(columns)
     bits = made.transform(columns)
     literals = literals_of(bits, made.groups)
-    assert literals.codes.shape[1] == 3  # one code a feature
+    assert literals.codes.shape[1] == 3  # Each feature has one code.
     assert np.array_equal(literals.covered((0, 30)), bits[:, 0] & bits[:, 30])
     one, two = (learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=each) for each in (None, made.groups))
     assert one.optimal and two.optimal
     assert (one.loss, one.complexity) == (two.loss, two.complexity)
-    shuffled = random.integers(0, 3, bits.shape[1])  # no groups at all
+    shuffled = random.integers(0, 3, bits.shape[1])  # Shuffled literals form no groups.
     assert learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=shuffled).loss == one.loss
 
 
@@ -143,7 +143,7 @@ def test_constant_bits_and_contradictory_rows():
     constant = np.array([[1, 0]] * 5, dtype=bool)
     y = np.array([1, 1, 1, 0, 0])
     found = learn_rules(constant, y, RuleLimits(5))
-    assert found.clauses == ((0,),) and found.loss == 2 and found.optimal  # always true: two of five are wrong
+    assert found.clauses == ((0,),) and found.loss == 2 and found.optimal  # always true: two of five rows are wrong
     assert learn_rules(~constant[:, :1] & False, y, RuleLimits(5)).clauses == ()
     bits = np.repeat(np.array([[1], [0]], dtype=bool), 3, axis=0)
     found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), RuleLimits(5))

@@ -1,4 +1,4 @@
-"""Networks keep the treewidth, are the best there are where they say so, and don't change from run to run."""
+"""Tests that networks keep the treewidth, are optimal if they say so, and are the same in every run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forestc.errors import OptionError, RowsError
 
 
 def moral_graph(parents):
-    """Rows of bits: a child and its parents are a clique."""
+    """Returns the moral graph as rows of bits: a child and its parents are a clique."""
     rows = np.zeros((len(parents), -(-len(parents) // 64)), np.uint64)
     for child, family in enumerate(parents):
         for u, v in combinations((child, *family), 2):
@@ -78,7 +78,7 @@ def test_networks_keep_the_treewidth_and_show_an_order(method, n, k, states):
 
 @pytest.mark.parametrize("seed", thinned(range(3), keep=1))
 def test_wide_networks_show_an_order_too(seed):
-    """Where an elimination that is sought anew might be too wide."""
+    """Checks networks for which a newly searched elimination order might be too wide."""
     random = np.random.default_rng(seed)
     slope = np.cumsum(random.normal(size=(300, 60)), axis=1)
     found = learn(slope > np.median(slope, axis=0), NetworkSearch(treewidth=10, samples=1, method="search", seed=seed))
@@ -101,13 +101,13 @@ def test_the_result_depends_on_seed_and_samples_alone(monkeypatch):
 def test_a_proof_is_out_of_reach_where_a_straight_line_misses_the_best_score():
     outlook = Outlook(first=1.0, end=10.0)
     assert outlook.in_reach(0.0, 100.0, 0.0)
-    assert outlook.in_reach(0.9, 99.9, 0.0)  # too early to judge
-    assert outlook.in_reach(2.0, 80.0, 0.0)  # falls by 10 a second, for 8 seconds
+    assert outlook.in_reach(0.9, 99.9, 0.0)  # It is too early to extrapolate the bound.
+    assert outlook.in_reach(2.0, 80.0, 0.0)  # The bound falls by 10 a second, and 8 seconds are left.
     assert not outlook.in_reach(2.0, 80.5, 0.0)
     assert not outlook.in_reach(4.0, 70.0, 0.0)
     assert outlook.in_reach(4.0, 70.0, 30.0)
     slow = Outlook(first=1.0, end=10.0)
-    assert slow.in_reach(2.0, 80.0, 79.0) and not slow.in_reach(2.5, 80.0, 79.0)  # the bound has not fallen at all
+    assert slow.in_reach(2.0, 80.0, 79.0) and not slow.in_reach(2.5, 80.0, 79.0)  # The bound has not fallen at all.
 
 
 def test_auto_searches_on_where_no_proof_is_in_reach(monkeypatch):
@@ -156,7 +156,8 @@ def test_odd_tables_are_answered():
     found = learn(constant, NetworkSearch(treewidth=2, time_limit=1))
     assert found.optimal
     alone = math.lgamma(20.5) - math.lgamma(0.5) - math.lgamma(21)
-    assert 3 * alone < found.score < 0  # a constant parent helps a constant child a little: the prior is spread out
+    # A constant parent betters the score of a constant child a little, because it spreads out the prior.
+    assert 3 * alone < found.score < 0
     assert learn(np.array([[1, 0, 1, 1]]), NetworkSearch(treewidth=2, time_limit=1)).score == pytest.approx(
         4 * math.log(0.5)
     )

@@ -1,4 +1,4 @@
-"""The engine on covers whose columns can all be listed."""
+"""Tests the column generation engine on covers with columns that can all be listed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.system.compiled import compiled
 
 
 class Listed:
-    """Prices columns from a list; `quick` finds none, so that the engine must ask for exact ones."""
+    """A pricing of columns from a list. Its `quick` finds none, so that the engine must ask for exact ones."""
 
     def __init__(self, columns):
         self.columns = columns
@@ -65,7 +65,7 @@ def best_of_all(cover, columns):
 
 
 def relaxed_optimum(cover, columns):
-    """By scipy, which shares HiGHS but not the form of the problem."""
+    """Solves the relaxation over all columns with scipy, which shares HiGHS but not the form of the problem."""
     from scipy.optimize import linprog
 
     rows, many = len(cover.penalty), len(columns)
@@ -113,7 +113,7 @@ def test_the_relaxation_is_solved_and_bounds_the_best_cover(seed):
     if made.complete:
         assert made.relaxed == pytest.approx(relaxed_optimum(cover, columns), abs=1e-6)
     else:
-        assert made.bound == made.value  # it ended since nothing better was possible
+        assert made.bound == made.value  # The engine ended because nothing better was possible.
     everything = CoverSearch(cover, 0)
     everything.add(columns)
     assert everything.solve(time.monotonic() + 30, 0.0, 0)
@@ -131,7 +131,7 @@ def test_local_search_swaps_to_the_best_cover():
 @compiled()
 def endless(flag, work):
     steps = 0
-    while flag[0] == 0:  # read anew each time, since `work` might be the same memory
+    while flag[0] == 0:  # The flag is read in each round, since it might share memory with `work`.
         steps += 1
         work[steps & 3] = steps
     return steps
@@ -139,9 +139,9 @@ def endless(flag, work):
 
 def test_compiled_code_ends_at_a_deadline_and_on_ctrl_c():
     work = np.zeros(4, dtype=np.int64)
-    stoppable(endless, work, deadline=time.monotonic() + 0.01)  # compiled by now
+    stoppable(endless, work, deadline=time.monotonic() + 0.01)  # The first call compiled the function.
     assert stoppable(endless, work, deadline=time.monotonic() + 0.1) > 0
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background start with it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # Background jobs start with SIGINT ignored.
     try:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):

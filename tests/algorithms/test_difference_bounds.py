@@ -13,7 +13,7 @@ def test_integers_are_found_exactly_where_there_are_some():
         random = np.random.default_rng(seed)
         n = int(random.integers(1, 4))
         bounds = np.full((n + 1, n + 1), NO_BOUND)
-        bounds[:n, n], bounds[n, :n] = -3, -3  # each from -3 to 3
+        bounds[:n, n], bounds[n, :n] = -3, -3  # Each variable lies between -3 and 3.
         for _ in range(int(random.integers(0, 6))):
             a, b = random.integers(0, n + 1, 2)
             bounds[a, b] = max(bounds[a, b], random.integers(-4, 3))
@@ -30,5 +30,5 @@ def test_integers_are_found_exactly_where_there_are_some():
 
 
 def test_the_middle_is_taken():
-    bounds = np.array([[0, 2], [-9, 0]])  # from 2 to 9
+    bounds = np.array([[0, 2], [-9, 0]])  # The difference lies between 2 and 9.
     assert middle(bounds).tolist() == [5, 0]

@@ -1,4 +1,4 @@
-"""Points with the fewest binary digits, against brute force."""
+"""Tests points with the fewest binary digits against brute force."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def zeros(word, width):
 
 
 def best_by_force(low, high, count, top):
-    """Fraction bits and most trailing zeros over all sets of `count` multiples."""
+    """Returns the fewest fraction bits, and with them the most trailing zeros, over all sets of `count` multiples."""
     for fraction in range(-top, 3):
         unit = 2.0**-fraction
         grid = range(math.floor(low.min() / unit), math.ceil(high.max() / unit) + 1)
@@ -56,7 +56,7 @@ def test_open_ends_and_fine_ends():
     assert len(points) == 2 and points[0] <= 0.3 and points[1] > 3.0
     alone = narrow_points(np.array([1.0]), np.array([np.nextafter(1.0, 2.0)]))
     assert alone is not None and alone[0].tolist() == [np.nextafter(1.0, 2.0)]
-    # a tiny one beside a huge one: 53 bits can't hold both
+    # A tiny point beside a huge one does not fit in 53 bits.
     assert narrow_points(np.array([1e-12, 1e9]), np.array([1.1e-12, 1e9 + 1])) is None
 
 
@@ -88,7 +88,7 @@ def test_no_size_of_numbers_breaks_an_interval(ends):
 
 
 def test_what_no_row_bounds_stays_near_the_rows():
-    """A condition that all rows meet, or none, does not wander off to a rounder number."""
+    """Checks conditions that all rows meet, or none: they stay near the rows instead of moving to a rounder number."""
     low, high = np.array([-np.inf, 2.2, 5.0]), np.array([0.3, 3.7, np.inf])
     for few_bits in (True, False):
         points, _ = fewest_thresholds(low, high, np.array([0.3, 3.0, 6.0]), few_bits, narrow=True)

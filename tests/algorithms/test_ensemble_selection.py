@@ -1,4 +1,4 @@
-"""Ensemble selection against all subsets of few members, and its limits, bounds and refusals."""
+"""Tests ensemble selection against all subsets of few members, and its limits, bounds and refusals."""
 
 import itertools
 from itertools import combinations
@@ -16,11 +16,11 @@ from forestc.errors import OptionError, RowsError
 WEIGHTS = ("accuracy", "balanced", Weights(2.0, -1.0, 0.5, -3.0))
 
 
-ALIKE = np.repeat(np.arange(60)[:, None] % 2, 3, axis=1)  # three members that vote the same
+ALIKE = np.repeat(np.arange(60)[:, None] % 2, 3, axis=1)  # holds the votes of three members that always vote the same
 
 
 def problem(seed, rows=60, members=8):
-    """Members of different quality that tend to be wrong on the same rows, and labels of unequal classes."""
+    """Makes members of different quality that tend to be wrong on the same rows, and labels of unequal classes."""
     random = np.random.default_rng(seed)
     y = (random.random(rows) < 0.35).astype(np.uint8)
     hard = random.random(rows)
@@ -29,20 +29,20 @@ def problem(seed, rows=60, members=8):
 
 
 def worth(decided, y, weights):
-    """The objective (1), row by row."""
+    """Computes objective (1) of the paper row by row."""
     values = {(1, 1): weights.true_positive, (1, 0): weights.false_negative}
     values |= {(0, 0): weights.true_negative, (0, 1): weights.false_positive}
     return sum(values[int(truth), int(said)] for truth, said in zip(y, decided, strict=True)) / len(y)
 
 
 def diversities(credits, members):
-    """(least PFC, mean PFC) as the paper defines them."""
+    """Returns (least PFC, mean PFC) by the paper's definition."""
     own = [sum(credits[k, m] for m in members if m != k) / (len(members) - 1) for k in members]
     return min(own), sum(own) / len(own)
 
 
 def best_of_all(votes, y, weights, tau=0.0, gamma=0.0, most=99):
-    """The largest objective of all subsets and thresholds."""
+    """Returns the largest objective of all subsets and thresholds."""
     weights = Weights.named(weights, y) if isinstance(weights, str) else weights
     credits, best = failure_credits(votes, y), -np.inf
     for size in range(2 if tau or gamma else 1, min(most, votes.shape[1]) + 1):
@@ -88,10 +88,10 @@ def test_failure_credits_of_the_papers_example():
 
 
 def test_bounds_hold_and_larger_sets_tighten_them():
-    """Rows that contradict one another, and three rows of which no two do."""
+    """Uses rows that contradict one another, and three rows without a contradicting pair among them."""
     votes = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], dtype=np.uint8)
     pairs = vote_bounds.bound(merged_patterns(votes[[0, 3]], np.array([1.0, -1.0])), 5)
-    assert pairs.value == 0  # the same votes, of both classes: one row, worth nothing
+    assert pairs.value == 0  # The members vote the same on rows of both classes: together these rows are worth nothing.
     votes, y = problem(5, rows=150, members=10)
     patterns = merged_patterns(votes, np.where(y == 1, 1.0, -1.0))
     by_pairs, by_sets = vote_bounds.bound(patterns, 0), vote_bounds.bound(patterns, 5)
@@ -100,7 +100,7 @@ def test_bounds_hold_and_larger_sets_tighten_them():
     assert by_sets.value < by_pairs.value and max(map(len, by_sets.sets)) > 2
     choices = np.array(list(itertools.product((0, 1), repeat=10)))
     sums = choices @ patterns.votes
-    for rows in map(list, by_sets.sets):  # no members and threshold decide all rows of a set as wished
+    for rows in map(list, by_sets.sets):  # No members and threshold decide all rows of a set rightly.
         wished = patterns.gain[rows] > 0
         lowest = np.where(wished, sums[:, rows], 99).min(axis=1)
         assert (lowest <= np.maximum(np.where(wished, 0, sums[:, rows]).max(axis=1), 0)).all()
@@ -152,16 +152,17 @@ def test_baselines_choose_what_they_say():
     sizes = {name: len(method(votes, y)) for name, method in baselines.BASELINES.items()}
     assert sizes["full"] == 20 and 4 <= sizes["backfitting"] <= 16 and 4 <= sizes["kappa"] <= 16
     for name in ("accuracy", "concurrency", "complementariness", "uncertainty-weighted"):
-        assert accuracy[name] >= single  # the best member is on the way
+        assert accuracy[name] >= single  # The climb begins with the best member.
     assert accuracy["backfitting"] >= accuracy["kappa"]
     assert select(votes, y, time_limit=0).objective >= max(accuracy.values()) - 1e-9
 
 
 def test_fitness_by_hand():
-    """Two rows of a member each, right or wrong beside an ensemble that is right with 3 of 4 votes or 1 of 4."""
+    """Uses two rows for each member, which is right or wrong; 3 of 4 votes of the ensemble are right on one row, 1 of 4
+    on the other."""
     member = np.array([[True, False], [True, False]])
     ensemble, share = np.array([True, False]), np.array([0.75, 0.25])
     assert baselines._complementariness(member, ensemble, share).tolist() == [1, 0]
     assert baselines._concurrency(member, ensemble, share).tolist() == [3, -2]
-    # right beside right: 1/4, right beside wrong: 1/4, wrong beside right: -1/4, wrong beside wrong: -1/4
+    # The member and the ensemble: right and right 1/4, right and wrong 1/4, wrong and right -1/4, wrong and wrong -1/4.
     assert baselines._uncertainty_weighted(member, ensemble, share).tolist() == [0.5, -0.5]

@@ -1,4 +1,4 @@
-"""Scores are those of the definition, counted row by row; parent sets are left out only where they can't pay."""
+"""Tests scores against the definition, counted row by row, and that omitted parent sets can never pay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.algorithms.networks.family_scores import (
 
 
 def slow_score(rows, states, child, parents, ess):
-    """BDeu by its definition, from counts in a dictionary."""
+    """Computes BDeu by its definition, from counts in a dictionary."""
     counts = {}
     for row in rows.tolist():
         config = tuple(row[parent] for parent in parents)
@@ -48,9 +48,9 @@ def test_scores_are_those_of_the_definition(states, rows, ess):
     for child in range(6):
         for size in range(4):
             for parents in combinations([v for v in range(6) if v != child], size):
-                wanted = slow_score(table, states, child, parents, ess)
+                expected = slow_score(table, states, child, parents, ess)
                 for order in (parents, parents[::-1]):
-                    assert score(scorer, child, order) == pytest.approx(wanted, rel=1e-10, abs=1e-9)
+                    assert score(scorer, child, order) == pytest.approx(expected, rel=1e-10, abs=1e-9)
 
 
 def test_a_full_cache_forgets_values_but_never_mixes_them_up():
@@ -74,9 +74,9 @@ def test_partners_are_the_columns_that_gain_most(states):
     best_partners(scorer, 0, 9, partners, gains)
     for column in range(9):
         alone = slow_score(table, (states,) * 9, column, (), 1.0)
-        wanted = {v: slow_score(table, (states,) * 9, column, (v,), 1.0) - alone for v in range(9) if v != column}
-        assert partners[column].tolist() == sorted(wanted, key=wanted.get, reverse=True)[:3]
-        assert gains[column] == pytest.approx(sorted(wanted.values(), reverse=True)[:3])
+        expected = {v: slow_score(table, (states,) * 9, column, (v,), 1.0) - alone for v in range(9) if v != column}
+        assert partners[column].tolist() == sorted(expected, key=expected.get, reverse=True)[:3]
+        assert gains[column] == pytest.approx(sorted(expected.values(), reverse=True)[:3])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -96,4 +96,4 @@ def test_a_parent_set_that_is_left_out_has_a_subset_as_good(seed):
                     assert kept[parents] == pytest.approx(value)
                 best = max(each for some, each in kept.items() if set(some) <= set(parents))
                 assert best >= value - 1e-8
-    assert sum(len(useful_parent_sets(scorer, child, 3)) for child in range(6)) < 6 * 26  # something is left out
+    assert sum(len(useful_parent_sets(scorer, child, 3)) for child in range(6)) < 6 * 26  # some sets are left out

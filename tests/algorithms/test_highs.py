@@ -1,4 +1,4 @@
-"""HiGHS ends at a limit that repeats, and at a signal."""
+"""Tests that HiGHS ends at a reproducible limit, and at a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from forestc.algorithms.highs import make_highs, make_model, run
 
 
 def market_split(**options):
-    """Whole numbers below 100 in four rows of 30, half of each wanted: no search tree of a sensible size solves it."""
+    """Makes a market split problem: pick of 30 columns half the sum in each of four rows of integers below 100. No
+    search tree of a sensible size solves it."""
     random = np.random.default_rng(0)
     rows, columns = 4, 30
     matrix = random.integers(1, 100, (rows, columns)).astype(float)

@@ -1,4 +1,4 @@
-"""Stabbing intervals: the fewest points, against brute force."""
+"""Tests that stabbing intervals takes the fewest points, against brute force."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def intervals(drawn):
 
 
 def fewest(low, high, exceptions):
-    """Points at right ends are enough: moved right, a point stabs all it stabbed until the first one ends."""
+    """Returns the fewest points, trying right ends alone: a point can move right, and still stabs the same intervals,
+    until the first of them ends."""
     ends = np.unique(high)
     for count in range(1, len(ends) + 1):
         for points in combinations(ends, count):
@@ -33,7 +34,8 @@ def fewest(low, high, exceptions):
 
 
 def scorer(found, low, high):
-    """Every interval takes a point, and what is not missed contains all of its point's freedom."""
+    """Checks that every interval has a point. An interval that is not missed must contain all of its point's
+    freedom."""
     assert (found.low < found.high).all()
     taken_low, taken_high = found.low[found.point], found.high[found.point]
     kept = ~found.missed
@@ -79,9 +81,9 @@ def test_no_intervals_need_no_points():
 
 
 def by_recurrence(low, high, exceptions):
-    """D(1, c) of the paper's theorem 3 (equation 1), in our (low, high]: the fewest points for the intervals from the
-    i-th by ascending low on, of which j may be missed. The first point lies at one of the j + 1 smallest ends; those
-    that end before it are missed, those that begin at or past it are left to the next points."""
+    """Computes D(1, c) of the paper's theorem 3 (equation 1), in our (low, high]. D(i, j) is the fewest points for the
+    intervals from the i-th by ascending low on, if j may be missed. The first point lies at one of the j + 1 smallest
+    ends. Intervals that end before it are missed; intervals that begin at or after it are left to the next points."""
     order = np.argsort(low, kind="stable")
     low, high = low[order], high[order]
     p = len(low)

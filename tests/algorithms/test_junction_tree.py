@@ -1,4 +1,4 @@
-"""Inference against enumeration of small networks, and against pyAgrum on larger ones."""
+"""Tests inference against enumeration of small networks, and against pyAgrum on larger ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SMALL = range(examples(60))
 
 
 def marginals(tree):
-    """The distribution of each variable."""
+    """Returns the distribution of each variable."""
     states = tree.network.states
     return [tree.probabilities_of([{i: k} for k in range(r)]) for i, r in enumerate(states)]
 
 
 def any_order(network, seed):
-    """The same network with a random elimination order: any order must give the same answers."""
+    """Returns the same network with a random elimination order, which must give the same answers."""
     order = tuple(np.random.default_rng(seed).permutation(len(network.states)).tolist())
     return BayesianNetwork(network.states, network.parents, network.tables, network.ess, order=order)
 
@@ -55,12 +55,12 @@ def test_evidence_in_steps_is_the_evidence_together(seed):
     for a, b in zip(marginals(steps), marginals(whole), strict=True):
         assert np.allclose(a, b, rtol=1e-12, atol=1e-15)
     for a, b in zip(marginals(tree), marginals(JunctionTree(network)), strict=True):
-        assert np.array_equal(a, b)  # the tree itself is as it was
+        assert np.array_equal(a, b)  # The tree itself is unchanged.
 
 
 def chi_square_excess(observed, expected):
-    """How many standard deviations the statistic lies above its mean, over cells of at least 5 expected rows; the
-    others are pooled."""
+    """Returns by how many standard deviations the chi-square statistic exceeds its mean. Cells with fewer than 5
+    expected rows are pooled."""
     few = expected < 5
     observed = np.append(observed[~few], observed[few].sum())
     expected = np.append(expected[~few], expected[few].sum())
@@ -96,7 +96,7 @@ def test_samples_are_drawn_in_batches_and_repeat_with_the_seed(monkeypatch):
 
 
 def agrum(network):
-    """The network in pyAgrum, whose tables have a row for each configuration of the parents, as ours."""
+    """Returns the network in pyAgrum, which also has a row of a table for each configuration of the parents."""
     made = pyagrum.BayesNet()
     for i, r in enumerate(network.states):
         made.add(pyagrum.LabelizedVariable(f"v{i}", "", r))
@@ -116,7 +116,7 @@ def test_larger_networks_against_pyagrum(n, width, states):
     network = random_tree_network(n, n, width, states)
     tree, reference = JunctionTree(network), pyagrum.LazyPropagation(agrum(network))
     random = np.random.default_rng(n)
-    row = tree.sample(1, random)[0]  # evidence that is possible, but rare
+    row = tree.sample(1, random)[0]  # The evidence is possible, but rare.
     for count in (0, 1, 5, n // 2):
         chosen = random.permutation(n)[:count].tolist()
         evidence = {i: int(row[i]) for i in chosen}
@@ -146,11 +146,11 @@ def test_many_events_of_a_large_network():
 
 
 def test_thousands_of_variables_do_not_underflow():
-    """A class and 3000 features, each four times likelier to agree with it: the odds underflow in between."""
+    """Uses a class and 3000 features, each four times likelier to agree with the class: intermediate odds underflow."""
     n = 3000
     tables = (np.array([[50, 50]]), *[np.array([[80, 20], [20, 80]])] * n)
     tree = JunctionTree(BayesianNetwork((2,) * (n + 1), ((), *[(0,)] * n), tables, ess=1e-20))
-    agreeing = {i: int(i > 1501) for i in range(1, n + 1)}  # 1501 speak for class 0, 1499 for class 1
+    agreeing = {i: int(i > 1501) for i in range(1, n + 1)}  # 1501 features speak for class 0, 1499 for class 1.
     given = tree.given(agreeing)
     assert np.allclose(given.probabilities_of([{0: 0}, {0: 1}]), [16 / 17, 1 / 17], rtol=1e-9)
     assert tree.probabilities_of([agreeing])[0] == 0.0
@@ -205,7 +205,7 @@ def test_questions_that_are_refused(ask, text):
 
 
 def test_sizes_that_are_refused():
-    # each table is small, but the one parent of all, eliminated first, makes one clique of them
+    # Each table is small, but eliminating the one parent of all first makes one clique of them.
     wide = counted(np.zeros((1, 4), dtype=np.uint8), [(), (0,), (0,), (0,)], [256] * 4, order=(0, 1, 2, 3))
     with pytest.raises(ModelError) as error:
         JunctionTree(wide)

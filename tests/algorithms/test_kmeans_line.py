@@ -1,4 +1,4 @@
-"""k-means on a line, against brute force."""
+"""Tests k-means on a line against brute force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Leaves fitted together: within their bits, never worse than where they started, and at rest where no step helps."""
+"""Tests that leaves fitted together keep their bits, are never worse than at the start, and stop where no
+step helps."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def test_the_scores_are_those_of_the_forest(classes):
 
 
 def test_one_bit_tells_what_rounding_lost():
-    """Four trees of two leaves each, all leaves the same to begin with: the first says the class, the rest is noise."""
+    """Uses four trees of two leaves, all leaves equal at the start: the first tree tells the class, the others are
+    noise."""
     random = np.random.default_rng(0)
     label = random.integers(0, 2, 200)
     leaf = np.stack([label, *random.integers(0, 2, (3, 200))]).astype(np.int32)
@@ -58,10 +60,10 @@ def test_one_bit_tells_what_rounding_lost():
 @pytest.mark.parametrize("step", [-2, -1, 1, 2])
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 8.0, 16.0])
 def test_what_a_step_changes_is_what_the_loss_then_differs_by(step, unit):
-    """Also where odds are so steep that all of a row is one class's."""
+    """Covers odds so steep that a row has all probability in one class."""
     random = np.random.default_rng(2)
     scores, label = random.integers(-6, 7, (200, 1)) + 0.5, random.integers(0, 2, 200)
     rows = np.arange(200, dtype=np.int32)
     change = change_of(odds_of(scores, unit, label), rows, 0, 200, 0, unit * step)
-    wanted = 200 * (loss_of((scores + step) * unit, label) - loss_of(scores * unit, label))
-    assert change == pytest.approx(wanted, rel=0.003, abs=1e-9)
+    expected = 200 * (loss_of((scores + step) * unit, label) - loss_of(scores * unit, label))
+    assert change == pytest.approx(expected, rel=0.003, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Nudges against all nudges, one by one."""
+"""Tests nudges against all nudges, one by one."""
 
 from __future__ import annotations
 

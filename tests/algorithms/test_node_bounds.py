@@ -1,4 +1,4 @@
-"""Bounds, tails and arrangements of nodes, against each node's rows looked at one by one."""
+"""Tests bounds, tails and arrangements of nodes against each node's rows, one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from forestc.system.compiled import PLAIN
 
 
 def visits(forest, x):
-    """{node of the whole: rows that reach it}, by the definition."""
+    """Returns the rows that reach each node, by the number of the node in the whole forest."""
     found, start = {}, 0
     for tree in forest.trees:
         at = {0: np.arange(len(x))}
@@ -47,7 +47,7 @@ def visits(forest, x):
 
 @pytest.fixture(params=[0, PLAIN], ids=["compiled", "python"])
 def either(request, monkeypatch):
-    """By the kernel, or by the same in Python, as for few rows."""
+    """Runs a test with the kernel, and with the Python code that replaces it for few rows."""
     monkeypatch.setattr("forestc.system.compiled.PLAIN", request.param)
 
 
@@ -115,7 +115,6 @@ def test_tails_of_extreme_floats(bits):
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_observations_of_parts_merge(seed):
-    """Bounds, columns, and what lies beside the cuts of sets."""
     forest = random_forest(seed, False)
     rows = troublesome_rows(forest, seed, 60)
     task = Observe.of(forest)

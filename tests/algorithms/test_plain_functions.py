@@ -1,4 +1,4 @@
-"""Functions that run as plain Python on little data answer as the same functions compiled, bit for bit."""
+"""Tests functions that run as plain Python on little data: they answer as their compiled form does, bit for bit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def placements():
 
 
 def decisions():
-    """Leaves that violate some rows are mended, others are not; then splits go."""
+    """Runs decision keeping: leaves that violate some rows are mended, then splits go."""
     for seed in range(9):
         random, classes = np.random.default_rng(seed), (1, 3, 4)[seed % 3]
         trees, splits = problem(random, classes, 3, 40, wide=bool(seed % 2))
@@ -78,7 +78,7 @@ def points():
 def arrangements():
     for seed in SEEDS:
         forest = random_forest(seed, False)
-        forest = changed(forest, trees=forest.trees[:1])  # of more trees, threads would write while arrays are copied
+        forest = changed(forest, trees=forest.trees[:1])  # with more, threads would write while arrays are copied
         BoundsUpdate(flat_trees(forest)).arrange(encode(forest, troublesome_rows(forest, seed, 50)).T)
 
 
@@ -93,7 +93,7 @@ CALLED = {
 
 
 def same(one, other):
-    """The same numbers, bit for bit, in the same structure; types of scalars may differ."""
+    """Returns True if both have the same numbers, bit for bit, in the same structure; types of scalars may differ."""
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, np.ndarray):
@@ -151,7 +151,7 @@ def test_a_function_is_compiled_once_its_calls_take_longer_than_compiling(monkey
         function(np.uint64(0), count)
         assert len(compiles) == compiled_calls
     large = own._Compiled(_walked.py_func, lambda word, count: count, {})
-    large(np.uint64(0), 101)  # a single call that is large
+    large(np.uint64(0), 101)  # This is a single large call.
     assert len(compiles) == 3
 
 
@@ -163,7 +163,7 @@ def test_plain_words_overflow_silently_and_call_plain_functions():
     for _ in range(3):
         expected = (expected * 6364136223846793005 + 1) % 2**64
     assert int(found) == expected and "dispatcher" not in vars(_step)
-    _walked.dispatcher  # noqa: B018  numba's objects take the place of what is called
+    _walked.dispatcher  # noqa: B018 numba's dispatcher replaces the called function
     assert int(_walked.dispatcher(np.uint64(7), 3)) == expected
     with np.errstate(all="ignore"):
         assert int(own._Compiled(_walked.py_func, None, {}).plain(np.uint64(7), 3)) == expected

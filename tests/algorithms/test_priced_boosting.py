@@ -1,4 +1,4 @@
-"""Boosting with prices, against definitions written out."""
+"""Tests boosting with prices against its definitions, written out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_more_thresholds_than_codes_are_refused():
 
 
 def test_the_levels_of_a_table_have_prices_of_their_own():
-    """A level that costs more than it gains is not there, and a cheaper one before it is."""
+    """Checks that a level is left out if it costs more than it gains, and so is a cheaper one before it."""
     X, y = rows_of(n=800)
     cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
     charges = Charges(free(cuts).cuts, np.zeros(4), (0.0, 0.0, 1e9), 0.0)
@@ -201,7 +201,7 @@ def test_sweeps_lower_the_loss_and_its_price(symmetric, price):
         loss = np.logaddexp(0, np.where(y > 0, -scores, scores)).mean()
         assert grown.losses[-1] == pytest.approx(loss)
         objective.append(loss + price * grown.spent)
-    assert max(objective[1:]) < objective[0]  # a tree is chosen by second order: no sweep is bound to be better
+    assert max(objective[1:]) < objective[0]  # A tree is chosen by second order, so a single sweep need not be better.
 
 
 def test_it_depends_on_the_seed_alone():
@@ -217,7 +217,7 @@ def test_it_depends_on_the_seed_alone():
     ("trees", "bias"), [((3, 3, 2), (-1, -1, -1)), ((2, 2, 1), (-1, -1, -1)), ((4, 1, 2), (-2, -1, -1)), ((1,), (-1,))]
 )
 def test_half_votes_are_rounded_where_it_saves_adders(trees, bias):
-    """Leaves of one bit, counted from 0, are half a unit above those about 0."""
+    """Uses leaves of one bit: counted from 0 they are half a unit above leaves about 0."""
     fed = [GrownTree(output, *[None] * 7) for output, count in enumerate(trees) for _ in range(count)]
     grown = Boosted(tuple(fed), np.zeros(len(trees)), (), 0.0)
     assert tuple(integer_bias(grown, Growth(leaf_bits=1, unit=0.5))) == bias

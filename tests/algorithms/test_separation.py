@@ -1,4 +1,5 @@
-"""The search, and the integer program beside it, against all cells: leaves are found here by a walk of their own."""
+"""Tests the search, and the integer program beside it, against all cells. Here another walk through the trees finds the
+leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ PLENTY = 10**12
 
 
 def grown(random, size, outputs, depth):
-    """A random tree: nested tuples (feature, cut, left, right), or a leaf's values."""
+    """Grows a random tree: nested tuples (feature, cut, left, right), or a leaf's values."""
     feature = int(random.integers(len(size)))
     if depth == 0 or size[feature] < 2 or random.random() < 0.1:
         return random.integers(-6, 7, outputs)
@@ -32,7 +33,7 @@ def value_at(tree, cells):
 
 
 def boxes(tree, size):
-    """The leaves of a tree as boxes; those that no cell reaches are left out."""
+    """Returns the leaves of a tree as boxes, without leaves that no cell reaches."""
     found = []
 
     def walk(node, low, high):
@@ -51,7 +52,7 @@ def boxes(tree, size):
 
 
 def decided(decider, score):
-    """The class of one input."""
+    """Returns the class of one input's scores."""
     if decider.threshold is not None:
         return int(score[-1] >= decider.threshold)
     winners = [k for k, s in enumerate(score) if s == max(score)]
@@ -59,7 +60,7 @@ def decided(decider, score):
 
 
 def differing(before, after, biases, decider, box):
-    """All cells of the box that are decided differently."""
+    """Returns all cells of the box with different decisions before and after."""
     found = []
     for cells in itertools.product(*(range(low, high) for low, high in zip(*box, strict=True))):
         old, new = (
@@ -89,7 +90,7 @@ def test_engines_agree_with_all_cells():
         for change in range(4):
             after, new = list(before), model
             for index in random.choice(len(before), min(len(before), 1 + change // 2), replace=False).tolist():
-                # a tree is removed, grown anew, or nothing is changed but its form
+                # Either a tree is removed, or it is grown anew, or only its form changes.
                 forms = (
                     np.zeros(outputs, np.int64),
                     grown(random, size, outputs, 3),
@@ -117,7 +118,7 @@ def test_a_limit_gives_unknown_never_same(engine):
     model = BoxEnsemble(trees, np.zeros(1, np.int64))
     raised = replace(model, bias=np.ones(1, np.int64))
     box = np.zeros(6, np.int32), size.astype(np.int32)
-    # a threshold that bounds alone allow to be reached, and no input reaches
+    # Bounds alone allow this threshold to be reached, but no input reaches it.
     highest = sum(int(tree.value.max()) for tree in trees)
     proofs = (engine(model, raised, Decider(t), box, PLENTY) for t in range(highest + 1, 0, -1))
     place, proof = next((place, one) for place, one in enumerate(proofs) if one.steps)

@@ -1,4 +1,4 @@
-"""Splits are priced as they cost and lose, and what is left is a forest of fewer leaves."""
+"""Tests the pruning of splits: each is priced by its cost and loss, and the result is a forest of fewer leaves."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_a_rising_price_leaves_ever_less(seed, classes, wide):
         for tree, width in enumerate(widths.tolist()):
             own = found.value[trees.start[tree] : trees.start[tree + 1]].reshape(-1, width)
             group = found.group[slots[tree] : slots[tree + 1]]
-            assert np.array_equal(own, own[group])  # leaves that are one hold one value
+            assert np.array_equal(own, own[group])  # Leaves joined into one hold one value.
             groups += len(np.unique(group))
-        assert groups == found.splits + len(widths)  # a binary tree of k leaves has k - 1 splits
+        assert groups == found.splits + len(widths)  # A binary tree of k leaves has k - 1 splits.
     assert before == 0 and found.cost == 0
 
 

@@ -1,4 +1,4 @@
-"""A split gets the condition that serves its rows best, found here once more by trying all of them."""
+"""Tests that a split gets the best condition for its rows, against a trial of all conditions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS, POOL = 50, 6
 
 
 def walked(splits, alive, condition, flipped, holds, trees):
-    """The leaf of every row in every tree, from the root down, by the splits' intervals."""
+    """Returns the leaf of every row in every tree, found from the root down by the splits' intervals."""
     leaf = np.zeros((trees, len(holds)), dtype=np.int32)
     places = zip(splits.tree.tolist(), splits.first.tolist(), splits.last.tolist(), strict=True)
     by_place = {place: split for split, place in enumerate(places)}
@@ -53,16 +53,17 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
     holds = random.integers(0, 2, (ROWS, POOL)).astype(np.uint8)
     splits = type(splits)(**{**vars(splits), "cost": random.random(POOL)})
     count = len(splits.tree)
-    only = int(random.integers(count))  # the others keep theirs: so that one choice can be tried whole
+    # All other splits keep their conditions, so that one choice can be tried completely.
+    only = int(random.integers(count))
     condition, flipped = splits.condition.copy(), random.random(count) < 0.5
     alive = np.ones(count, dtype=bool)
     for split in range(count):
-        if random.random() < 0.2:  # a subtree that is a leaf
+        if random.random() < 0.2:  # This subtree is a leaf.
             alive[split - splits.size[split] + 1 : split + 1] = False
     condition[np.arange(count) != only] += POOL
     outcomes = np.concatenate([holds, holds], axis=1)
     splits = type(splits)(**{**vars(splits), "cost": np.concatenate([splits.cost, splits.cost])})
-    # leaves of a dead subtree hold what its first leaf holds
+    # The leaves of a dead subtree hold the value of its first leaf.
     value = trees.value.copy()
     label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
 
@@ -107,7 +108,7 @@ def test_doubt_keeps_splits_as_they_are():
 @settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_rows_that_choose_are_overruled_by_all(seed, classes, wide):
-    """With a few rows to choose conditions: what is changed still serves all rows better."""
+    """Chooses conditions with a few rows, and checks that changes still serve all rows better."""
     random = np.random.default_rng(seed)
     trees, splits = problem(random, classes, 2, ROWS, wide)
     if not len(splits.tree):

@@ -1,4 +1,4 @@
-"""Regressions are pruned by their squared error."""
+"""Tests that regressions are pruned by their squared error."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_what_a_removal_costs_is_what_the_error_then_rises_by(wide):
 def test_a_rising_price_leaves_ever_less_and_small_prices_fit():
     random = np.random.default_rng(1)
     trees, splits = problem(random, 1, 4, 80, True, largest=7)
-    wanted = integer_scores(
+    expected = integer_scores(
         trees.leaf, trees.start, random.integers(0, 8, len(trees.value)), trees.outputs, np.array([3])
     )
     before = len(splits.tree)
-    found = list(prune_squared(trees, np.zeros(1, np.int64), wanted, 7, splits, np.geomspace(1e-6, 1e6, 8)))
-    assert found[0].loss < 0.5 < found[-1].loss  # the wanted values can be had up to what coordinates can't find
+    found = list(prune_squared(trees, np.zeros(1, np.int64), expected, 7, splits, np.geomspace(1e-6, 1e6, 8)))
+    assert found[0].loss < 0.5 < found[-1].loss  # Coordinate descent finds nearly all of the target values.
     for one in found:
         assert one.splits <= before and one.value.min() >= 0 and one.value.max() <= 7
         before = one.splits

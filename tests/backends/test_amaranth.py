@@ -1,4 +1,4 @@
-"""The Amaranth components: equal to the Verilog by proof, exact in simulation, streams that lose nothing."""
+"""Tests the Amaranth components: proved equal to the Verilog, exact in simulation, and streams that lose nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def text_of(forest: Forest, netlist: Netlist) -> str:
 
 
 def classes(forest: Forest, netlist: Netlist):
-    """The live core and stream classes."""
+    """Returns the live core and stream classes."""
     made = amaranth.module(netlist)
     name = amaranth.core_name(netlist)
     return getattr(made, name), getattr(made, name + "Stream")
@@ -80,7 +80,7 @@ def packed(layout: data.StructLayout, words: list[int]) -> dict[str, int]:
 
 
 def named_forest(name: str, features: list[str]) -> Forest:
-    """A tree on the first feature, whatever things are called."""
+    """Makes a forest of one tree on the first feature, with the given model and feature names."""
     tree = make_tree(
         where="tree", feature=[0, -1, -1], threshold=[3, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
         values=[[1], [6]], outputs=(0,), missing_left=[False] * 3, set_index=[-1] * 3, sets=[], quantized=True,
@@ -134,7 +134,7 @@ def test_no_name_of_the_module_is_hidden_by_a_model_called_so():
 def test_the_written_file_is_a_program(tmp_path):
     ((file, text),) = amaranth.emit(lowered(SMALL, 2)).items()
     (tmp_path / file).write_text(text)
-    env = {"PATH": "/nowhere", "HOME": str(Path.home())}  # it finds yosys from pip beside its Python
+    env = {"PATH": "/nowhere", "HOME": str(Path.home())}  # yosys from pip is found beside its Python.
     for argument, ports in (([], "y, clk, in_valid, x, out_valid"), (["stream"], "clk, rst")):
         done = subprocess.run(
             [sys.executable, file, *argument], cwd=tmp_path, capture_output=True, text=True, check=True, env=env
@@ -189,7 +189,7 @@ def test_every_kind_of_cell_is_proved_and_simulated(latency):
 
 
 def simulated_equals_the_cells(netlist: Netlist, seed: int) -> None:
-    """Amaranth's simulator against `forestc.netlist.ir.evaluate`: no yosys in between."""
+    """Compares Amaranth's simulator with `forestc.netlist.ir.evaluate`, without yosys in between."""
     core = classes(NAMES, netlist)[0]()
     random = Random(seed)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -235,7 +235,7 @@ def test_differences_are_refused():
         assert other != rtlil_of(text)
         with pytest.raises(CheckError):
             prove_equal(ours, other, "it")
-    with pytest.raises(ToolError):  # no text of a circuit is no difference
+    with pytest.raises(ToolError):  # An error is raised for a text that is no circuit, instead of a difference.
         prove_equal(ours, "module \\broken", "it")
 
 
@@ -268,7 +268,8 @@ def test_the_engine_finds_a_difference_in_the_written_file(need_tool, tmp_path):
 
 
 def streamed(flow, words: np.ndarray, send: float, take: float, seed: int, reset_at: int = -1):
-    """Results and cycles of a stream component fed rows with these chances of being valid and ready each cycle."""
+    """Feeds rows to a stream component; `send` and `take` are the chances of being valid and ready each cycle. Returns
+    results and cycles."""
     random = Random(seed)
     results, sent, held, cycles = [], 0, None, 0
 
@@ -276,7 +277,7 @@ def streamed(flow, words: np.ndarray, send: float, take: float, seed: int, reset
         nonlocal sent, held, cycles
         offering = False
         while len(results) < len(words):
-            offering = sent < len(words) and (offering or random.random() < send)  # valid stays until it is taken
+            offering = sent < len(words) and (offering or random.random() < send)  # Valid stays until the row is taken.
             context.set(flow.i.valid, offering)
             if offering:
                 context.set(flow.i.payload, packed(flow.i.payload.shape(), words[sent].tolist()))
@@ -356,7 +357,7 @@ def folder(tmp_path_factory):
 
 
 class Counting(wiring.Component):
-    """A user's design: classifies what comes in, in a clock domain of its own, and counts results."""
+    """A user's design: it classifies its input in a clock domain of its own, and counts results."""
 
     def __init__(self, folder: Path) -> None:
         self.classifier = forestc.hardware(folder)

@@ -1,7 +1,8 @@
-"""The AXI4-Stream wrapper under its own generated cocotb test bench, by Icarus and Verilator; lint by three tools.
+"""Tests the AXI4-Stream wrapper with its generated cocotb bench, by Icarus and Verilator, and lints it with three
+tools.
 
-The bench sends rows with random stalls, at full rate, and over resets, and looks at the registers; that it would see a
-fault is shown by breaking the wrapper.
+The bench sends rows with random stalls, at full rate and over resets, and reads the registers. Broken wrappers show
+that the bench sees a fault.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from forestc.toolchain.yosys import need_yosys
 
 FOREST = random_forest(5, True)
 VECTORS = 3000
-NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # else Python adds a folder to the design's
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # keeps Python from adding a folder to the design's
 
-# latency, outputs, options: whole rows, padded and exact; rows over several beats; depths that are just enough (1, 5)
+# Each case has latency, outputs and options: whole rows, padded and exact; rows over several beats; the least
+# sufficient depths (1, 5).
 DESIGNS = [
     (0, "label", StreamOptions()),
     (0, "both", StreamOptions(tdata_bits=8, user_bits=16, registers=True)),
@@ -54,7 +56,7 @@ DESIGNS = [
 
 
 def written(folder, latency, outputs, options, count=VECTORS):
-    """The files of a design, as compile writes them; returns the netlist and its parts."""
+    """Writes the files of a design as compile does; returns the netlist and its parts."""
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
     inputs, results = input_fields(netlist), output_fields(netlist)
     random = np.random.default_rng(latency)
@@ -72,7 +74,7 @@ def written(folder, latency, outputs, options, count=VECTORS):
 
 
 def bench(folder, parts, simulator="icarus", **env):
-    """Runs the generated test bench: exit status, log, figures of the random stalls."""
+    """Runs the generated test bench; returns exit status, log and figures of the random stalls."""
     result = folder / "result.json"
     done = subprocess.run(
         [sys.executable, parts["cocotb"][0]],
@@ -97,7 +99,7 @@ def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, o
     assert figures["lost"] == figures["repeated"] == figures["out_of_order"] == figures["wrong"] == 0
     assert (figures["short_rows"] > 0) == (stream_of(netlist, options).beats > 1)
     assert figures["stalls_out"] > 0 and figures["stalls_in"] > 0
-    assert {p.name for p in tmp_path.iterdir()} == {  # nothing is left behind that compile would not know
+    assert {p.name for p in tmp_path.iterdir()} == {  # The folder holds no file that compile does not know.
         *(path for path, _ in parts.values()), "vectors.txt", "random5.v", "random5_tb.v", "result.json",
         "rows.txt",
     }  # fmt: skip
@@ -105,7 +107,8 @@ def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, o
 
 @pytest.mark.slow
 def test_the_same_under_verilator(need_tool, tmp_path):
-    for tool in ("verilator", "perl", "make"):  # its own launcher and makefile, which cocotb goes through
+    # cocotb uses Verilator's launcher and makefile, which need these programs.
+    for tool in ("verilator", "perl", "make"):
         need_tool(tool)
     _, parts = written(tmp_path, *DESIGNS[1])
     seed = {"AXIS_SEED": "7", "MAKEFLAGS": "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0"}
@@ -115,14 +118,14 @@ def test_the_same_under_verilator(need_tool, tmp_path):
     assert figures["sent"] == figures["received"] == VECTORS
 
 
-# each breaks one promise: (what, by what, the tests that must see it)
+# Each edit breaks one promise: the text, its replacement, and the tests that must see it.
 FAULTS = [
-    ("taken_next != 4'd8", "taken_next != 4'd9", "reset_in_the_middle"),  # a place too many
-    ("taken_next != 4'd8", "taken_next < 4'd2", "full_rate"),  # places too few
-    ("(m_axis_tvalid && !m_axis_tready);", "1'b0;", "random_stalls"),  # a result that does not wait
+    ("taken_next != 4'd8", "taken_next != 4'd9", "reset_in_the_middle"),  # The buffer has one entry too many.
+    ("taken_next != 4'd8", "taken_next < 4'd2", "full_rate"),  # The buffer has too few entries.
+    ("(m_axis_tvalid && !m_axis_tready);", "1'b0;", "random_stalls"),  # A result does not wait for ready.
     ("if (pop) {result", "if (stored != 4'd0) {result", "random_stalls"),
-    ("flight <= 4'd0;", "", "reset_in_the_middle"),  # rows that live through a reset
-    ("beat <= last_beat || s_axis_tlast ?", "beat <= last_beat ?", "random_stalls"),  # short rows run on
+    ("flight <= 4'd0;", "", "reset_in_the_middle"),  # Rows survive a reset.
+    ("beat <= last_beat || s_axis_tlast ?", "beat <= last_beat ?", "random_stalls"),  # Rows with too few beats run on.
     ("s_axis_tuser, s_axis_tlast };", "s_axis_tuser, 1'b0 };", "random_stalls"),
     (".short_rows(fire && s_axis_tlast && !last_beat)", ".short_rows(fire && s_axis_tlast)", "registers"),
 ]
@@ -205,7 +208,7 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     stream = StreamOptions(tdata_bits=8, user_bits=20, registers=True)
     out = tmp_path / "out"
-    for _ in range(2):  # the second time over what the first wrote and ran
+    for _ in range(2):  # The second run overwrites the files of the first.
         design = forestc.compile(model, X, out, targets=["verilog"], latency=1, stream=stream).design
         assert bench(out / "verilog", {"cocotb": [design.path("cocotb").name]}, AXIS_RESULT=str(tmp_path / "r"))[0] == 0
     output = forestc.open_design(out).manifest
@@ -222,13 +225,13 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
 
 
 def texts(latency, outputs, options, language="verilog"):
-    """{role: text}, as the hash ab ab ... has it."""
+    """Returns the files by role, with the hash abab... in them."""
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
     files = axi_stream.emit(FOREST, netlist, options, "ab" * 32, language)
     return netlist, {role.removeprefix("vhdl_"): text for role, (_, text) in files.items()}
 
 
-DECLARED = {  # a port of the wrapper in its language: direction, highest bit, name
+DECLARED = {  # matches a port of the wrapper in each language: direction, highest bit, name
     "verilog": (r"^    (?P<way>in|out)put +(?:wire|reg) +(?:\[(?P<high>\d+):0\] )?(?P<name>\w+),?$", ");\n    //"),
     "vhdl": (
         r"^        (?P<name>\w+) : (?P<way>in|out) std_logic(?:_vector\((?P<high>\d+) downto 0\))?;?$",
@@ -301,7 +304,7 @@ def test_the_driver_knows_its_registers(align, tmp_path):
     (tmp_path / "random5_axis.h").write_text(parts["driver"])
     (tmp_path / "main.c").write_text(DRIVER)
     registers = np.zeros(32, dtype=np.uint32)
-    words = re.findall(r"5'd(\d+): s_axi_rdata <= 32'h([0-9a-f]{8});", parts["axi_lite"])  # what the hardware answers
+    words = re.findall(r"5'd(\d+): s_axi_rdata <= 32'h([0-9a-f]{8});", parts["axi_lite"])  # the hardware's answers
     assert len(words) == 14
     for place, value in words:
         registers[int(place)] = int(value, 16)

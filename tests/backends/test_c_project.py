@@ -1,4 +1,4 @@
-"""The files for build systems beside the C header, built with the real tools, and their self-test."""
+"""Tests the files for build systems beside the C header with the real tools, and their self-test."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(command, folder, check=True):
 
 @pytest.fixture(scope="module")
 def design(tmp_path_factory):
-    """Three classes with names."""
+    """Compiles a model of three named classes."""
     model, X, y = trained("forest-text-labels")
     folder = tmp_path_factory.mktemp("project") / "out"
     return forestc.compile(model, X, folder, label=y, targets="c", name="iris", c_project="all").design
@@ -44,13 +44,13 @@ def design(tmp_path_factory):
 
 @pytest.fixture
 def folder(design, tmp_path):
-    """A copy of its folder c."""
+    """Copies the folder c of the design."""
     run(["cp", "-r", str(design.folder / "c"), "."], tmp_path)
     return tmp_path / "c"
 
 
 def damage(header: Path):
-    """Another threshold at the root of a tree, as a bit that flips in flash would leave it."""
+    """Changes the threshold at the root of a tree, as a flipped bit in flash would."""
     text = header.read_text()
     changed = re.sub(r"if \((x\[\d+\]) < (\d+)u\)", lambda m: f"if ({m[1]} < {int(m[2]) + 40}u)", text, count=1)
     assert changed != text
@@ -101,7 +101,7 @@ def test_cmake_takes_it_as_a_subdirectory(folder, need_tool, tmp_path):
     run(["cmake", "-B", "build"], tmp_path)
     run(["cmake", "--build", "build"], tmp_path)
     run([str(tmp_path / "build" / "app")], tmp_path)
-    assert not list((tmp_path / "build").rglob("*iris_selftest"))  # a part of a project brings no tests
+    assert not list((tmp_path / "build").rglob("*iris_selftest"))  # as a part of a project it brings no tests
 
 
 ARDUINO = """
@@ -125,10 +125,10 @@ def test_the_arduino_sketch_keeps_its_tables_in_flash_on_avr(folder, need_tool):
     sizes = {line.split()[0]: int(line.split()[1]) for line in sections.splitlines() if line.startswith(".")}
     assert sum(size for name, size in sizes.items() if name.startswith(".progmem")) > 32 * 4
     text = sum(size for name, size in sizes.items() if name.startswith((".data", ".bss", ".rodata")))
-    assert text < 120  # the sketch's own messages, which the real F() puts into flash
+    assert text < 120  # The rest are the sketch's own messages, which the real F() puts into flash.
 
 
-CORE = Path("/usr/share/arduino/hardware")  # of Debian's arduino-core-avr
+CORE = Path("/usr/share/arduino/hardware")  # holds Arduino's core, as Debian's arduino-core-avr installs it
 CTAGS = '"{cmd.path}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{source_file}"'
 
 
@@ -149,7 +149,8 @@ def test_arduinos_own_builder_takes_the_library_and_the_sketch_runs(folder, need
         "tools.ctags.path": "/usr/bin",
         "tools.ctags.cmd.path": "/usr/bin/arduino-ctags",
         "tools.ctags.pattern": CTAGS,
-        "compiler.cpp.extra_flags": "-DDECIMAL_DIG=17",  # which the core reads and Debian's old GCC does not define
+        # The core reads this macro, which Debian's old GCC does not define.
+        "compiler.cpp.extra_flags": "-DDECIMAL_DIG=17",
     }
     places = ["-hardware", str(CORE), "-tools", str(tools.parents[1]), "-libraries", str(libraries)]
     options = [f"-prefs={key}={value}" for key, value in settings.items()]
@@ -157,7 +158,7 @@ def test_arduinos_own_builder_takes_the_library_and_the_sketch_runs(folder, need
     made = ["-fqbn", "arduino:avr:mega:cpu=atmega2560", "-build-path", str(mkdir(tmp_path / "made"))]
     run(["arduino-builder", "-compile", *places, *made, *options, sketch], tmp_path)
     image = str(tmp_path / "made" / "iris.ino.elf")
-    # simavr writes what the board says to the standard error, line by line
+    # simavr writes the board's output to the standard error, line by line.
     board = subprocess.Popen(["simavr", "-m", "atmega2560", "-f", "16000000", image], stderr=subprocess.PIPE, text=True)
     try:
         said = next(line for line in board.stderr if "iris" in line)
@@ -179,7 +180,7 @@ def test_platformio_and_zephyr_find_the_header(folder, need_tool, tmp_path):
     module = yaml.safe_load((folder / "zephyr" / "module.yml").read_text())
     assert module == {"name": "iris", "build": {"cmake": "zephyr", "kconfig": "zephyr/Kconfig"}}
     assert (folder / "zephyr" / "Kconfig").read_text().startswith("config FORESTC_IRIS\n\tbool ")
-    # Zephyr adds the module's folder with its own functions and the configuration at hand
+    # This imitates Zephyr, which adds the module's folder with its own functions and the configuration.
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.13)\nproject(app C)\n"
         "function(zephyr_include_directories)\n  include_directories(${ARGV})\n"
@@ -253,7 +254,7 @@ def test_the_rows_reach_every_class_that_can_be_reached():
 
 
 def test_classes_that_few_rows_reach_are_among_them():
-    """300 classes, each for one value of the feature."""
+    """Uses 300 classes, each for one value of the feature."""
     from forestc.forest.builder import make_forest, make_tree
     from forestc.forest.ir import Aggregate, Decision, Feature, Link
     from forestc.forest.numbers import Fixed

@@ -1,4 +1,4 @@
-"""The layout of ranks in C: exact where all features are ranked, where some are, and where none is."""
+"""Tests the layout of ranks in C: exact if all features are ranked, some, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import forestc
 from forestc.backends import c
 from forestc.backends.c import COptions
 
-ALL, NONE = -(10**6), 10**6  # what ranking costs, so that all features are ranked, or none
+ALL, NONE = -(10**6), 10**6  # bytes that ranking costs: so few that all features are ranked, or so many that none is
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,8 @@ def designs(cancer, tmp_path_factory):
 
 @pytest.mark.parametrize("cpu", thinned(["cortex-m0plus", "avr", "cortex-m4f"], keep=1))
 def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, designs, cpu):
-    """A forest of 100 trees' kind: at most three quarters of the bytes, and two thirds of the instructions."""
+    """Requires at most three quarters of the bytes and two thirds of the instructions, for forests like one of 100
+    trees."""
     need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")
     found = {}
     for layout, compiled in designs.items():
@@ -50,7 +51,7 @@ def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, desig
 
 
 def test_more_slots_than_a_load_reaches_have_two_pointers_in_thumb(cancer):
-    """Words that may be missing have two slots a feature: 60, of which a load of two bytes reaches 32."""
+    """Uses 60 slots, two for each feature that may be missing; a load of two bytes reaches 32."""
     model, X, y = cancer
     text = c.emit(replace(forestc.quantize(model, X, y, level=0), name="m"), COptions(c_layout="ranked"))["m.h"]
     slots = int(re.search(r"uint8_t slots\[(\d+)\];", text)[1])
@@ -61,7 +62,7 @@ def test_more_slots_than_a_load_reaches_have_two_pointers_in_thumb(cancer):
 
 
 def test_ranks_beyond_a_byte(tmp_path):
-    """A feature with 300 thresholds, more than a byte counts; missing values go both ways."""
+    """Uses a feature with 300 thresholds, more than a byte counts; missing values go both ways."""
     random = np.random.default_rng(0)
     X = random.normal(size=(3000, 2))
     X[random.random(X.shape) < 0.05] = np.nan

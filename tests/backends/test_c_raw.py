@@ -1,4 +1,4 @@
-"""Raw inputs: every column in a C type of its own, compared as it is."""
+"""Tests raw inputs: every column has a C type of its own, and is compared as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.rows.encode import encode
 
 
 def values_of(kind, random, count):
-    """Any values of a type: its ends, small ones, and those that float32 rounds."""
+    """Draws values of a type: its ends, small ones, and values that float32 rounds."""
     least, greatest = kind.ends
     words = random.integers(least, greatest, count, endpoint=True)
     near = np.clip(random.integers(-300, 400, count), least, greatest)
@@ -35,7 +35,7 @@ def values_of(kind, random, count):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_forest_on_raw_values_has_the_same_answers(seed):
-    """By the evaluator, on values of every type and on all thresholds."""
+    """Compares with the evaluator, on values of every type and on all thresholds."""
     random = np.random.default_rng(seed)
     forest = random_forest(seed, True, types=RAW)
     if seed % 2:
@@ -53,8 +53,8 @@ def test_a_forest_on_raw_values_has_the_same_answers(seed):
             rows[random.random(len(rows)) < 0.1, feature.column] = np.nan
     assert fits(forest, inputs.types, rows).all() and np.array_equal(inputs.fitted(rows), rows, equal_nan=True)
     said = evaluate_words(inputs.forest, encode(inputs.forest, rows))
-    wanted = evaluate_words(forest, encode(forest, rows))
-    assert np.array_equal(said.leaves, wanted.leaves) and np.array_equal(said.scores, wanted.scores)
+    expected = evaluate_words(forest, encode(forest, rows))
+    assert np.array_equal(said.leaves, expected.leaves) and np.array_equal(said.scores, expected.scores)
 
 
 def test_types_are_read_and_wrong_ones_are_refused():

@@ -1,4 +1,4 @@
-"""Links in fixed point: their bounds hold on scores of any size, and are not far above what is there."""
+"""Tests links in fixed point: their bounds hold for scores of any size, and are not far above the real error."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEAVES = 400
 
 
 def chain(link, scale, outputs, seed=0, decided=True, largest=10_000):
-    """A forest of one tree that is a chain: word w reaches leaf w. Scores small, large and in between."""
+    """Makes a forest of one tree that is a chain: word w reaches leaf w. Its scores are small, large and in between."""
     random = np.random.default_rng(seed)
     n = LEAVES - 1
     left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
     right = [i for k in range(n) for i in (2 * k + 2, -1)] + [-1]
-    # the inner node k sends word k to its leaf
+    # Inner node k sends word k to its leaf.
     left, right = right, left
     threshold = [v for k in range(n) for v in (k + 1, 0)] + [0]
     values = random.choice([-1, 1], (LEAVES, outputs)) * np.exp(random.uniform(0, np.log(largest), (LEAVES, outputs)))
@@ -47,7 +47,7 @@ def chain(link, scale, outputs, seed=0, decided=True, largest=10_000):
 
 
 def values_of_words(forest, kind, folder):
-    """What the header says of every word."""
+    """Runs the header on every word; returns its values."""
     made = shown(forest, "chain", kind)
     ((name, text),) = emit(forest, COptions(c_values=kind)).items()
     (folder / name).write_text(text)
@@ -112,7 +112,7 @@ def test_every_link_keeps_its_bound(case, kind, tmp_path):
         exact = np.concatenate([1 - exact, exact], axis=1)
     error = np.abs(got - exact).max()
     assert error <= made.bound
-    if kind != "float" and link.kind not in ("softmax", "identity"):  # those may be exact on some scores
+    if kind != "float" and link.kind not in ("softmax", "identity"):  # Other links may be exact on some scores.
         assert made.bound <= 60 * error
     if decided:
         assert got.min() >= 0 and got.max() <= 1
@@ -127,7 +127,7 @@ def test_links_without_a_function_give_scores_alone():
     for link in (Link("softplus"), Link("square"), Link("probit"), Link("sigmoid", 1.0, 0.5), Link("exp", 1e3)):
         assert shown(chain(link, 0.1, 1, decided=False), "chain", "q31") is None
     assert shown(chain(Link("softmax", -1.0), 0.1, 3), "chain", "q31") is None
-    assert shown(chain(Link("identity"), 0.1, 1), "chain", "q31") is None  # a margin is no probability
+    assert shown(chain(Link("identity"), 0.1, 1), "chain", "q31") is None  # A margin is no probability.
     assert score_type(chain(Link(), 0.1, 1)) == "int16_t"
 
 
@@ -149,6 +149,6 @@ def test_scores_are_as_narrow_as_every_partial_sum_allows():
     assert kind(0, (0, 1), (-1, 2)) == "int8_t"
     assert kind(7, (60, 0), (60, 0)) == "int8_t" and kind(8, (60, 0), (60, 0)) == "int16_t"
     assert kind(-8, (-60, 0), (-60, 0)) == "int8_t" and kind(-9, (-60, 0), (-60, 0)) == "int16_t"
-    assert kind(0, (100, 120), (-120, -100)) == "int8_t"  # sums within -20..20, on the way 120
-    assert kind(20, (100, 120), (-120, -100)) == "int16_t"  # 140 on the way
+    assert kind(0, (100, 120), (-120, -100)) == "int8_t"  # Sums lie within -20..20, but reach 120 on the way.
+    assert kind(20, (100, 120), (-120, -100)) == "int16_t"  # The sum reaches 140 on the way.
     assert kind(0, (1 << 30, 0), (1 << 30, 5)) == "int64_t"

@@ -1,4 +1,5 @@
-"""Generated C of every kind under compilers that warn of everything, sanitizers, a MISRA checker and a linker's eye."""
+"""Tests generated C of every kind under compilers with all warnings, sanitizers, a MISRA checker, and by its linked
+symbols."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "c-checkers.md"
 
 
 def cases():
-    """(forest, options) of every kind, form of the inputs and layout, each of its own name."""
+    """Yields (forest, options) of every kind, form of the inputs and layout, each with a name of its own."""
     for place, kind in enumerate(KINDS):
         for number, inputs in enumerate(("words", "struct", "float")):
             seed = 10 * place + number
@@ -64,16 +65,16 @@ def cases():
             yield replace(forest, name=f"raw{seed}_{layout}"), COptions(c_inputs="raw", c_layout=layout, c_types=types)
     X, y = load_diabetes(return_X_y=True)
     forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
-    yield replace(forest, name="two_targets"), COptions(c_layout="nodes")  # a function _values, and a table of leaves
+    yield replace(forest, name="two_targets"), COptions(c_layout="nodes")  # has a function _values, a table of leaves
     X, y = load_digits(return_X_y=True)
-    model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
+    model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # A class has 7 trees, which is no power of 2.
     forest = forestc.quantize(model, X, y)
     for layout in ("branches", "ranked", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(c_layout=layout)
 
 
 def entries(forest, options):
-    """Functions that a linker sees: what decides, what the user asked for beside it."""
+    """Lists the functions that a linker sees: the decision, and functions that the user asked for."""
     name, labels, scores = forest.name, c_types.label_type(forest), c_types.score_type(forest)
     kind = inputs_of(forest, options.c_inputs, options.c_types).type
     made = [(f"void {name}_try_scores(const {kind} *x, {scores} *y)", f"{name}_scores(x, y);")]
@@ -92,12 +93,12 @@ def entries(forest, options):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The folder with all headers, and {name: (the source of its functions, of those that were asked for, whether its
-    words have 64 bits)}."""
+    """Writes all headers to a folder. Returns it, and by name: the source of a header's functions, that of the
+    requested ones, and whether its words have 64 bits."""
     folder, sources = tmp_path_factory.mktemp("warnings"), {}
     for number, (forest, options) in enumerate(cases()):
         with pytest.MonkeyPatch.context() as patch:
-            if number % 3:  # else few features of small forests are ranked
+            if number % 3:  # Without this, few features of small forests are ranked.
                 patch.setattr(ranks, "RANKING", -1000)
             ((path, text),) = c.emit(forest, options).items()
         (folder / path).write_text(text)
@@ -131,7 +132,7 @@ COMPILERS = {
 }
 
 
-# gcc always reads all headers, others every fifth; of a standard that is near another one all are slow
+# gcc reads all headers in every run, some others every fifth header; the remaining cases are slow tests.
 @pytest.mark.parametrize(
     ("compiler", "step"),
     only([("gcc", 1), *((name, 5) for name in COMPILERS), *((name, 1) for name in COMPILERS)], 0, 3, 4, 6, 7),
@@ -143,7 +144,8 @@ def test_no_compiler_warns(compiler, step, written, need_tool):
     host = {"cc": c_compiler(), "c++": cxx_compiler()}
     need_tool(host.get(command[0], command[0]))
     text = source(sources, sources)
-    if compiler == "AVR":  # whose double is no double: the header says so, where it takes one or where one is called
+    # AVR's double has 32 bits. Headers that need a double of 64 bits refuse it, so they are left out.
+    if compiler == "AVR":
         headers = {name: (folder / f"{name}.h").read_text() for name in sources}
         own = [name for name in sources if "double is not the 64-bit float" not in headers[name]]
         text = source([name for name in own if not re.search(r"const double \*row", sources[name][1])], sources)
@@ -154,7 +156,7 @@ def test_no_compiler_warns(compiler, step, written, need_tool):
 
 
 def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):
-    """By the self-tests: rows on thresholds and beside them, and random words."""
+    """Runs the self-tests: rows on thresholds and beside them, and random words."""
     folder, sources = written
     calls = "".join(f'    if ({name}_selftest() >= 0) {{ puts("{name}"); }}\n' for name in sources)
     included = "".join(f'#include "{name}_selftest.h"\n' for name in sources)
@@ -165,10 +167,12 @@ def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):
     assert run([str(folder / "main")], folder) == ""
 
 
-# What a processor without division, 64-bit words or jumps through a table calls in the compiler's own library.
-DIVISION = {"__aeabi_idiv", "__aeabi_uidiv"}  # shares of several classes
+# These patterns match functions of the compiler's own library, which a processor without division, 64-bit words or jump
+# tables calls.
+DIVISION = {"__aeabi_idiv", "__aeabi_uidiv"}  # divides the shares of several classes
 WIDE = {"__aeabi_lcmp", "__aeabi_ulcmp"}
-JUMPS = re.compile(r"__gnu_thumb1_case_\w+|__aeabi_unwind_cpp_pr\d")  # of GCC for Thumb-1; a table for exceptions
+# JUMPS matches calls for jump tables of GCC for Thumb-1, and a table for exceptions
+JUMPS = re.compile(r"__gnu_thumb1_case_\w+|__aeabi_unwind_cpp_pr\d")
 
 
 CLANG = (*ZIG, "cc", "-target", "thumb-freestanding-eabi")
@@ -178,7 +182,7 @@ CLANG = (*ZIG, "cc", "-target", "thumb-freestanding-eabi")
     "command", [("arm-none-eabi-gcc", *M0), pytest.param(CLANG, marks=pytest.mark.slow)], ids=["gcc", "clang"]
 )
 def test_decisions_call_no_library(command, written, need_tool):
-    """Not even memcpy, on a processor that neither divides nor has floats."""
+    """Checks that decisions call nothing, not even memcpy, on a processor without division and floats."""
     need_tool("arm-none-eabi-nm")
     need_tool(command[0])
     folder, sources = written
@@ -205,7 +209,8 @@ CHECKED = (
     "each_struct_nodes",
     "max_words_branches",
 )
-REDUNDANT = re.compile(r"\w*Condition\w*")  # what the pass simplify removes from random trees
+# REDUNDANT matches cppcheck's warnings of redundant conditions, which the pass simplify removes from random trees
+REDUNDANT = re.compile(r"\w*Condition\w*")
 
 
 def test_cppcheck_finds_no_more_than_the_listed_deviations_from_misra(written, need_tool):
@@ -218,11 +223,12 @@ def test_cppcheck_finds_no_more_than_the_listed_deviations_from_misra(written, n
         (folder / "misra" / f"{name}.c").write_text(f'#include "../{name}_selftest.h"\n')
     found = run_misra(folder / "misra")
     assert set(found) <= listed
-    assert len(found) >= len(listed) - 3  # it did look, and the list is no longer than it must be
+    assert len(found) >= len(listed) - 3  # The checker did look, and the list is no longer than it must be.
 
 
 def run_misra(folder):
-    """How often each rule was deviated from. cppcheck reads no system headers: it is given what <float.h> says."""
+    """Returns how often each rule was deviated from. cppcheck reads no system headers, so it gets the values of
+    <float.h>."""
     floats = {"FLT_RADIX": 2}
     for kind, limits in (("FLT", (24, -125, 128)), ("DBL", (53, -1021, 1024))):
         floats |= dict(zip((f"{kind}_MANT_DIG", f"{kind}_MIN_EXP", f"{kind}_MAX_EXP"), limits, strict=True))
@@ -238,7 +244,7 @@ def run_misra(folder):
 
 
 def test_a_batch_is_its_rows_one_by_one(tmp_path):
-    """Also where a row has several labels, or is a struct; labels, scores, probabilities and values."""
+    """Covers rows of several labels and structs, and labels, scores, probabilities and values."""
     cases = ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float"), (9, "regression", "raw"))
     for seed, kind, inputs in cases:
         forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")

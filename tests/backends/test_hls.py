@@ -1,4 +1,4 @@
-"""The HLS C++: clean under warnings, its bench and its fixed-point entry."""
+"""Tests the HLS C++: clean under warnings, its bench and its fixed-point entry."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_without_the_headers_the_engine_names_the_extra(tmp_path, monkeypatch):
 
 
 def test_cells_of_wide_words(tmp_path, monkeypatch):
-    """Signed words, and sums past 62 bits, in one block and in many."""
+    """Covers signed words, and sums past 62 bits, in one block and in many."""
     random = np.random.default_rng(3)
     builder = NetlistBuilder("cells")
     a, b, c = (

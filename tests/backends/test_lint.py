@@ -1,4 +1,4 @@
-"""Every kind of design is clean under `verilator -Wall`, Icarus `-Wall` and `yosys check -assert`."""
+"""Tests that every kind of design is clean under `verilator -Wall`, Icarus `-Wall` and `yosys check -assert`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.toolchain.yosys import run_yosys
 
 
 def written(forest, folder, name, latency):
-    """The core of a forest in a file of the folder; its module's name."""
+    """Writes the core of a forest to a file; returns its module's name."""
     from dataclasses import replace
 
     forest = replace(forest, name=name)
@@ -56,11 +56,11 @@ def lint(folder, files, need_tool):
 @pytest.mark.parametrize("part", only(range(5), 0))
 def test_trained_models_pass_three_linters(part, tmp_path, need_tool):
     files = []
-    kinds = [kind for kind in KINDS if not kind.startswith("extra")]  # those are written as other trees are
+    kinds = [kind for kind in KINDS if not kind.startswith("extra")]  # Extra trees are written like other trees.
     for place, kind in enumerate(kinds[part::5]):
         model, X, y = trained(kind)
         forest = forestc.quantize(model, X, None if y.dtype.kind in "OU" else y)
-        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more are more of the same lines
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more give the same lines
         files.append(written(forest, tmp_path, f"kind{place}", place % 4))
     lint(tmp_path, files, need_tool)
 

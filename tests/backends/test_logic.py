@@ -36,7 +36,7 @@ def test_tables_hold_sums():
 
 
 def cells(word, build):
-    """A netlist of what `build` makes of two ports."""
+    """Builds a netlist of two ports with `build`."""
     builder = NetlistBuilder("cells")
     a, b = (builder.input(Port(f"x{index}", "word", index), word) for index in range(2))
     builder.output(score_port(0), build(builder, a, b))

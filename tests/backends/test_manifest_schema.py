@@ -1,4 +1,4 @@
-"""The JSON Schema of the manifest: every kind of folder holds to it, and it leaves nothing open."""
+"""Tests the JSON Schema of the manifest: every kind of folder holds to it, and it leaves nothing open."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_every_kind_of_folder_holds_to_it(make, tmp_path):
 
 
 def objects(part, path=""):
-    """Every description of an object with fields, with its place."""
+    """Yields every description of an object with fields, and its path."""
     if isinstance(part, dict):
         if "properties" in part:
             yield path, part

@@ -1,4 +1,4 @@
-"""A model may be called as anything inside of its own files is: every such name is kept off, in every language."""
+"""Tests models with names that occur within their own files: every such name is avoided, in every language."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = """
 
 
 def designs(name):
-    """A model of this name under the latencies and wrappers that write different files."""
+    """Yields designs of a model of this name, with latencies and wrappers that write different files."""
     streams = [StreamOptions(), StreamOptions(8, 2, True), StreamOptions(1024, 1, True), StreamOptions(align=8)]
     for latency, stream in zip((0, 3, 3, 3), streams, strict=True):
         forest = replace(SMALL, name=name)
@@ -39,7 +39,7 @@ def designs(name):
 
 
 def verilog_files(forest, netlist, stream):
-    """{file name: text}"""
+    """Returns the Verilog files by name."""
     files = verilog.emit(netlist)
     files |= dict(axi_stream.emit(forest, netlist, stream, "0" * 64).values())
     files |= dict(project.emit(netlist, {"core": "core.v"}).values())
@@ -47,7 +47,7 @@ def verilog_files(forest, netlist, stream):
 
 
 def own_names():
-    """Every word of the Verilog files that is not made of the model's name, beside the language's own."""
+    """Returns every word of the Verilog files that neither contains the model's name nor belongs to the language."""
     words = set()
     for forest, netlist, stream in designs(NEUTRAL):
         for text in verilog_files(forest, netlist, stream).values():

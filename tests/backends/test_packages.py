@@ -1,4 +1,4 @@
-"""The packages of a core: every packer makes the same bits of the same random rows, in four languages."""
+"""Tests the packages of a core: the packers of four languages turn the same random rows into the same bits."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def design(seed, latency=0, name=None):
 
 
 def files_of(netlist, folder):
-    """Writes the packages; their paths by role."""
+    """Writes the packages; returns their paths by role."""
     files = packages.emit(netlist)
     assert files == packages.emit(netlist) and tuple(files) == packages.ROLES
     for path, text in files.values():
@@ -112,7 +112,7 @@ def test_four_languages_pack_the_same_bits(seed, tmp_path, need_tool):
     words = random_words(forest, np.zeros((1, len(fields)), dtype=np.int64), 200, np.random.default_rng(seed))
     numbers, width = pack(fields, words), width_of(fields)
     (tmp_path / "bits.txt").write_text("".join(f"{x:0{width}b}\n" for x in numbers))
-    lanes = packed_bytes(fields, words).astype("<u4").tobytes()  # what C++ passes to Verilator
+    lanes = packed_bytes(fields, words).astype("<u4").tobytes()  # C++ passes these words to Verilator.
     size = len(lanes) // len(words)
     assert [int.from_bytes(lanes[at : at + size], "little") for at in range(0, len(lanes), size)] == numbers
     space: dict = {}
@@ -145,7 +145,6 @@ def test_four_languages_pack_the_same_bits(seed, tmp_path, need_tool):
 @pytest.mark.parametrize("latency", [0, 2])
 @pytest.mark.parametrize("name", ["m", "signal", 'x"; --'])
 def test_templates_make_a_design_that_runs(latency, name, tmp_path, need_tool):
-    """The template in VHDL around the core in VHDL, and that in SystemVerilog around the core in Verilog."""
     need_tool("ghdl")
     need_tool("verilator")
     _, netlist = design(5, latency, name)
@@ -156,7 +155,7 @@ def test_templates_make_a_design_that_runs(latency, name, tmp_path, need_tool):
     around = f"{head}\nentity around is\nend entity;\n\narchitecture rtl of around is\n{declarations}begin\n{body}"
     (tmp_path / "around.vhd").write_text(f"{around}end architecture;\n")
     for standard in STANDARDS:
-        # VHDL-93 itself binds no component by its name alone, as every synthesizer and VHDL-2002 do
+        # Other than synthesizers and VHDL-2002, VHDL-93 binds no component by its name alone.
         analyzed(tmp_path, [core, files["vhdl_package"], "around.vhd"], standard, "--syn-binding")
         ghdl(tmp_path, "-e", f"--std={standard}", "--syn-binding", "around")
     core, text = next(iter(verilog.emit(netlist).items()))

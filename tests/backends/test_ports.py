@@ -12,7 +12,7 @@ from forestc.netlist.ir import WordType
 def test_packed_words_come_back(words, seed):
     fields, offset = [], 0
     for index, (width, signed) in enumerate(words):
-        signed = (signed and width > 1) or width == 64  # an unsigned word has at most 63 bits
+        signed = (signed and width > 1) or width == 64  # An unsigned word has at most 63 bits.
         fields.append(Field(f"x{index}", offset, WordType(width, signed)))
         offset += width
     random = np.random.default_rng(seed)

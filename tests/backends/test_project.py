@@ -1,4 +1,4 @@
-"""Scripts for other tools: clean under a Tcl linter, run against recorded commands, and by the tools that are free."""
+"""Tests scripts for other tools: with a Tcl linter, with recorded commands, and with the tools that are free."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = '"]; exec rm -rf / ; # [quit] $x {'
 
 
 def written(folder, latency, name="m", language="verilog"):
-    """The folder of a small design, as compile writes it."""
+    """Writes the folder of a small design, as compile does."""
     model, X, y = trained("tree-binary")
     return forestc.compile(model, X, folder / "out", label=y, latency=latency, targets=language, name=name).design
 
@@ -43,7 +43,7 @@ def test_output_is_pure_and_no_name_gets_in(latency):
         assert (path, text) == tuple(part.replace("harmless", identifier(HOSTILE)) for part in harmless[role])
 
 
-PREFIXES = {"verilog": "", "vhdl": "vhdl_"}  # of the roles of a language's scripts
+PREFIXES = {"verilog": "", "vhdl": "vhdl_"}  # begins the roles of a language's scripts
 
 
 @pytest.mark.parametrize("language", PREFIXES)
@@ -63,7 +63,7 @@ def test_tcl_is_clean_under_a_linter(need_tool, tmp_path, latency, language):
 
 
 class Recorded:
-    """A Tcl interpreter in which the vendor's commands only write down how they were called."""
+    """A Tcl interpreter with vendor commands that only record their calls."""
 
     def __init__(self, folder: Path, commands: str) -> None:
         import tkinter
@@ -96,8 +96,8 @@ def test_vivado_script(tmp_path):
     script = written(tmp_path, 2).path("vivado")
     tcl = Recorded(script.parent, VIVADO)
     tcl.run(script)
-    wanted = ("-mode", "out_of_context", "-flatten_hierarchy", "full", "-part", project.VIVADO_PART, "-top")
-    assert tcl.of("synth_design") == [(*wanted, "m"), (*wanted, "m_registered")]
+    expected = ("-mode", "out_of_context", "-flatten_hierarchy", "full", "-part", project.VIVADO_PART, "-top")
+    assert tcl.of("synth_design") == [(*expected, "m"), (*expected, "m_registered")]
     assert tcl.of("create_clock") == [("-name", "clk", "-period", "2.000", "<get_ports>")]
     order = [name for name, *_ in tcl.calls]
     assert order.index("place_design") < order.index("route_design") < order.index("report_timing_summary")
@@ -212,7 +212,7 @@ def test_fusesoc_knows_the_stream_and_its_bench(need_tool, tmp_path, target):
     stream = forestc.StreamOptions(tdata_bits=32)
     out = tmp_path / "out"
     done = forestc.compile(model, X, out, label=y, targets="verilog", stream=stream, latency=1, name="m")
-    setup = ["--setup"] if target == "axis" else []  # the wrapper alone is for other cores to take
+    setup = ["--setup"] if target == "axis" else []  # Other cores use the wrapper alone, so it has no run of its own.
     core = f"forestc:compiled:m:{forestc.__version__}"
     said = fusesoc(done.design.path("fusesoc").parent, tmp_path, *setup, f"--target={target}", core)
     assert target != "cocotb" or "PASS=4 FAIL=0" in said, said

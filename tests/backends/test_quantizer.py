@@ -1,4 +1,4 @@
-"""The written Python module makes of rows the words that the evaluator reads."""
+"""Tests that the written Python module turns rows into the words of the evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""slang, with all of its warnings, has no remark on the Verilog of a design, its bench and its package together."""
+"""Tests that slang, with all of its warnings, accepts the Verilog of a design, its bench and its package together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from forestc.engine.folder import write_engine
 from forestc.lowering.trees import LoweringOptions, lower
 
 REMARK = re.compile(r"(\S+):\d+:\d+: (?:warning|error): (.*)")
-MEANT = re.compile(r".*'unused\w*'.*\[-Wunused-[a-z-]+\]")  # such names say so
+# MEANT matches slang's warnings of unused names, if the names themselves say that they are unused.
+MEANT = re.compile(r".*'unused\w*'.*\[-Wunused-[a-z-]+\]")
 USES = """
 module uses (
     input small_model_pkg::small_model_row a, output small_model_pkg::small_model_row b,
@@ -39,7 +40,7 @@ ENGINES = [
 
 
 def remarks(folder: Path, standard: str, said: pytest.CaptureFixture[str]) -> list[str]:
-    """What slang says of all files of a folder together."""
+    """Returns slang's warnings on all files of a folder together."""
     from pyslang.driver import Driver
 
     driver = Driver()

@@ -1,5 +1,5 @@
-"""What a model must not be called stands in one table; any other name of a model, a feature or a class goes through the
-tools of every language."""
+"""Tests names of models: one table lists the forbidden ones, and any other name of a model, a feature or a class passes
+the tools of every language."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compil
 FEW = ["pack", "UNPACK", "Pack", "error", "shift_left", "maximum", "read_word", "row", "result", "fill", "test"]
 ALL_TAKEN = frozenset().union(*TAKEN.values())
 
-# A design that uses the package and the component next to the standard packages.
+# This design uses the package and the component next to the standard packages.
 USES = """library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
@@ -45,7 +45,7 @@ end architecture;
 
 
 def vhdl_files(forest, netlist, stream):
-    """{file name: text}, in the order of their use."""
+    """Returns the VHDL files by name, in the order of their use."""
     files = vhdl.emit(netlist) | dict([packages.emit(netlist)["vhdl_package"]])
     parts = axi_stream.emit(forest, netlist, stream, "0" * 64, "vhdl")
     roles = ("vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testbench")
@@ -54,7 +54,7 @@ def vhdl_files(forest, netlist, stream):
 
 
 def c_files(forest):
-    """{file name: text} of the headers in each form of inputs."""
+    """Returns the headers of each form of inputs, by name."""
     files = {}
     for number, inputs in enumerate(("words", "struct", "float")):
         try:
@@ -66,12 +66,12 @@ def c_files(forest):
 
 
 def words_of(text, comment):
-    """Every word of a file, without comments and strings."""
+    """Returns every word of a file, without comments and strings."""
     return set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", re.sub(rf'(?s:/\*.*?\*/)|{comment}[^\n]*|"[^"\n]*"', " ", text)))
 
 
 def own_words():
-    """The words of the files of all languages that are not made of the model's name."""
+    """Returns the words of the files of all languages that do not contain the model's name."""
     words = set()
     for forest, netlist, stream in designs(NEUTRAL):
         for text in verilog_files(forest, netlist, stream).values():
@@ -84,7 +84,7 @@ def own_words():
 
 
 def test_names_beside_the_component_are_taken():
-    """The design units, and what a package declares, in every language that has one."""
+    """Covers the design units, and the declarations of a package, in every language that has one."""
     declared = set()
     for forest, netlist, stream in designs(NEUTRAL):
         for text in vhdl_files(forest, netlist, stream).values():
@@ -129,7 +129,7 @@ def test_vhdl_of_some_names(tmp_path, need_tool):
 
 
 def headers_compile(names, folder):
-    """Each header from a folder of its own, which compilers search first, before headers of C."""
+    """Compiles each header from its own folder, which compilers search before the folders of C's headers."""
     for name in names:
         for path, text in c_files(replace(SMALL, name=name)).items():
             place = folder / path
@@ -150,7 +150,7 @@ def test_headers_of_names_of_the_library(tmp_path):
 
 
 def with_names(names):
-    """The small model with these names of its features and classes, a few at a time."""
+    """Yields the small model with these names of its features and classes, a few at a time."""
     step = len(SMALL.features)
     for start in range(0, len(names), step):
         some = [names[(start + place) % len(names)] for place in range(99)]

@@ -1,4 +1,5 @@
-"""The generated VHDL under GHDL, in both standards and with every warning: cells, kinds of models, names, proofs."""
+"""Tests the generated VHDL under GHDL, in each standard and with every warning: cells, kinds of models,
+names, proofs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from forestc.forest.builder import changed
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 
-EVENTS = 1_000_000  # cells times vectors of a simulation
+EVENTS = 1_000_000  # limits cells times vectors of a simulation
 SMALL = parse_forest((Path(__file__).parents[1] / "cases" / "small.forest").read_text())
 
 
@@ -61,11 +62,11 @@ def test_every_kind_of_cell_is_simulated_and_proved(latency, tmp_path, need_tool
 
 
 def simulated(kind, folder, latency, standards):
-    """A kind of the suite: its quantized trees, or the first of many, under GHDL. A few are not compiled."""
+    """Simulates a kind of model under GHDL, with its quantized trees, or the first ones if there are many."""
     kind_of_model = KINDS[kind]()
     try:
         forest = forestc.quantize(forestc.load(kind_of_model.source), kind_of_model.X)
-        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more are more of the same lines
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more give the same lines
         netlist = lowered(forest, latency)
     except ModelError as error:
         assert "not compiled yet" in str(error)
@@ -95,8 +96,8 @@ def test_all_kinds_of_the_contract_are_simulated_in_both_standards(kind, tmp_pat
 
 
 def test_edits_are_found_by_the_proof_or_change_nothing(need_tool):
-    """An edit in a place that no input reaches, such as an index that never occurs, is proved to change nothing; the
-    test bench must then pass as well."""
+    """Edits the core at random. Some edits change nothing, such as one of an index that never occurs: they are proved
+    equal, and the test bench must then pass as well."""
     need_tool("ghdl")
     random, found = Random(0), []
     for index in range(8):

@@ -1,5 +1,5 @@
-"""The stream wrapper and the registers in VHDL: proved equal to those in Verilog, under their own test bench in both
-standards, and under the cocotb bench, which sees at each clock what it sees of the Verilog."""
+"""Tests the stream wrapper and the registers in VHDL: proved equal to the Verilog, under their own test bench in each
+standard, and under the cocotb bench, which sees the same at each clock in both languages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_VECTORS = 600
 
 
 def texts(latency, outputs, options):
-    """The netlist, the Verilog files and the VHDL files of a design, each {path: text} in the order of their use."""
+    """Returns the netlist, the Verilog files and the VHDL files of a design, each by path in the order of their use."""
     netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
     files: list[dict[str, str]] = []
     for core, language in ((verilog.emit(netlist), "verilog"), (vhdl.emit(netlist), "vhdl")):
@@ -33,7 +33,7 @@ def texts(latency, outputs, options):
 
 
 def benched(folder, latency, outputs, options, standard="93", change=lambda text: text):
-    """What the test bench in VHDL says. change: of the wrapper's text."""
+    """Runs the test bench in VHDL; returns its output. change: edits the wrapper's text."""
     netlist, _ = written(folder, latency, outputs, options, MOST_VECTORS)
     _, _, files = texts(latency, outputs, options)
     parts = axi_stream.emit(FOREST, netlist, options, "ab" * 32, "vhdl")
@@ -62,14 +62,14 @@ def test_the_wrapper_is_that_in_verilog_clock_by_clock(latency, outputs, options
     assert wrappers_differ("random5_axis", before, after) == ""
 
 
-# each breaks one promise: (what, by what, what the test bench says)
+# Each edit breaks one promise: the text, its replacement, and the message of the test bench.
 FAULTS = [
-    ("taken_next = 8", "taken_next = 9", "FAULT places for rows"),  # a place too many
-    ("taken_next = 8", "taken_next >= 2", "FAULT stalls at full rate"),  # places too few
+    ("taken_next = 8", "taken_next = 9", "FAULT places for rows"),  # The buffer has one entry too many.
+    ("taken_next = 8", "taken_next >= 2", "FAULT stalls at full rate"),  # The buffer has too few entries.
     ("result_valid <= pop or (result_valid and not m_axis_tready)", "result_valid <= pop", "MISMATCH"),
     ("if pop = '1' then\n                popped", "if stored /= 0 then\n                popped", "MISMATCH"),
-    ("flight <= (others => '0')", "null", "FAULT rows after a reset"),  # rows that live through a reset
-    ("if last_beat = '1' or s_axis_tlast = '1'", "if last_beat = '1'", "MISMATCH"),  # short rows run on
+    ("flight <= (others => '0')", "null", "FAULT rows after a reset"),  # Rows survive a reset.
+    ("if last_beat = '1' or s_axis_tlast = '1'", "if last_beat = '1'", "MISMATCH"),  # Rows with too few beats run on.
     ("s_axis_tuser & s_axis_tlast", "s_axis_tuser & '0'", "MISMATCH"),
     ("fire and s_axis_tlast and not last_beat", "fire and s_axis_tlast", "FAULT a register after some rows"),
     ("rising_edge", "falling_edge", "FAULT"),

@@ -1,9 +1,9 @@
-"""Makes the small LightGBM models of tests/cases/lightgbm with whatever version is installed.
+"""Makes the small LightGBM models of tests/cases/lightgbm with the installed version.
 
     python tests/cases/make_lightgbm.py        # in an environment with the LightGBM version wanted
 
-Each case is a text model, from version 3.3 on a JSON dump as well, and the library's own answers on rows on and
-beside zero, missing, infinite and of unseen categories.
+Each case is a text model, from version 3.3 on also a JSON dump, and the library's own answers on rows on and beside
+zero, missing values, infinities and unseen categories.
 """
 
 import json
@@ -55,7 +55,7 @@ def main():
         stem = str(HERE / (version + "_" + kind))
         model.save_model(stem + ".txt")
         text = Path(stem + ".txt").read_text()
-        if "\nparameters:" in text:  # long, and no prediction depends on it
+        if "\nparameters:" in text:  # The parameters are long, and no prediction depends on them.
             start, end = text.index("\nparameters:"), text.index("end of parameters")
             Path(stem + ".txt").write_text(text[:start] + "\nparameters:\n" + text[end:])
         if tuple(map(int, version.split("."))) >= (3, 3):

@@ -1,8 +1,8 @@
-"""Makes the small XGBoost models of tests/cases/xgboost with whatever version is installed.
+"""Makes the small XGBoost models of tests/cases/xgboost with the installed version.
 
     python tests/cases/make_xgboost.py [KIND ...]    # in an environment with the XGBoost version wanted
 
-Each case is a model in JSON and UBJSON and the library's own answers on rows with missing values.
+Each case is a model in JSON and UBJSON, and the library's own answers on rows with missing values.
 """
 
 import sys
@@ -51,8 +51,8 @@ def main() -> None:
             {"objective": "reg:expectileerror", "expectile_alpha": [0.45, 0.5, 0.55], "tree_method": "hist"},
         )
         jobs["expectile"] = (load_diabetes, {"objective": "reg:expectileerror", "expectile_alpha": 0.8})
-    wanted = sys.argv[1:] or list(jobs)
-    for kind, (dataset, params) in ((kind, jobs[kind]) for kind in wanted):
+    expected = sys.argv[1:] or list(jobs)
+    for kind, (dataset, params) in ((kind, jobs[kind]) for kind in expected):
         X, y = dataset(return_X_y=True)
         X = X.astype(np.float32)
         X[random.random(X.shape) < 0.1] = np.nan
@@ -62,7 +62,7 @@ def main() -> None:
         stem = HERE / f"{version}_{kind}"
         model.save_model(f"{stem}.json")
         model.save_model(f"{stem}.ubj")
-        # what a reloaded model says: the file is what forestc reads, and it rounds base_score
+        # A reloaded model gives the answers, because forestc reads the file, and the file rounds base_score.
         reloaded = xgboost.Booster()
         reloaded.load_model(f"{stem}.json")
         some = xgboost.DMatrix(X[:60], **types)

@@ -1,4 +1,5 @@
-"""The C engine holds all that a header says to the encoder and the evaluator: words, codes of names, scores."""
+"""Tests that the C engine compares everything in a header with the encoder and the evaluator: words, codes of names,
+scores."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ CATEGORICAL = {
 
 @cache
 def categorical(library):
-    """A model of a frame with a text category, whole numbers past 16 bits, fractions, and missing values."""
+    """Trains a model on a frame with a text category, integers past 16 bits, fractions, and missing values."""
     random = np.random.default_rng(0)
     names = ["red", "green", COLORS[library], "a b"]
     count = 400
@@ -75,8 +76,8 @@ def test_names_of_categories_and_rows_become_words(library, inputs, row, tmp_pat
     assert result.ok and result.engines["c"].vectors > 3_000
     text = (tmp_path / "d" / "c" / "cats.h").read_text()
     assert "cats_x0_color_code(const char *name)" in text
-    wanted = {"auto": "float" if library == "xgboost" else "double"}.get(row, row)
-    assert f"cats_quantize(const {wanted} row[CATS_COLUMNS]" in text
+    expected = {"auto": "float" if library == "xgboost" else "double"}.get(row, row)
+    assert f"cats_quantize(const {expected} row[CATS_COLUMNS]" in text
     if inputs == "struct":
         assert re.search(r"uint8_t x0_color;\n    \w+ x1_weight;\n    u?int32_t x2_steps;\n    uint8_t x3_level;", text)
 
@@ -97,7 +98,8 @@ MUTANTS = [
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A header with every part of a quantizer of float rows: fixed point of either sign, whole codes, names."""
+    """Writes a header with every part of a quantizer of float rows: fixed point of either sign, integer
+    codes, names."""
     random = np.random.default_rng(3)
     names = ["red", "green", "blue"]
     frame = pd.DataFrame(
@@ -117,13 +119,14 @@ def whole(tmp_path_factory):
 
 
 def small(kind):
-    """(model, rows, labels) of a few trees: of more the compiler has more to do, and they say the same."""
+    """Returns a model of a few trees with its rows and labels. More trees take longer to compile and test
+    nothing new."""
     model, X, y = trained(kind)
     return clone(model).set_params(n_estimators=3, max_depth=3).fit(X, y), X, y
 
 
 def assert_found(header, pattern, change, rows):
-    """The check of the folder finds a change of its header."""
+    """Asserts that the check of the folder finds a change of its header."""
     good = header.read_text()
     assert re.search(pattern, good)
     try:
@@ -185,7 +188,7 @@ def test_planted_errors_in_probabilities_are_found(softmax, mutant):
 
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])
 def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
-    """A zero is what some probabilities are rounded to: it must not pass for the others."""
+    """Checks zeros: some probabilities are rightly rounded to zero, but a zero must not pass for the others."""
     model, X, y = small("forest-multi")
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="SCORE_m", c_values=values)
     change = (r"(_probabilities\([^)]*\)\n\{)(.*?)\n\}\n", r"\1 memset(out, 0, sizeof out[0] * 3); (void)x; }\n")
@@ -197,7 +200,7 @@ def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
 
 @pytest.mark.parametrize("values", only(["q15", "q31", "float"], 0, 2))
 def test_a_header_gives_the_probabilities_that_the_library_shows(values, tmp_path):
-    """In a program of its own, from raw rows: quantize, then probabilities, beside predict_proba."""
+    """Runs a program of its own on raw rows: it quantizes, then compares probabilities with predict_proba."""
     model, X, y = small("xgboost-multi")
     X = X.astype(np.float32)
     forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="m", scores=0.002, c_values=values)

@@ -1,4 +1,4 @@
-"""check finds what is wrong: planted errors in the written files, damaged folders, missing tools."""
+"""Tests that check finds planted errors in the written files, damaged folders, and missing tools."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from forestc.errors import CheckError, ForestcError, ModelError, OptionError, To
 from forestc.forest.text import print_forest
 from forestc.manifest.content import sealed
 
-# the design has no stream, and so no words; NVC runs what GHDL runs, and distributions do not have it
+# These engines are left out: the design has no stream and so no words; NVC runs the same as GHDL and is in no
+# distribution.
 ALL = [name for name in ENGINES if name not in ("words", "nvc", "ghdl_stream", "nvc_stream")]
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
-    model = clone(model).set_params(n_estimators=6).fit(X, y)  # small, as all engines compile it again and again
+    model = clone(model).set_params(n_estimators=6).fit(X, y)  # small, as all engines compile it many times
     out = tmp_path_factory.mktemp("compiled") / "design"
     forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=TARGETS)
     return out
@@ -267,7 +268,7 @@ def test_a_forest_that_was_edited_is_noticed(folder):
 
 
 def reseal(folder, change=lambda output: None):
-    """A forger who knows the hashes: the manifest is changed, and all hashes are made anew."""
+    """Changes the manifest and makes all hashes anew, as a forger would who knows them."""
     path = folder / "manifest.json"
     output = json.loads(path.read_text())
     change(output)

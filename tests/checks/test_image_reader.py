@@ -1,4 +1,4 @@
-"""Images, read and walked by a reader that shares no code with their writer, against the evaluator."""
+"""Tests images with a reader that shares no code with their writer, against the evaluator."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WIDE = Capacity(2, 4096, 10, 5, word_bits=16, outputs=5, scores=True, score_bits
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("capacity", [ANY, WIDE], ids=["a word a node", "two words a node"])
 def test_random_forests(kind, capacity):
-    """Words on each threshold and a step beside it, of every kind of condition and leaf."""
+    """Uses words on each threshold and a step beside it, for every kind of condition and leaf."""
     for seed in range(12):
         forest = random_forest(seed, True, kind, NARROW)
         reader = read_image(image_of(forest, capacity).bytes, described(capacity))
         for some in vectors(forest, ArrayRows(np.empty((0, forest.columns))), 200, boundary=2000):
-            wanted = results_of(capacity, evaluate_words(forest, some.words))
-            assert np.array_equal(reader.walked(row_words(forest, reader.shape, some.words)), wanted), seed
+            expected = results_of(capacity, evaluate_words(forest, some.words))
+            assert np.array_equal(reader.walked(row_words(forest, reader.shape, some.words)), expected), seed
 
 
 def test_the_reader_refuses_what_the_hardware_refuses_for_the_same_reason():

@@ -1,4 +1,4 @@
-"""Proofs hold for what the compiler makes, and are refused for whatever differs."""
+"""Tests that proofs hold for the compiler's netlists, and are refused if anything differs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_200_trees_are_proved():
 
 
 def test_random_forests_are_proved():
-    """Sets, categories, missing values, several targets, votes: whatever the generator makes."""
+    """Covers all that the generator makes: sets, categories, missing values, several targets, votes."""
     seen = set()
     for seed in range(60):
         forest = random_forest(seed, True)
@@ -88,7 +88,7 @@ def test_votes_are_proved():
 
 
 def test_a_forest_that_differs_in_one_leaf_is_refuted():
-    """One leaf of one tree, by one: each of many places."""
+    """Changes one leaf of one tree by one, at many leaves in turn."""
     forest = quantized("xgboost-multi")
     netlist, witness = lower_with_witness(forest)
     random = Random(0)
@@ -136,7 +136,7 @@ def test_random_forests_of_labels_alone_are_proved():
 
 
 def other_netlists(netlist, random, count):
-    """Netlists with one cell changed: a threshold, a mux's arms, a constant's bit, an operand of a sum."""
+    """Yields netlists with one cell changed: a threshold, a mux's arms, a constant's bit, an operand of a sum."""
     places = [net for net, cell in enumerate(netlist.cells) if isinstance(cell, Less | Mux | Const | Add) and net > 1]
     while count:
         net = random.choice(places)
@@ -172,13 +172,13 @@ def test_a_netlist_with_a_planted_error_is_refuted(kind, count):
 
 
 MUTATIONS = (
-    (r"(\d+)'d(\d+)(?= :|;| \?)", lambda m: f"{m[1]}'d{int(m[2]) ^ 1}"),  # a leaf or constant, its lowest bit
-    (r" ([|&]) \(", lambda m: f" {'&' if m[1] == '|' else '|'} ("),  # a threshold, one of its bits
-    (r"\? (\w+(?:'d\d+)?) : (\w+(?:'d\d+)?);", lambda m: f"? {m[2]} : {m[1]};"),  # a mux's arms
-    (r"(r\d+) <= (\w+);", lambda m: f"{m[1]} <= {m[2]} ^ 1'b1;"),  # a register's lowest bit
-    (r"(r\d+) = (\d+)'d0;", lambda m: f"{m[1]} = {m[2]}'d1;"),  # a register's start
-    (r"= ~(\w+)", lambda m: f"= {m[1]}"),  # an inversion
-    (r"\[(\d+):(\d+)\];", lambda m: f"[{int(m[1]) + 1}:{int(m[2]) + 1}];"),  # a feature's place
+    (r"(\d+)'d(\d+)(?= :|;| \?)", lambda m: f"{m[1]}'d{int(m[2]) ^ 1}"),  # changes the lowest bit of a leaf or constant
+    (r" ([|&]) \(", lambda m: f" {'&' if m[1] == '|' else '|'} ("),  # changes a bit of a threshold
+    (r"\? (\w+(?:'d\d+)?) : (\w+(?:'d\d+)?);", lambda m: f"? {m[2]} : {m[1]};"),  # exchanges the arms of a mux
+    (r"(r\d+) <= (\w+);", lambda m: f"{m[1]} <= {m[2]} ^ 1'b1;"),  # inverts a register's lowest bit
+    (r"(r\d+) = (\d+)'d0;", lambda m: f"{m[1]} = {m[2]}'d1;"),  # changes a register's initial value
+    (r"= ~(\w+)", lambda m: f"= {m[1]}"),  # drops an inversion
+    (r"\[(\d+):(\d+)\];", lambda m: f"[{int(m[1]) + 1}:{int(m[2]) + 1}];"),  # moves a feature by one bit
 )
 
 
@@ -200,8 +200,9 @@ def mutants(text, random, count):
 @pytest.mark.parametrize("count", [14, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("part", only(range(4), 0, 2))
 def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
-    """Single bits of leaves, thresholds, mux arms, registers, ports: 50 in each of four parts, by default 14. What
-    reads as a core is refuted by an input, or shows in no result; the rest is not accepted."""
+    """Plants errors in single bits of leaves, thresholds, mux arms, registers and ports: 50 in each of four parts, by
+    default 14. A text that reads as a core is refuted by an input, or changes no result; any other text is not
+    accepted."""
     kind, latency = (("xgboost-binary", 2), ("forest-binary", 1), ("boosting-binary", 3), ("tree-multi", 2))[part]
     forest = quantized(kind)
     netlist, _ = lower_with_witness(forest, LoweringOptions(latency=latency, outputs="both"))
@@ -281,7 +282,7 @@ def test_ports_are_part_of_the_proof():
         try:
             proof = prove_netlist(forest, replace(netlist, outputs=outputs), witness)
         except forestc.ForestcError:
-            continue  # the verifier stops at it
+            continue  # The verifier rejects this netlist.
         assert not proof.proved and proof.refuted
     deeper = replace(forest.features[0], number=type(forest.features[0].number)(9, 0, True))
     other = replace(forest, features=(deeper, *forest.features[1:]))
@@ -305,7 +306,7 @@ def test_small_models_whose_sums_hang_together_are_proved(trees):
 
 
 def test_leaves_too_wide_for_their_net_are_refuted():
-    """Two trees alike but for a leaf of 9 and one of 1, which are the same in three bits."""
+    """Uses two trees that differ only in a leaf, 9 or 1; these are the same in three bits."""
     forest = quantized("xgboost-multi")
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))
     index = next(k for k, tree in enumerate(forest.trees) if tree.size > 1)

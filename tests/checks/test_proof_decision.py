@@ -1,4 +1,4 @@
-"""Decisions of many classes are seen from their cells; what is no right tournament is not."""
+"""Tests that the decision among many classes is recognized from its cells, and a wrong tournament is not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def rows(seed, classes, features=2):
 )
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypatch):
-    """Bit vectors alone take minutes."""
     monkeypatch.setattr("forestc.checks.proof.classes._other_class", None)
     X, y = rows(1, 21)
     forest = forestc.quantize(model.fit(X, y), X, y)
@@ -53,7 +52,8 @@ def test_many_classes_are_proved_without_a_solver(model, latency, ties, monkeypa
 
 
 def test_the_other_winner_of_ties_is_refuted_where_two_classes_tie():
-    """The netlist gives the first of equals, the forest wants the last: whether that shows, all inputs tell."""
+    """Uses a netlist for the first of equal classes, and a forest for the last. A run over all inputs tells whether any
+    input differs."""
     verdicts = []
     for seed in range(2, 10):
         X, y = rows(seed, 9, 1)
@@ -93,7 +93,7 @@ def test_a_tournament_with_one_wrong_cell_is_never_proved():
 
 
 def test_one_feature_whose_sums_hang_together_is_not_refuted():
-    """Sums of one feature's few words may equal each other by chance; the witness tells them apart."""
+    """Sums of one feature with few words may be equal by chance; the witness tells them apart."""
     for seed in (1, 4, 9, 15):
         random = np.random.default_rng(seed)
         X = np.round(random.normal(size=(150, 1)), 1)
@@ -112,7 +112,8 @@ def test_a_thousand_registers_are_proved():
 
 
 def test_without_a_witness_the_results_are_asked_as_a_whole():
-    """Nothing depends on lowering's word: without it a small design is proved by its cases, or by the solver."""
+    """Checks that nothing depends on hints from lowering: without them a small design is proved by its cases, or by the
+    solver."""
     X, y = rows(5, 3, 1)
     forest = forestc.quantize(ExtraTreesClassifier(4, max_depth=3, random_state=0).fit(X, y), X, y)
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))

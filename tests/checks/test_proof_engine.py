@@ -1,4 +1,4 @@
-"""The proof of an engine holds for what is written, and not for what differs from it."""
+"""Tests that the proof of an engine holds for the written Verilog and images, and fails if they differ."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_the_step_of_the_hardware_is_proved(capacity, need_tool):
 
 
 def test_changed_steps_are_not_proved(need_tool):
-    """Each operator or constant; a width may have a bit to spare, and nothing reads the constant LESS."""
+    """Changes each operator and constant, except widths with a bit to spare and the constant LESS, which
+    nothing reads."""
     need_tool("yosys")
     changed = [each for each in mutants() if each.module == "step" and each.capacity == "two banks"]
     changed = [each for each in changed if "narrower" not in each.what and "LESS = " not in each.changed][::3]
@@ -78,14 +79,14 @@ def test_changed_steps_are_not_proved(need_tool):
 
 
 def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
-    """And what is refuted differs on the row that is named."""
+    """Checks also that the row named in a refutation gives another result."""
     random, counts = np.random.default_rng(0), {"proved": 0, "refuted": 0, "undecided": 0}
     for seed in range(6):
         forest = random_forest(seed, True, KINDS[seed % 4], NARROW)
         good = image_of(forest, ANY).words
         first = 16 + ANY.outputs + int(good[12])
         rows = np.concatenate([v.words for v in vectors(forest, ArrayRows(np.empty((0, forest.columns))), 99)])[:2000]
-        wanted = results_of(ANY, evaluate_words(forest, rows))
+        expected = results_of(ANY, evaluate_words(forest, rows))
         for _ in range(25):
             words = good.copy()
             words[int(random.integers(first, len(good) - 1))] ^= np.uint32(1 << int(random.integers(ANY.node_bits)))
@@ -93,7 +94,7 @@ def test_flipped_bits_of_nodes_are_not_proved_where_a_result_differs():
             counts[proof.verdict] += 1
             try:
                 reader = read_image(words.tobytes(), described(ANY))
-                same = np.array_equal(reader.walked(row_words(forest, reader.shape, rows)), wanted)
+                same = np.array_equal(reader.walked(row_words(forest, reader.shape, rows)), expected)
             except ForestcError:
                 same = False
             assert same or not proof.proved, (seed, proof.parts)
@@ -126,7 +127,7 @@ def test_walks_that_never_end_are_not_proved():
     forest = same_rows(1)[0]
     words = image_of(forest, SMALL).words.copy()
     place = 16 + SMALL.outputs + int(words[12]) + 1
-    words[place] = int(words[place]) & ~(((1 << SMALL.address_bits) - 1) << 3)  # its own child
+    words[place] = int(words[place]) & ~(((1 << SMALL.address_bits) - 1) << 3)  # The node becomes its own child.
     proof = proof_of(forest, SMALL, resealed(words))
     assert not proof.proved and "lead to one another" in proof.parts[1].why
 
@@ -137,7 +138,7 @@ def test_spans():
 
 
 def test_the_words_that_go_left_are_those_of_the_evaluator():
-    """On each side of each end of a span, at the root of trees of every kind of condition."""
+    """Compares on each side of each end of a span, at the root of trees with every kind of condition."""
     for seed in range(60):
         forest = random_forest(seed, True, KINDS[seed % 4], NARROW)
         columns = Columns.of(forest, EngineShape.of(described(ANY)))
@@ -166,7 +167,7 @@ def word_of(feature, raised, top):
 
 
 def below(tree, node, leaf):
-    """Whether a leaf is the node, or lies below it."""
+    """Returns True if a leaf is the node or lies below it."""
     if tree.left[node] < 0:
         return node == leaf
     return below(tree, int(tree.left[node]), leaf) or below(tree, int(tree.right[node]), leaf)

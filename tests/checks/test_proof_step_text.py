@@ -1,4 +1,5 @@
-"""The engine's Verilog is read strictly: what one tool sees and another does not is refused, wherever it stands."""
+"""Tests that the reader of the engine's Verilog is strict: it refuses text that tools read differently, wherever it
+stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The strict reader of the core's Verilog takes what the compiler writes, and nothing that tools read differently."""
+"""Tests the strict reader of the core's Verilog: it accepts the compiler's text, and nothing that tools read
+differently."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def example():
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_is_written_is_read_and_printed_with_its_meaning(part):
-    """Every kind of random forest: the core is read, and as it was understood it gives what the forest gives."""
+    """Reads the core of every kind of random forest: the netlist that was read gives the results of the forest."""
     for seed in range(part, 160, 4):
         forest = random_forest(seed, True)
         netlist = lowered(forest, seed % 4)
@@ -142,7 +143,7 @@ MUX, UPDATE, RESET, WIRE = r"= \w+ \? ", r" <= ", r" = \d+'d0;$", r"^    wire "
 
 
 def wrong(line: str) -> str:
-    """The line with the arms of its mux changed over."""
+    """Exchanges the arms of the mux in a line."""
     return re.sub(r"\? (\S+) : (\S+);", r"? \2 : \1;", line)
 
 
@@ -155,7 +156,7 @@ def register(text: str, random: Random) -> str:
 
 
 EDITS: dict[str, Callable[[str, Random], str]] = {
-    # comments that are commands, for some tools and with some spaces
+    # Some tools take comments such as these for commands, depending on their spaces.
     "translate_off after a tab": lambda t, r: after(
         t,
         line := line_of(t, UPDATE, r),
@@ -172,7 +173,7 @@ EDITS: dict[str, Callable[[str, Random], str]] = {
     "block comment": lambda t, r: t.replace(line := line_of(t, MUX, r), f"/* {line} */ {wrong(line)}", 1),
     "comment in an expression": lambda t, r: t.replace(line := line_of(t, MUX, r), line.replace("?", "/**/?"), 1),
     "full_case": lambda t, r: t.replace(line := line_of(t, MUX, r), f"{line} // synopsys full_case", 1),
-    # characters that end lines or vanish, for some tools
+    # Some tools take these characters for the end of a line, others drop them.
     "tab": lambda t, r: t.replace(line := line_of(t, MUX, r), line.replace(" ?", "\t?"), 1),
     "carriage return in a comment": lambda t, r: before(t, line := line_of(t, UPDATE, r), f"        // \r{line}"),
     "carriage return hides a line": lambda t, r: t.replace(line := line_of(t, UPDATE, r), f"        // \r{line}", 1),
@@ -295,7 +296,7 @@ EDITS: dict[str, Callable[[str, Random], str]] = {
     "system task": lambda t, r: before(t, "endmodule", "    initial $finish;"),
     "random": lambda t, r: t.replace(line := line_of(t, MUX, r), re.sub(r"= (\w+) \?", "= $random ?", line), 1),
 }  # fmt: skip
-HARMLESS = {  # none of these changes what the text says
+HARMLESS = {  # lists edits without an effect on the meaning
     "a note's number": lambda t, r: re.sub(r"tree 0, node \d+", "tree 0, node 7", t),
     "a blank comment": lambda t, r: "//\n" + t,
 }
@@ -310,7 +311,7 @@ def outside(data: bytes) -> str:
 
 
 def test_none_of_more_than_200_edits_that_tools_read_differently_is_proved():
-    """Each kind at three places. None of them reads as a core at all, so that no tool is asked what it makes of it."""
+    """Makes each kind of edit at three positions. None of the texts reads as a core, so no tool is asked about them."""
     _, _, text = example()
     tried = 0
     for kind, edit in EDITS.items():

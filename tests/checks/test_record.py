@@ -1,4 +1,4 @@
-"""check.json: what the last check found, and whether the content is still that one."""
+"""Tests check.json: the result of the last check, and whether the folder still has the same content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def checked(compiled, tmp_path_factory):
-    """The text of a record."""
+    """Returns the text of a record."""
     folder = shutil.copytree(compiled, tmp_path_factory.mktemp("checked") / "design")
     shutil.copy(compiled.parent / "rows.npz", folder.parent)
     assert run(folder, engines=["netlist"], random_rows=1).ok
@@ -65,8 +65,8 @@ def test_a_check_is_kept_with_what_it_ran_and_found(folder):
         output = record["engines"][name]
         assert (output["differences"], output["vectors"], output["tool"]) == (0, engine.vectors, engine.tool)
     assert record["vectors"] == result.vectors and record["vectors"]["rows"] == 569
-    wanted = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
-    assert record["rows"] == {"file": "rows.npz", "sha256": wanted}
+    expected = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
+    assert record["rows"] == {"file": "rows.npz", "sha256": expected}
     assert record["agreement"]["compiled"] == result.agreement.compiled
     manifest = json.loads((folder / "manifest.json").read_text())
     assert (record["hash"], record["files"]) == (manifest["hash"], manifest["sha256"]["files"])
@@ -103,7 +103,7 @@ def test_another_content_is_reported(folder, capfd):
     assert problem.startswith("c differs from the quantized forest")
     header.write_text(text)
     assert forestc.open_design(folder).last_check()["of_this_content"] is False
-    # a record of another design
+    # The record is of another design.
     run(folder)
     model, X, y = trained("xgboost-binary")
     other = forestc.compile(model, X, folder.parent / "other", label=y, name="ill", latency=1).design
@@ -123,7 +123,7 @@ def test_what_changes_while_it_is_checked_is_no_longer_that_content(folder):
 def test_compiling_again_removes_it_and_a_file_of_the_user_s_stays(folder):
     model, X, y = trained("xgboost-binary")
     run(folder)
-    (folder / ".check.json.killed").write_text("{")  # of a check that was killed while it wrote
+    (folder / ".check.json.killed").write_text("{")  # A check was killed while it wrote this file.
     forestc.compile(model, X, folder, label=y, name="ill", latency=1)
     assert not {name for name in names(folder) if "check" in name}
     (folder / "check.json").write_text('{"mine": 1}')
@@ -159,7 +159,8 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    if place == "write":  # the module's own name: json.dumps itself is used when the folder is opened
+    # The module's own name is patched, because json.dumps itself is used when the folder is opened.
+    if place == "write":
         monkeypatch.setattr("forestc.checks.record.json", SimpleNamespace(dumps=interrupted))
     else:
         monkeypatch.setattr(Path, "replace", interrupted)

@@ -1,4 +1,4 @@
-"""The contract itself: a forest's leaves, scores and decisions are its library's."""
+"""Compares a forest's leaves, scores and decisions with its library's: the contract of all frontends."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from forestc.rows.encode import encode, evaluate
 
 
 def _apart(ours: Rows, theirs: Rows) -> float:
-    """The most units in the last place between two arrays, of the narrower float type: what a library adds in float64
-    and shows as float32 must round to exactly that."""
+    """Returns the largest difference of two arrays in units in the last place of the narrower float type. So a sum that
+    a library adds in float64 and shows as float32 must round to exactly the shown value."""
     narrow = np.float32 if np.float32 in (ours.dtype, theirs.dtype) else np.float64
     with np.errstate(over="ignore"):
         return float(ulps_between(ours.astype(narrow), theirs.astype(narrow)).max())
 
 
 def assert_agrees(model: Trained, count: int, seed: int = 0) -> Forest:
-    """Compares on `count` hard rows and gives the forest back."""
+    """Compares on `count` hard rows, and returns the forest."""
     forest = load(model.source)
     rows = hard_rows(forest, model, count, seed)
     found = evaluate(forest, rows)

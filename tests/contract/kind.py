@@ -1,4 +1,4 @@
-"""What the contract holds every frontend to, and the rows it is held to it on."""
+"""Defines a trained model for the contract of the frontends, and the hard rows that it is compared on."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ SUBNORMAL = {np.dtype(np.float32): 1e-45, np.dtype(np.float64): 5e-324}
 
 @dataclass(frozen=True)
 class Trained:
-    """One trained model and its library's own answers.
+    """A trained model and its library's own answers.
 
-    source: what `forestc.load` takes. X: the rows it was trained on. decision(rows): the library's prediction,
-    labels or values. scores(rows): its scores before the link, (rows, outputs), in its own accumulation order;
-    None where it has none. leaves(rows): (rows, trees) as `Evaluation.leaves` numbers them; None where the
-    library does not tell.
-    values(rows): what it shows after the link, (rows, outputs). dtype: the float type rows are given to the library
-    in. infinite: whether the library
-    takes infinities. positive: whether it takes positive numbers only. large: a large
-    number it takes. ulps: units in the last place that scores may differ by, 0 wherever possible.
-    value_ulps: the same for a regression's decision, where a link such as exp comes in between.
+    source: an argument for `forestc.load`.
+    X: the rows that trained it.
+    decision: returns the library's prediction for rows, either labels or values.
+    scores: returns its scores before the link, (rows, outputs), added in the library's order; None if it has none.
+    leaves: returns (rows, trees), numbered as in `Evaluation.leaves`; None if the library does not tell.
+    values: returns the results of the link, (rows, outputs).
+    dtype: the float type of rows for the library.
+    infinite: the library takes infinities.
+    positive: it takes positive numbers only.
+    large: a large number that it takes.
+    ulps: units in the last place by which scores may differ, 0 wherever possible.
+    value_ulps: the same for a regression's decision, after a link such as exp.
     """
 
     source: Any
@@ -47,9 +50,10 @@ class Trained:
 
 
 def hard_rows(forest: Forest, trained: Trained, count: int, seed: int = 0) -> Rows:
-    """Rows of the training data; about half of all values lie on a threshold of theirs or one step of the
-    feature's own number type beside it; categories known, unseen, negative and fractional; missing values
-    where the forest takes them; infinities where the library does; zeros of both signs; subnormals."""
+    """Returns rows of the training data with troublesome values. About half of all values lie on a threshold of their
+    feature, or one step of its number type beside it. There are categories that are known, unseen, negative and
+    fractional; missing values if the forest takes them; infinities if the library does; zeros of both signs;
+    subnormals."""
     random = np.random.default_rng(seed)
     dtype = np.dtype(trained.dtype)
     rows = np.array(trained.X[random.integers(0, len(trained.X), count)], dtype=dtype)
@@ -87,7 +91,7 @@ def _thresholds(forest: Forest, index: int) -> NDArray[np.float64]:
 
 
 def ulps_between(a: Rows, b: Rows) -> Rows:
-    """How many floats of their own type lie between two arrays of the same type; 0 for equal or both NaN."""
+    """Returns the number of floats of their type between two arrays; 0 if both are equal or NaN."""
     bits = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}[a.dtype]
 
     def key(x: Rows) -> NDArray[np.int64]:
@@ -96,11 +100,11 @@ def ulps_between(a: Rows, b: Rows) -> Rows:
         return np.where(pattern < 0, -(pattern & top), pattern)
 
     i, j = key(a), key(b)
-    apart = (i < 0) != (j < 0)  # their difference may not fit
+    apart = (i < 0) != (j < 0)  # The difference of numbers with different signs may not fit.
     steps = np.where(apart, np.abs(i.astype(float)) + np.abs(j.astype(float)), np.abs(i - np.where(apart, i, j)))
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, steps)
 
 
 def conditions(forest: Forest) -> int:
-    """How many nodes decide by a set: a kind that is about sets must have some."""
+    """Returns how many nodes test membership in a set; a kind of model about sets must have some."""
     return sum(int(((tree.set_index != NO_SET) & (tree.left != LEAF)).sum()) for tree in forest.trees)

@@ -1,4 +1,4 @@
-"""All kinds of model that frontends read, by source: name -> a function that trains one."""
+"""Collects all kinds of model that frontends read, by source: each name has a function that trains one."""
 
 from __future__ import annotations
 

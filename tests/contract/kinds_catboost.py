@@ -1,4 +1,4 @@
-"""CatBoost: every loss function and way to grow trees, live and in JSON."""
+"""Trains CatBoost models: every loss function and way to grow trees, live and in JSON."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from contract.kind import Trained
 from contract.kinds_lightgbm import BINARY, GROUPS, MULTI, RANKS, REGRESSION, TEXT
 
 BASE = {"iterations": 12, "depth": 4, "verbose": 0, "thread_count": 1, "allow_writing_files": False, "random_seed": 1}
-VALUE_ULPS = 4  # CatBoost's own exp(x) is off by about |x| units, NumPy's by one; 2 were seen
+VALUE_ULPS = 4  # units in the last place: CatBoost's own exp(x) is off by about |x| units, NumPy's by one; 2 were seen
 
 
 def missing(data: Any) -> Any:
-    """The data with a tenth of its values missing."""
+    """Removes a tenth of the values."""
     X, y = data
     return np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X), y
 
 
 def kind(model: type, params: dict[str, Any], data: Any, json: bool = False, **more: Any) -> Callable[[], Trained]:
-    """A model, or a JSON file of it, and what it says."""
+    """Returns a function that trains a model, or writes it as JSON, and gives its answers."""
 
     def train() -> Trained:
         X, y = data
@@ -34,7 +34,7 @@ def kind(model: type, params: dict[str, Any], data: Any, json: bool = False, **m
         if json:
             source = Path(tempfile.mkdtemp()) / "model.json"
             fitted.save_model(str(source), format="json")
-            if "grow_policy" in params:  # such trees' leaves are numbered anew
+            if "grow_policy" in params:  # The leaves of such trees are numbered anew.
                 output = catboost.CatBoost().load_model(str(source), format="json")
         return Trained(
             source,

@@ -1,4 +1,4 @@
-"""LightGBM: every objective, boosting and way of missing, categories, live and in files."""
+"""Trains LightGBM models: every objective, boosting and way of missing values, categories, live and in files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from contract.kind import Trained
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-VALUE_ULPS = 4  # exp and log1p are the C library's there and NumPy's here; 2 were seen
+# VALUE_ULPS are units in the last place: LightGBM has the C library's exp and log1p, forestc NumPy's; 2 were seen.
+VALUE_ULPS = 4
 
 BASE = {"num_leaves": 12, "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5, "seed": 1}
 FOREST = {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.6}
@@ -22,8 +23,8 @@ MULTI = MULTI[0][:900], MULTI[1][:900] % 5
 
 
 def mixed(n: int = 900) -> Any:
-    """Numbers around zero with exact zeros, some missing; a small and a large category; a category of codes past
-    65,535; two classes."""
+    """Makes rows of two classes: numbers around zero with exact zeros, some missing; a small and a large category; a
+    category of codes past 65,535."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n, 6))
     X[:, 1] = np.where(random.random(n) < 0.4, 0, X[:, 1])
@@ -38,7 +39,7 @@ def mixed(n: int = 900) -> Any:
 
 
 def trained(params: dict[str, Any], data: Any, rounds: int = 12, form: str = "", **more: Any) -> Trained:
-    """A Booster, or a file of it, and what it says."""
+    """Trains a Booster; returns it, or a file of it, with its answers."""
     X, y = data
     settings = {**BASE, **params}
     dataset = lightgbm.Dataset(X, label=y, params=settings, free_raw_data=False, **more)
@@ -72,7 +73,7 @@ def trained(params: dict[str, Any], data: Any, rounds: int = 12, form: str = "",
 
 
 def estimator(model: Any, data: Any, **fit: Any) -> Trained:
-    """A scikit-learn-style estimator and what it says."""
+    """Fits a scikit-learn-style estimator; returns it with its answers."""
     X, y = data
     model.set_params(num_leaves=12, verbose=-1, n_jobs=1, n_estimators=model.n_estimators)
     model.fit(X, y, **fit)
@@ -89,7 +90,7 @@ def estimator(model: Any, data: Any, **fit: Any) -> Trained:
 
 
 def own_objective(scores: Any, data: Any) -> Any:
-    """A user's own objective over three outputs."""
+    """Computes gradients of a user's own objective over three outputs."""
     return scores - data.get_label()[:, np.newaxis] * [1, 0.5, -1], np.ones_like(scores)
 
 

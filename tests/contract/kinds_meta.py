@@ -1,4 +1,4 @@
-"""scikit-learn models that choose or judge other models: searches, thresholds of one's own, calibration."""
+"""Trains scikit-learn models that wrap other models: searches, thresholds set by the user, calibration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARES = 8  # units in the last place: exp and its roundings once more, divided 
 
 
 def wide(model: Any, data: Any, ulps: int = 0) -> Callable[[], Trained]:
-    """A model that takes float64 rows and has no scores. ulps: of its probabilities."""
+    """Returns a function that trains a model with float64 rows and no scores. ulps: of its probabilities."""
     return kind(model, data, dtype=np.float64, leaves=False, scores=None, value_ulps=ulps)
 
 

@@ -1,4 +1,4 @@
-"""ONNX: what skl2onnx and onnxmltools write, and models made by hand, against onnxruntime on one thread."""
+"""Makes ONNX models, by skl2onnx, onnxmltools and by hand, and compares with onnxruntime on one thread."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ def with_zeros(data: Any) -> Any:
 
 
 def against(source: onnx.ModelProto, X: Any, dtype: Any = np.float32, folded: bool = False, **more: Any) -> Trained:
-    """What the contract wants of an ONNX model: the class by its output of whole numbers or text, or the other output;
-    as scores the tree operator's own sums, or with `folded` the output, where nodes after the trees change the sums."""
+    """Returns an ONNX model with its answers for the contract. The decision is its output of integers or text,
+    otherwise the other output. The scores are the sums of the tree operator; if later nodes change the sums (`folded`),
+    they are the output."""
     whole = (TensorProto.INT64, TensorProto.STRING)
     labels = [o.name for o in source.graph.output if o.type.tensor_type.elem_type in whole]
 
@@ -99,7 +100,7 @@ def skl(estimator: Any, data: Any, **more: Any) -> Callable[[], Trained]:
 
 
 def by_column() -> Trained:
-    """A pipeline whose model has one input for each column, one of them of whole numbers."""
+    """Trains a pipeline, and converts it to a model with one input for each column, one of them of integers."""
     import pandas
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType
@@ -113,7 +114,7 @@ def by_column() -> Trained:
 
 
 def tools(estimator: Any, data: Any, fit: dict[str, Any] | None = None, **more: Any) -> Callable[[], Trained]:
-    """An XGBoost or LightGBM estimator through onnxmltools."""
+    """Returns a function that converts an XGBoost or LightGBM estimator with onnxmltools."""
 
     def train() -> Trained:
         from onnxmltools import convert_lightgbm, convert_xgboost
@@ -135,8 +136,8 @@ def categories() -> Any:
 
 
 def text(encoder: Any) -> Callable[[], Trained]:
-    """A pipeline with two columns of text beside one of numbers. The contract's rows hold codes of the names that the
-    forest knows; onnxruntime is given the names."""
+    """Returns a function that trains a pipeline with two columns of text beside one of numbers. The contract's rows
+    hold codes of the names that the forest knows; onnxruntime gets the names."""
 
     def train() -> Trained:
         import pandas
@@ -179,7 +180,7 @@ def by_hand(build: Callable[[np.random.Generator], onnx.ModelProto], dtype: Any 
 
 
 def graph5(nodes: list[Any], outputs: list[Any], constants: dict[str, Any], targets: int, kind: int = FLOAT) -> Any:
-    """A TreeEnsemble with nodes before and after it: columns `rows` to `X`, scores from `sums` on."""
+    """Makes a TreeEnsemble with nodes before and after it: columns `rows` to `X`, scores from `sums` on."""
 
     def build(random: np.random.Generator) -> onnx.ModelProto:
         trees = random_trees(random, 15, targets, MODES, votes="tree", values=(-1.0, 0.0, 0.5, 2.0))
@@ -192,7 +193,9 @@ def graph5(nodes: list[Any], outputs: list[Any], constants: dict[str, Any], targ
     return build
 
 
-LINK_ULPS = 8  # exp and softmax: onnxruntime's polynomial for exp, and float32 sums in another order
+# LINK_ULPS are units in the last place for exp and softmax: onnxruntime approximates exp by a polynomial, and adds
+# float32 in another order.
+LINK_ULPS = 8
 
 KINDS: dict[str, Callable[[], Trained]] = {
     "onnx-skl-tree-binary": skl(DecisionTreeClassifier(random_state=0), BINARY),

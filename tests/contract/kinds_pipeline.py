@@ -1,4 +1,4 @@
-"""scikit-learn pipelines whose steps are folded into the forest."""
+"""Trains scikit-learn pipelines with steps that are folded into the forest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _codes() -> Any:
 
 
 def _columns(*steps: Any, rest: Any = "passthrough", data: Any = None) -> Callable[[], Trained]:
-    """A forest behind steps for some of the columns: (step, columns)."""
+    """Returns a function that trains a forest behind steps for some of the columns. steps: pairs of (step, columns)."""
     named = [(str(place), *step) for place, step in enumerate(steps)]
     return _steps(ColumnTransformer(named, remainder=rest), data=data or categories())
 

@@ -1,4 +1,4 @@
-"""scikit-learn's tree ensembles, and models made of them."""
+"""Trains scikit-learn's tree ensembles, and models made of them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ REGRESSION = load_diabetes(return_X_y=True)
 
 
 def with_missing(data: Any) -> Any:
-    """The data with a tenth of its values missing."""
+    """Removes a tenth of the values."""
     X, y = data
     return np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X), y
 
 
 def categories(n: int = 600) -> Any:
-    """Two columns of numbers and three of numeric categories, one of them negative and fractional; two classes."""
+    """Makes rows of two classes: two columns of numbers and three of numeric categories, one of them negative and
+    fractional."""
     random = np.random.default_rng(0)
     codes = random.integers(0, 12, (n, 3)).astype(float)
     codes[:, 1] = codes[:, 1] * 0.5 - 2
@@ -60,7 +61,7 @@ CLASS_TARGETS = (MULTI[0], np.column_stack([MULTI[1], MULTI[1] % 3 - 1]))
 
 
 def scores_of(model: Any, rows: Any) -> Any:
-    """The library's scores: the decision function, else probabilities, else predictions."""
+    """Returns the library's scores: the decision function, otherwise probabilities, otherwise predictions."""
     for name in ("decision_function", "predict_proba", "predict"):
         if hasattr(model, name):
             found = getattr(model, name)(rows)
@@ -71,7 +72,10 @@ def scores_of(model: Any, rows: Any) -> Any:
 def kind(
     model: Any, data: Any, leaves: bool = True, scores: Any = scores_of, values: str | None = None, **more: Any
 ) -> Callable[[], Trained]:
-    """scikit-learn compares in float32 and refuses infinities. values: the method that shows values after the link."""
+    """Returns a function that trains a scikit-learn model. Such a model compares in float32 and refuses infinities.
+
+    values: the method for the results of the link.
+    """
 
     def train() -> Trained:
         X, y = data

@@ -1,4 +1,4 @@
-"""treelite models imported from other libraries and built by hand, against treelite's reference predictor."""
+"""Makes treelite models, imported from other libraries and by hand, with treelite's reference predictor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from sklearn.ensemble import (
 
 
 def of(make: Callable[[], Any], X: Any, decide: str = "none", **more: Any) -> Callable[[], Trained]:
-    """decide: none, half (value above 0.5), most (argmax), each (argmax of every target)."""
+    """Returns a function that makes a model with its answers. decide: none, half (value above 0.5), most (argmax) or
+    each (argmax of every target)."""
 
     def train() -> Trained:
         model = make()
@@ -75,7 +76,7 @@ def _sklearn(model: Any, data: Any) -> Any:
 
 
 def _by_hand() -> Any:
-    """A tree of every comparison."""
+    """Builds a tree with every comparison."""
     make = treelite.model_builder
     metadata = make.Metadata(
         num_feature=3, task_type="kRegressor", average_tree_output=False, num_target=1, num_class=[1],
@@ -110,7 +111,7 @@ FOREST = RandomForestClassifier(10, random_state=0)
 COUNTS = (REGRESSION[0], REGRESSION[1] / 99)
 CODED = {"objective": "multiclass", "num_class": 3, "min_data_per_group": 1}
 COLUMNS = {"categorical_feature": [0, 1, 2]}
-# name: the model's maker, its arguments, and how it decides
+# Each name has the function that makes the model, its arguments, and how it decides.
 MADE: dict[str, tuple[Any, ...]] = {
     "xgboost": (_xgboost, {"objective": "binary:logistic"}, with_missing(BINARY), "half"),
     "xgboost-multi": (_xgboost, {"objective": "multi:softprob", "num_class": 10}, MULTI, "most"),

@@ -1,4 +1,4 @@
-"""XGBoost's boosters and objectives, live and from files."""
+"""Trains XGBoost's boosters and objectives, live and in files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POSITIVE = (REGRESSION[0], REGRESSION[1] / 100)
 
 
 def _categories() -> Any:
-    """Rows of codes and of numbers, and what their types are."""
+    """Makes rows of codes and of numbers; returns them with the types of the columns."""
     random = np.random.default_rng(0)
     X = np.column_stack([random.integers(0, 14, (800, 3)), random.normal(size=(800, 2))]).astype(np.float64)
     X[random.random(X.shape) < 0.04] = np.nan
@@ -24,7 +24,8 @@ def _categories() -> Any:
 
 
 def booster(params: Any, data: Any, rounds: int = 10, types: Any = None, label: Any = None, **more: Any) -> Any:
-    """A Booster: margins as scores, its own leaves; decisions of binary and multi-class by the usual rule."""
+    """Returns a function that trains a Booster. Its scores are margins, its leaves its own; binary and multi-class
+    decisions follow the usual rule."""
 
     def train() -> Trained:
         X, y = data
@@ -59,7 +60,7 @@ def booster(params: Any, data: Any, rounds: int = 10, types: Any = None, label: 
 
 
 def estimator(model: Any, data: Any, leaves: bool = True, scores: bool = True, **more: Any) -> Callable[[], Trained]:
-    """A scikit-learn-style estimator."""
+    """Returns a function that fits a scikit-learn-style estimator."""
 
     def train() -> Trained:
         X, y = data

@@ -1,4 +1,4 @@
-"""One contract for all frontends: the library's own leaves, scores and decisions on rows made to be hard."""
+"""Tests the contract of all frontends: the library's own leaves, scores and decisions on hard rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards stand for devices and processors, and unknown names are refused with the nearest ones."""
+"""Tests boards: they stand for devices and processors, and unknown names are refused with the nearest ones."""
 
 import re
 
@@ -24,7 +24,7 @@ def test_every_board_stands_for_something_known_or_says_what_to_do():
 
 
 @pytest.mark.parametrize(
-    "given, kind, wanted",
+    "given, kind, expected",
     [
         ("pico", "cpu", "cortex-m0plus"),
         ("RP2350", "cpu", "cortex-m4f"),
@@ -43,8 +43,8 @@ def test_every_board_stands_for_something_known_or_says_what_to_do():
         ("lut6", "device", "lut6"),
     ],
 )
-def test_names(given, kind, wanted):
-    assert stands_for(given, kind, CPUS if kind == "cpu" else DEVICES) == wanted
+def test_names(given, kind, expected):
+    assert stands_for(given, kind, CPUS if kind == "cpu" else DEVICES) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The table of devices and the fitted costs: every device has all it needs, and damage is reported."""
+"""Tests the table of devices and the fitted costs: every device is complete, and damage is reported."""
 
 from __future__ import annotations
 
@@ -106,7 +106,6 @@ def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
 
 
 def test_a_device_of_a_family_that_was_never_fitted(monkeypatch):
-    """It can be synthesized; there are no estimates yet."""
     family = DeviceFamily("gowin", lut_inputs=4, delays="lut6", synthesis=("synth_gowin -top {top}",))
     monkeypatch.setitem(FAMILIES, "gowin", family)
     monkeypatch.setitem(DEVICES, "gowin-9k", Device("gowin-9k", family, shown=9))

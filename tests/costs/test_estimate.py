@@ -1,4 +1,4 @@
-"""Estimates before synthesis: exact where they must be, near where they were fitted, cheap."""
+"""Tests estimates before synthesis: exact where they must be, near where they were fitted, cheap."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_near_what_synthesis_finds(design, device):
     low, high = expected["lut_range"]
     assert low < expected["lut"] < high
     assert 0.7 < expected["lut"] / output["lut"] < 1.4
-    # a shift register of an UltraScale+ takes several flip-flops
+    # An UltraScale+ implements a shift register as one LUT instead of several flip-flops.
     assert expected["ff"] == output["ff"] if device != "xcup" else expected["ff"] >= output["ff"]
     if output["fmax_mhz"]:
         assert 0.6 < expected["fmax_mhz"] / output["fmax_mhz"] < 1.6
@@ -81,7 +81,7 @@ def test_one_bit_functions_are_counted_once_and_covered():
     builder.output(Port("y"), wide)
     netlist = builder.build()
     found = {family: lut_features(netlist, FAMILIES[family])["lut"] for family in ("lut6", "ice40")}
-    assert found == {"lut6": 2, "ice40": 3}  # an AND of 8 inputs: LUTs of 6 and 3, or of 4, 4 and 2
+    assert found == {"lut6": 2, "ice40": 3}  # An AND of 8 inputs takes LUTs of 6 and 3 inputs, or of 4, 4 and 2.
     builder = NetlistBuilder("n")
     a, b = (builder.input(Port(name), WordType(8, False)) for name in ("x0", "x1"))
     builder.output(Port("y"), builder.add((a, b), width_for(0, 510)))
@@ -90,7 +90,7 @@ def test_one_bit_functions_are_counted_once_and_covered():
 
 
 def table(conditions):
-    """A netlist of a multiplexer for each of the values that this many bits can have, over random constants."""
+    """Makes a netlist with a multiplexer for each value of this many bits, over random constants."""
     builder, random = NetlistBuilder("table"), np.random.default_rng(0)
     nets = [int(bit) for bit in random.integers(0, 2, 1 << conditions)]
     for place in range(conditions):
@@ -104,7 +104,7 @@ def test_a_function_of_six_conditions_is_a_table():
     counts = {name: lut_features(table(6), FAMILIES[name])["lut"] for name in ("lut6", "xcup", "ecp5")}
     assert counts == {"lut6": 1, "xcup": 1, "ecp5": 4}
     assert estimate(table(6), "lut6")["lut"] <= 3
-    assert lut_features(table(7), FAMILIES["lut6"])["lut"] <= 3  # two tables and a multiplexer
+    assert lut_features(table(7), FAMILIES["lut6"])["lut"] <= 3  # Two tables and a multiplexer are enough.
 
 
 @pytest.mark.parametrize("counted", [{0: 13, 1: 1}, {0: 30, 1: 1}, {0: 9, 2: 3}])
@@ -116,7 +116,7 @@ def test_a_sum_that_a_table_reads_is_counted(counted):
         bits[place] = [builder.less(word, 4097 + 2 * i) for i, word in enumerate(words)]
     builder.output(Port("y"), sum_of_bits(builder, bits)[0])
     netlist = builder.build()
-    inputs = 13 * sum(counted.values())  # the thresholds are odd: comparisons read all bits
+    inputs = 13 * sum(counted.values())  # The thresholds are odd, so comparisons read all bits.
     for device in DEVICES:
         lut_inputs = DEVICES[device].family.lut_inputs
         assert estimate(netlist, device)["lut"] >= (inputs - 1) / (lut_inputs + 1)
@@ -133,7 +133,8 @@ def test_no_estimate_is_below_what_reads_all_bits(seed):
     words = [builder.input(Port(f"x{place}"), WordType(1, False)) for place in range(36)]
     builder.output(Port("y"), reduce(builder.and_, words))
     counts = {name: Mapped.of(builder.build(), FAMILIES[name]).fewest_luts() for name in FAMILIES}
-    assert counts == {"lut6": 7, "xcup": 5, "ecp5": 7, "ice40": 12}  # (36 - 1) / 5, 7, 5 and 3
+    # The counts are (36 - 1) divided by 5, 7, 5 and 3, rounded up.
+    assert counts == {"lut6": 7, "xcup": 5, "ecp5": 7, "ice40": 12}
 
 
 def test_ranges_of_small_designs_are_wider():

@@ -1,4 +1,4 @@
-"""Netlists as networks of bits keep their meaning; covers by LUTs are whole, and as deep as they must be."""
+"""Tests networks of bits: they keep the netlist's meaning, and their covers by LUTs are complete and of least depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from hw_sim import Simulator
 
 
 def evaluated(bits, words):
-    """The outputs' words of a network without chains or registers. words: of each input port, (rows,)."""
+    """Evaluates a network without chains or registers; returns the outputs' words. words: of each input port,
+    (rows,)."""
     values = {0: np.zeros(len(next(iter(words.values()))), dtype=np.int64)}
 
     def of(edge):
@@ -56,7 +57,7 @@ def test_a_network_of_bits_equals_its_netlist(seed):
 
 
 def conjunction(bits):
-    """An AND of this many inputs, one after the other."""
+    """Makes a netlist: an AND of this many inputs, one after the other."""
     builder = NetlistBuilder("n")
     words = [builder.input(Port(f"x{place}"), WordType(1, False)) for place in range(bits)]
     wide = words[0]
@@ -82,7 +83,7 @@ def test_covers_are_whole(family, seed):
         if node in chains:
             todo |= {edge >> 1 for edge in bits.feeds[node]} - reached
     assert set(luts) == {node for node in reached if bits.nodes[node]}
-    for root, read in luts.items():  # what is read cuts the root off from the leaves
+    for root, read in luts.items():  # The inputs of a LUT must cut its root off from the leaves.
         below, seen = [root], set()
         while below:
             node = below.pop()
@@ -101,7 +102,7 @@ def test_slack_saves_area_and_delays_make_luts_larger():
 
 
 def test_a_rare_function_of_many_leaves_is_no_constant():
-    """It is 0 for all random values, as the constant is; a contradiction of few leaves is one."""
+    """Uses a function that is 0 for all random values, like a constant; a contradiction of few leaves is one."""
     assert len(BitNetwork(conjunction(24), ()).cover(Luts((0, 1, 1, 1, 1)))) == 8
     builder = NetlistBuilder("n")
     a, b = (builder.input(Port(name), WordType(1, False)) for name in ("x0", "x1"))

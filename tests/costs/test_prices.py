@@ -1,4 +1,4 @@
-"""What a pass makes small: prices by name."""
+"""Tests the prices that passes minimize, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def test_prices_by_name():
     assert PruneSplits().cost == DEFAULT_COST == "lut6" and print_pass(PruneSplits(cost="ecp5")).endswith("{cost=ecp5}")
     meaning = {option["name"]: option["meaning"] for option in pass_guide(PASSES, "prune-splits")["options"]}["cost"]
     assert all(re.search(rf"\b{name}\b", meaning) for name in FAMILIES)
-    plain = prices("lut6")  # a LUT of six inputs compares six bits, one of five more and what was found so far
+    # A LUT of six inputs compares six bits; each further one compares five more with the result so far.
+    plain = prices("lut6")
     assert [plain.comparison(bits) for bits in (-1, 0, 1, 2, 3, 4, 6, 7, 11, 12, 24)] == [
         0.0, 0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 2.0, 2.0, 3.0, 5.0,
     ]  # fmt: skip
@@ -47,4 +48,4 @@ def test_unknown_costs(monkeypatch):
             passes_from(f"prune-splits{{cost={spec}}}")
     monkeypatch.setitem(FAMILIES, "gowin", DeviceFamily("gowin", 4, "lut6", ("synth_gowin -top {top}",)))
     with pytest.raises(OptionError, match="unknown cost 'gowin'; known: lut6, xcup, ecp5, ice40"):
-        prices("gowin")  # never fitted
+        prices("gowin")  # This family was never fitted.

@@ -1,4 +1,4 @@
-"""The code blocks of a Markdown page."""
+"""Finds the code blocks of a Markdown page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 
 def blocks(page: Path) -> list[Block]:
-    """All code blocks, in order."""
+    """Returns all code blocks in order."""
     found = []
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         if token.type not in ("fence", "code_block"):

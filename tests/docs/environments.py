@@ -1,4 +1,4 @@
-"""Environments that hold what an install line of a page brings, and nothing else."""
+"""Makes environments that hold the packages of a page's install line, and nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_ENVIRONMENT = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NUMBA_CACHE_DIR",
 
 
 def install_line(page: Path) -> list[str]:
-    """What the first install line of a page, indented as a block of its own, gives to pip."""
+    """Returns pip's arguments in the first install line of a page, which is an indented block of its own."""
     found = _LINE.search(page.read_text(encoding="utf-8"))
     assert found is not None, f"{page} has no install line"
     return shlex.split(found[1], comments=True)
@@ -34,10 +34,11 @@ def uv() -> list[str]:
 
 
 class Environment:
-    """A new environment; its programs see neither the one of this process nor the folder of the project.
+    """A new environment. Its programs see neither the environment of this process nor the folder of the project.
 
-    given: what pip is given, relative to the project's folder. python: a version, or an interpreter. options: of
-    `uv pip install`.
+    given: arguments of pip, relative to the project's folder.
+    python: a version, or an interpreter.
+    options: of `uv pip install`.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Environment:
         return done.stdout
 
     def run_page(self, page: Path, blocks: list[Block], cwd: Path) -> int:
-        """Returns how many blocks of the page were run."""
+        """Runs blocks of a page; returns how many were run."""
         given = self.folder / f"{page.stem}.json"
         given.write_text(json.dumps([asdict(block) for block in blocks]))
         shutil.copy(Path(__file__).with_name("page_runner.py"), self.folder)

@@ -1,4 +1,4 @@
-"""A reader of forests' text form, written from docs/reference/forest-text.md. It shares no code with forestc."""
+"""Reads forests' text form, as docs/reference/forest-text.md describes it. It shares no code with forestc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Lines = dict[str, list[str]]
 
 
 class Text:
-    """A forest's text, read line by line. `answer` gives the leaves, scores and decisions of a row."""
+    """A forest in text form, read line by line. `answer` gives the leaves, scores and decisions of a row."""
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
@@ -40,7 +40,7 @@ class Text:
         self.steps = max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     def answer(self, row: list[float]) -> tuple[list[int], list[Any], list[Any]]:
-        """The leaves' numbers, the scores, and the classes (of a regression the values)."""
+        """Returns the leaves' numbers, the scores, and the classes (the values of a regression)."""
         words = [_encoded(feature, row[feature["column"]], self.quantized) for feature in self.features]
         reached = [self._leaf(nodes, words) for _, nodes in self.trees]
         leaves = [node["id"] for node in reached]
@@ -71,7 +71,7 @@ class Text:
         return node
 
     def _scores(self, part: _Part, reached: list[dict[str, Any]]) -> list[Any]:
-        """A part's scores. Floats are added in its precision, tree by tree; integers exactly."""
+        """Adds up a part's scores: floats tree by tree in the part's precision, integers exactly."""
         kind, precision, order, *divisor = part.aggregate.replace(" / ", " ").split()
         real = {"float32": np.float32, "float64": np.float64}[precision]
         stop = part.stop or len(self.bias)
@@ -116,7 +116,7 @@ class Text:
 
 
 class _Part:
-    """The lines of a part, or of the whole forest."""
+    """The lines of a part, or of a forest without parts."""
 
     def __init__(self, head: Lines, prefix: str, index: int) -> None:
         self.start, self.stop = map(int, head["part"][index].split()) if prefix else (0, 0)
@@ -159,7 +159,7 @@ def _node(line: str, number: type) -> dict[str, Any]:
 
 
 def _encoded(feature: dict[str, Any], value: float, quantized: bool) -> Any:
-    """What a value becomes; None if it is missing."""
+    """Converts a value as the feature's type says; returns None if it is missing."""
     value = float(np.float32(value)) if feature["raw"] == "float32" else value
     kind, bits = feature["kind"], feature["bits"]
     if math.isnan(value):
@@ -185,7 +185,7 @@ def _encoded(feature: dict[str, Any], value: float, quantized: bool) -> Any:
 
 
 def _values(part: _Part, scores: list[Any], quantized: bool) -> list[Any]:
-    """After the link, of those that the test's forests have."""
+    """Applies the link, if it is one of those in the test's forests."""
     kind = part.link.split()[0]
     scores = [score * part.scale for score in scores] if quantized else scores
     if kind == "sigmoid":
@@ -208,7 +208,7 @@ def _decided(part: _Part, scores: list[Any], values: list[Any]) -> Any:
 
 
 def _levels(part: _Part, scores: list[int], steps: int) -> list[int]:
-    """A part's values of the classes, in a quantized average."""
+    """Returns a part's values of the classes in a quantized average."""
     if not part.curves:
         return scores
     kind = part.link.split()[0]

@@ -1,6 +1,6 @@
-"""Ten kinds of models at each level: what forestc compiles of them is checked against them. Ends with 1 if any differs.
+"""Compiles ten kinds of models at each level and checks each against its forest. Ends with 1 if any differs.
 
-Runs in an environment without tests' own packages: see test_environments.py.
+This runs in an environment without the tests' own packages: see test_environments.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REAL = X[:, 0] - 2 * X[:, 1]
 
 
 def onnx_stump() -> onnx.ModelProto:
-    """One split of the third measurement, as ONNX has it."""
+    """Makes an ONNX model with one split of the third measurement."""
     node = make.make_node(
         "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1,
         nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[2, 0, 0], nodes_values=[2.5, 0.0, 0.0],
@@ -49,7 +49,7 @@ def onnx_stump() -> onnx.ModelProto:
 
 
 def models() -> dict[str, tuple[object, np.ndarray | None]]:
-    """Each kind with its labels; None without."""
+    """Returns each kind of model with its labels; None if it has none."""
     forest = RandomForestClassifier(6, max_depth=4, random_state=0).fit(X, y)
     small = {"random_state": 0, "n_estimators": 5}
     return {

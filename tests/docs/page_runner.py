@@ -1,10 +1,10 @@
-"""Runs the blocks of a page in order in the current folder, and compares what they print with what the page says.
+"""Runs the blocks of a page in order in the current folder, and compares their output with the page.
 
-Needs the standard library alone: `python page_runner.py BLOCKS.json` runs a page in an environment that has only what
-its own install line brings.
+It needs the standard library alone: `python page_runner.py BLOCKS.json` runs a page in an environment that has only the
+packages of its own install line.
 
 A block with a caption becomes a file of that name. `python` blocks of a page share their names, `sh` blocks are run by
-bash, and a `text` block right after either is what it prints: `...` stands for anything, and blanks do not count.
+bash, and a `text` block right after either is its expected output: `...` stands for anything, and blanks do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(frozen=True)
 class Block:
-    """kind: the language of a code block, empty for an indented one. file: the name that a `caption` gives it."""
+    """A code block. kind: its language, empty for an indented one. file: the name in its `caption`."""
 
     kind: str
     text: str
@@ -42,14 +42,14 @@ def run_shell(text: str) -> str:
 
 def run_python(block: Block, page: str, names: dict) -> str:
     printed = io.StringIO()
-    lines = "\n" * block.line + block.text  # a traceback then names the line of the page
+    lines = "\n" * block.line + block.text  # With this many empty lines a traceback names the line of the page.
     with contextlib.redirect_stdout(printed):
         exec(compile(lines, page, "exec"), names)
     return printed.getvalue()
 
 
 def run_page(page: str, blocks: list[Block]) -> int:
-    """Returns how many blocks were run."""
+    """Runs the blocks of a page; returns how many were run."""
     names, printed, ran = {"__name__": "tutorial"}, None, 0
     for block in blocks:
         where = f"{page}, line {block.line}"
@@ -64,7 +64,7 @@ def run_page(page: str, blocks: list[Block]) -> int:
         elif block.kind in ("python", "sh"):
             printed = run_python(block, page, names) if block.kind == "python" else run_shell(block.text)
             ran += 1
-        elif block.kind:  # an indented block says what to install: that was done
+        elif block.kind:  # An indented block is the install line, which was run before.
             raise AssertionError(f"{where}: a block of kind {block.kind!r} that nobody runs")
     return ran
 

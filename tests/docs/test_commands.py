@@ -1,5 +1,5 @@
-"""Commands of simulators and of yosys that pages print do what the page says, as they are printed, in a folder that was
-compiled with the page's options. Only NAME is replaced."""
+"""Tests that the commands of simulators and of yosys on pages work as printed, in a folder compiled with the page's
+options. Only NAME is replaced."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from forestc.cli import main
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 TOOLS = ("cd ", "ghdl ", "iverilog ", "yosys ", "SIM=")
-SAID = {"ghdl -r": "PASS", "vvp": "PASS", "SIM=": "FAIL=0"}  # by what
+# SAID gives the text that shows success, by the beginning of a command.
+SAID = {"ghdl -r": "PASS", "vvp": "PASS", "SIM=": "FAIL=0"}
 SLOW = ("SIM=", "yosys ")
-# page: the folder that its commands run in
+# Each page has the folder in which its commands run.
 FOLDERS = {"vhdl.md": "out/vhdl", "engine.md": ".", "streams.md": "."}
 
 
 def printed() -> dict[str, list[str]]:
-    """The commands of each page, in order."""
+    """Returns the commands of each page in order."""
     found = {}
     for page in sorted(PAGES.glob("*.md")):
         lines = [line for block in blocks(page) for line in block.text.splitlines()]
@@ -36,7 +37,7 @@ def printed() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """Folders as the pages' commands of forestc write them."""
+    """Compiles folders with the forestc commands of the pages."""
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     work = tmp_path_factory.mktemp("printed")
@@ -68,7 +69,7 @@ def test_slow_commands_run_as_they_are_printed(page, compiled, need_tool):
 
 
 def runs(lines, page, compiled, need_tool):
-    """The number of commands that were run."""
+    """Runs commands; returns how many."""
     here = compiled / page / FOLDERS[page]
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     ran = 0
@@ -81,8 +82,8 @@ def runs(lines, page, compiled, need_tool):
         done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         assert done.returncode == 0, f"{page}: {line}\n{said}"
-        for part, wanted in SAID.items():
-            assert part not in line or wanted in said, f"{page}: {line}\n{said}"
+        for part, expected in SAID.items():
+            assert part not in line or expected in said, f"{page}: {line}\n{said}"
         assert not (said and line.startswith("ghdl -a")), f"{page}: {line}\n{said}"
         ran += 1
     return ran

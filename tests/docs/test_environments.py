@@ -1,6 +1,6 @@
-"""Where forestc installs, and that its pages run after their own install lines alone.
+"""Tests installation: on each system, and that pages run after their own install lines alone.
 
-`make environment` runs the smallest of the slow ones, as .ci/run does.
+`make environment` runs the smallest of the slow tests, as .ci/run does.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ EXTRAS = PROJECT["optional-dependencies"]
 SYSTEMS = ROOT / "docs" / "reference" / "systems.md"
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-NEWER_MACOS = ("prove", "all", "dev")  # bitwuzla's wheels are for macOS 15
+NEWER_MACOS = ("prove", "all", "dev")  # lists extras with bitwuzla, which has wheels for macOS 15 on
 LEAST = {"x86_64": "linux", "aarch64": "linux", "arm64": "darwin", "AMD64": "win32"}
 LOWEST = "[sklearn,xgboost-cpu,lightgbm,catboost,onnx,treelite,verilator,synth,prove,firmware,explore,report,amaranth]"
 
 
 def readme_commands() -> list[Block]:
-    """The lines that README shows, one block each."""
+    """Returns the lines that README shows, one block each."""
     (block,) = [block for block in blocks(ROOT / "README.md") if "forestc inspect" in block.text]
     lines = block.text.replace("examples/", f"{ROOT}/examples/").splitlines()
     return [Block("sh", line, block.line + number) for number, line in enumerate(lines) if line.strip()]
 
 
 def requirements(extra: str) -> list[Requirement]:
-    """What an extra asks for, those of other extras in it included."""
+    """Returns the requirements of an extra, with those of other extras in it."""
     found = []
     for requirement in map(Requirement, EXTRAS[extra]):
         if requirement.name == "forestc":
@@ -45,7 +45,7 @@ def requirements(extra: str) -> list[Requirement]:
 
 
 def names(extra: str, machine: str = "x86_64") -> set[str]:
-    """The packages that an extra brings to a system."""
+    """Returns the packages that an extra installs on a system."""
     system = {"sys_platform": LEAST[machine], "platform_machine": machine}
     return {each.name for each in requirements(extra) if each.marker is None or each.marker.evaluate(system)}
 
@@ -57,7 +57,7 @@ def test_what_people_need_together_is_all_but_the_large_and_the_rare():
 
 @pytest.mark.parametrize("machine", LEAST)
 def test_no_extra_overwrites_the_xgboost_that_is_there(machine):
-    """Both packages own one module; pip does not know that, and writes one over the other."""
+    """Checks the two packages that own the module xgboost: pip would overwrite one with the other."""
     small = {extra for extra in EXTRAS if "xgboost-cpu" in names(extra, machine)}
     assert small == (set() if machine == "arm64" else {"xgboost-cpu", "dev"})
     for extra in EXTRAS:
@@ -106,7 +106,7 @@ def test_what_messages_and_pages_say_to_install_is_there():
 
 
 def resolve(extras: list[str], platform: str, python: str) -> None:
-    """Raises AssertionError, with what uv says, if a package that the extras need has no wheel there."""
+    """Raises AssertionError with uv's message if a package of the extras has no wheel there."""
     newer = platform == "aarch64-apple-darwin" and set(extras) & {*NEWER_MACOS}
     env = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": "15.0" if newer else "13.0"}
     command = [
@@ -114,7 +114,7 @@ def resolve(extras: list[str], platform: str, python: str) -> None:
         "--python-platform", platform, "--python-version", python, "--only-binary", ":all:",
         "--quiet", "-o", os.devnull,
     ]  # fmt: skip
-    for offline in (["--offline"], []):  # what uv has seen before it need not ask for
+    for offline in (["--offline"], []):  # The first try uses uv's cache, without the network.
         done = subprocess.run([*command, *offline], cwd=ROOT, env=env, capture_output=True, text=True)
         if done.returncode == 0:
             return
@@ -125,7 +125,6 @@ def resolve(extras: list[str], platform: str, python: str) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_all_extras_resolve_by_wheels_alone(platform, python):
-    """What resolves together resolves apart; a line of a page is some of these."""
     others = [extra for extra in EXTRAS if extra not in NEWER_MACOS]
     resolve([extra for extra in others if extra != "xgboost-cpu"], platform, python)
     resolve([extra for extra in EXTRAS if extra != "xgboost"], platform, python)
@@ -135,7 +134,7 @@ def test_all_extras_resolve_by_wheels_alone(platform, python):
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_tutorial_runs_after_its_own_install_line(name, tmp_path, need_tool):
     for tool in TOOLS[name]:
-        if tool != "verilator":  # its install line brings it
+        if tool != "verilator":  # Verilator's install line brings it.
             need_tool(tool)
     page = ROOT / "docs" / "tutorials" / f"{name}.md"
     work = tmp_path / "work"
@@ -162,7 +161,7 @@ def test_readme_runs_after_its_own_install_line(tmp_path):
 
 @pytest.mark.slow
 def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
-    """Built from the sdist, as `python -m build` does: what the sdist leaves out is missing."""
+    """Builds the wheel from the sdist, as `python -m build` does, so that a file missing in the sdist is noticed."""
     made = tmp_path / "dist"
     subprocess.run([*uv(), "build", "--quiet", "--out-dir", str(made), str(ROOT)], check=True)
     (wheel,), (sdist,) = made.glob("forestc-*.whl"), made.glob("forestc-*.tar.gz")
@@ -179,7 +178,7 @@ def test_the_wheel_runs_the_readmes_python_in_an_empty_environment(tmp_path):
     ("python", "resolution"), [("3.11", "lowest-direct"), ("3.13", "highest"), ("3.14", "highest")]
 )
 def test_models_levels_and_the_demo_on_a_python(python, resolution, tmp_path):
-    """With the lowest versions that pyproject.toml names, and on newer Pythons with the newest."""
+    """Uses the lowest versions in pyproject.toml and, on newer Pythons, the newest ones."""
     if subprocess.run([*uv(), "python", "find", "--offline", python], capture_output=True).returncode:
         pytest.skip(f"Python {python} is not installed")
     environment = Environment(tmp_path / "environment", [f".{LOWEST}"], python, ("--resolution", resolution))

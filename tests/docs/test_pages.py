@@ -1,4 +1,4 @@
-"""The pages are true as far as a program can tell: links lead somewhere, commands and passes exist, all is shown."""
+"""Tests what a program can check on pages: links lead somewhere, commands and passes exist, no page is left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import _figures  # noqa: E402
 
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if path.name != "notes.md"
-)  # a copy that Sphinx makes of NOTES
+)  # Sphinx makes this copy of NOTES.
 NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 60
@@ -39,7 +39,7 @@ def name(path: Path) -> str:
 
 
 def links(page: Path):
-    """Where the links and pictures of a page lead, those to other sites left out."""
+    """Returns the targets of the links and pictures of a page, without other sites."""
     for token in MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8")):
         for child in token.children or ():
             target = child.attrGet("href") or child.attrGet("src")
@@ -48,7 +48,7 @@ def links(page: Path):
 
 
 def anchors(page: Path) -> set[str]:
-    """What a repository host and Sphinx make of a page's headings."""
+    """Returns the anchors that a repository host and Sphinx make from a page's headings."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
@@ -60,12 +60,12 @@ def generate():
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", NOTES, *PAGES], ids=name)
 def test_measured_numbers_have_a_source(page):
-    """Take it from a result by a marker (docs/_figures.py says how), or say behind it which kind of number it is."""
+    """If this fails, take the number from a result by a marker (see docs/_figures.py), or mark its kind behind it."""
     assert not list(_figures.unsourced(page.read_text(encoding="utf-8")))
 
 
 def test_numbers_marked_as_no_measurements_are_as_many_as_counted():
-    """A measured number that is marked as another kind has no source: whoever adds a mark counts it here."""
+    """A measured number with another mark would have no source, so each new mark must be counted here."""
     pages = [ROOT / "README.md", NOTES, *PAGES]
     assert sum((_figures.marks(page.read_text(encoding="utf-8")) for page in pages), Counter()) == MARKS
 
@@ -115,7 +115,7 @@ def test_pages_read_without_sphinx(page):
 
 
 def test_what_is_written_by_a_script_is_as_it_would_be_written(generate):
-    """python docs/_generate.py writes it: run it, and commit what changed."""
+    """If this fails, run python docs/_generate.py and commit the changes."""
     assert generate.main(["--check"]) == 0
 
 
@@ -144,15 +144,15 @@ def test_the_readme_is_short():
 
 def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)  # as docs/conf.py reads it
+    listed = re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)$", index, re.MULTILINE)  # the pattern of docs/conf.py
     assert sorted(listed) == sorted({str(path.relative_to(ROOT / "docs")) for path in PAGES} - {"index.md"})
     assert "(../benchmarks/NOTES.md)" in index
 
 
 def commands():
-    """Each line of a code block that calls forestc, with the lines that a backslash joins to it."""
+    """Yields each line of a code block that calls forestc, joined with its lines after backslashes."""
     for page in [ROOT / "README.md", *PAGES]:
-        if page.stem == "command-line":  # made of the program itself, with what stands for values
+        if page.stem == "command-line":  # The page is made from the program itself, with placeholders for values.
             continue
         for block in blocks(page):
             for line in block.text.replace("\\\n", " ").splitlines():
@@ -189,7 +189,7 @@ def test_commands_and_their_options_exist(line):
 
 
 def passes_in_text():
-    """Passes with options that pages mention between backticks, or in `-p`, or in a table of options."""
+    """Yields passes with options that pages mention between backticks, in `-p`, or in a table of options."""
     names = "|".join(PASSES)
     spelt = re.compile(rf'`((?:{names})\{{[^`]*\}})`|-p\s+"((?:{names})[^"]*)"')
     for page in [ROOT / "README.md", *PAGES]:
@@ -223,4 +223,4 @@ def test_generated_pages_have_every_option_and_name(generate):
     assert "| `latency_cycles` | integer (may be absent) |" in manifest and "## `made.options`" in manifest
     api = generate.api_page()
     assert all(f"\n### {name}\n" in api for name in forestc.__all__)
-    assert not re.search(r" at 0x[0-9a-f]{6}", api)  # an address of this run
+    assert not re.search(r" at 0x[0-9a-f]{6}", api)  # An address would differ in each run.

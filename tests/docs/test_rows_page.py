@@ -1,4 +1,4 @@
-"""The page of rows says that a row without a label is refused with its number: also where labels are values."""
+"""Tests the page of rows: a row without a label is refused with its number, also if labels are values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Pages that list what the code has in a table (engines, verbs, targets, passes, kinds of models, boards) list all of
-it, and the limits that they give are the code's."""
+"""Tests pages that list a table of the code (engines, verbs, targets, passes, kinds of models, boards): they list all
+of it, and their limits are the code's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES = {
     "trainers": set(TRAINERS),
     "devices": set(DEVICES),
 }
-MOST = 0.7  # of a table: a paragraph or table of a page that names more of it in code is a list, and lists all
+MOST = 0.7  # share of a table: a paragraph that names more of it counts as a list, and must name all
 
 
 def read(path: Path) -> str:
@@ -56,13 +56,13 @@ def read(path: Path) -> str:
 
 
 def named(text: str) -> set[str]:
-    """What a text has between backticks, as it is and without what follows a blank."""
+    """Returns the texts between backticks, as they are and up to the first blank."""
     spelt = re.findall(r"`([^`\n]+)`", text)
     return {*spelt, *(word.split(" ")[0].removeprefix("forestc ") for word in spelt)}
 
 
 def incomplete(text: str) -> list[str]:
-    """The tables of the code that a paragraph or table of the page names most of, and not all."""
+    """Returns the tables of the code that a paragraph or table of the page names mostly, but not completely."""
     found = []
     for part in re.split(r"\n\s*\n", text):
         for table, names in TABLES.items():
@@ -74,7 +74,7 @@ def incomplete(text: str) -> list[str]:
 
 WRITTEN = [
     page for page in [ROOT / "README.md", *PAGES] if "<!-- Made by" not in read(page)
-]  # the others are of the code
+]  # Other tables come from the code.
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
@@ -89,7 +89,7 @@ def test_a_list_that_lacks_an_entry_is_found():
 
 
 def rows_of(page: Path, head: str) -> list[str]:
-    """The first cells of the table that has this head, without backticks."""
+    """Returns the first cells of the table with this head, without backticks."""
     lines = read(page).split(f"| {head} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     return [line.split("|")[1].strip().strip("`") for line in lines]
 
@@ -214,13 +214,13 @@ def test_the_text_form_s_page_names_every_construct():
 def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
     forest = random_forest(seed, kind != "floats", "any" if kind == "floats" else kind)
     rows = troublesome_rows(forest, seed, 12)
-    wanted, text = evaluate(forest, rows), Text(print_forest(forest))
+    expected, text = evaluate(forest, rows), Text(print_forest(forest))
     for at, row in enumerate(rows.tolist()):
         leaves, scores, decided = text.answer(row)
-        assert leaves == wanted.leaves[at].tolist()
-        assert scores == wanted.scores[at].tolist()
+        assert leaves == expected.leaves[at].tolist()
+        assert scores == expected.scores[at].tolist()
         if forest.decides:
-            assert decided == np.atleast_1d(wanted.decision[at]).tolist()
+            assert decided == np.atleast_1d(expected.decision[at]).tolist()
 
 
 # The text form of netlists
@@ -247,15 +247,15 @@ def test_the_page_of_netlists_has_every_cell_and_every_kind_of_port():
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=name)
 def test_make_knows_what_a_page_tells_to_make(page):
     targets = set(re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE))
-    wanted = set(re.findall(r"(?:`|^    )make ([a-z-]+)", read(page), re.MULTILINE))
-    assert {"demo", "test"} <= targets and wanted <= targets
+    expected = set(re.findall(r"(?:`|^    )make ([a-z-]+)", read(page), re.MULTILINE))
+    assert {"demo", "test"} <= targets and expected <= targets
 
 
 # Limits
 
 
 def limits() -> list[tuple[str, str]]:
-    """A constant of the code, and what the page says of it."""
+    """Yields each constant of the code with its text on a page."""
     return re.findall(r"^\| [^|]* \| ([\d,]+) \| [^|]* \| `([\w.]+)` \|$", read(REFERENCE / "limits.md"), re.MULTILINE)
 
 

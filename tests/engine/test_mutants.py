@@ -1,4 +1,4 @@
-"""Small changes of the engine's Verilog are found by the bench: a few of those that tests/verilog_mutants.py tries."""
+"""Tests that the bench finds small changes of the engine's Verilog: a few of those in tests/verilog_mutants.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forestc.engine.verilog import emit
 SEED = 5
 
 
-# an image of one bank is long here; tests/engine/test_walkers.py and test_images.py run such engines, too
+# Engines of one bank take long here, so tests/engine/test_walkers.py and test_images.py run them.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["two banks", "registers", "one bank"])
 def test_the_engine_itself_passes_all_trials(name, tmp_path, need_tool):

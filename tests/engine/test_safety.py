@@ -1,4 +1,4 @@
-"""Damaged images, and models that change while rows go through, under Verilator: short runs of the benchmark."""
+"""Tests damaged images, and models that change while rows go through, under Verilator: short runs of the benchmark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.engine.folder import described
 @pytest.mark.parametrize("name", CAPACITIES)
 @pytest.mark.parametrize("stall", [0, 5])
 def test_damaged_images_are_refused_or_harmless(name, stall, need_tool):
-    """No hang, no answer that is not stated, the next good image answers right."""
+    """No image hangs the engine or gives an unstated answer, and the next good image answers right."""
     need_tool("verilator")
     figures = damage(name, 140, stall)
     assert right(figures), figures
@@ -40,7 +40,7 @@ def test_each_kind_of_damage_is_read_with_and_without_a_crc_that_fits():
 
 
 def test_the_longest_walk_ends_within_the_bound(tmp_path, need_tool):
-    """All slots, with as many steps as a slot can have: the bound for any image."""
+    """Uses all slots with as many steps as a slot can have: the bound for any image."""
     need_tool("verilator")
     capacity = CAPACITIES["two banks"]
     image = random_image(capacity, 5, capacity.slots, MOST_STEPS)
@@ -52,7 +52,7 @@ def test_the_longest_walk_ends_within_the_bound(tmp_path, need_tool):
     assert outcome.rows == 60 and outcome.results == read_results(capacity, [image], columns)[0]
     slots = read_image(image.tobytes(), described(capacity)).slots
     asked = sum(slot.steps + slot.count for slot in slots)
-    # the first row may be by itself; all batches after it have six
+    # The first row may form a batch of its own; all later batches have six rows.
     assert asked <= capacity.most_clocks and 9 * 6 * asked < outcome.clocks <= 11 * 6 * asked + 200
     assert unpacked_results(capacity, outcome.results).shape == (60, 1 + capacity.outputs)
 

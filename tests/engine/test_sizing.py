@@ -1,4 +1,4 @@
-"""Capacities from a device's memory, folders, and the two commands."""
+"""Tests capacities chosen for a device's memory, folders, and the two commands."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ WANTED = EngineRequest(100, 12_800, 28, word_bits=8)
 
 
 def test_the_most_walkers_that_the_memory_has_room_for():
-    for wanted, device, walkers, banks in (
+    for expected, device, walkers, banks in (
         (WANTED, "ecp5-85k", 100, 2),
         (WANTED, "ecp5-45k", 54, 2),
         (EngineRequest(100, 65_536, 64, 10), "ecp5-85k", 69, 1),
         (replace(WANTED, banks=1, walkers=20), "ecp5-85k", 20, 1),
         (EngineRequest(40, 22_000, 16), "ice40-up5k", 2, 1),
     ):
-        capacity = capacity_for(wanted, device)
+        capacity = capacity_for(expected, device)
         assert (capacity.walkers, capacity.banks) == (walkers, banks), device
-        assert capacity.walkers * capacity.slots >= wanted.trees
-        assert capacity.walkers * capacity.nodes >= wanted.nodes
+        assert capacity.walkers * capacity.slots >= expected.trees
+        assert capacity.walkers * capacity.nodes >= expected.nodes
         blocks, single = blocks_of(capacity, DEVICES[device])
         memory = DEVICES[device].memory
         assert blocks <= memory.blocks and single <= memory.single
@@ -84,8 +84,8 @@ def test_the_commands_write_an_engine_and_an_image(tmp_path, run):
     asked = ["--trees", 20, "--nodes", 1024, "--features", 30, "--walkers", 5, "--word-bits", 13, "--json"]
     code, out, _ = run("engine", *asked, "-o", engine)
     assert code == 0 and json.loads(out)["walkers"] == 5
-    wanted = ["image", tmp_path / "model.json", "--rows", tmp_path / "rows.npy", "--engine", engine, "-o", image]
-    code, out, _ = run(*wanted, "--json")
+    expected = ["image", tmp_path / "model.json", "--rows", tmp_path / "rows.npy", "--engine", engine, "-o", image]
+    code, out, _ = run(*expected, "--json")
     figures = json.loads(out)
     assert code == 0 and figures["bytes"] == image.stat().st_size and figures["agreement"] == 1.0
     assert (
@@ -96,7 +96,7 @@ def test_the_commands_write_an_engine_and_an_image(tmp_path, run):
     written = image.read_bytes()
     code, _, err = run("engine", "--walkers", 2, "--nodes", 64, "--features", 30, "--word-bits", 13, "-o", engine)
     assert code == 0
-    code, _, err = run(*wanted)
+    code, _, err = run(*expected)
     assert code == 1 and "nodes" in err and image.read_bytes() == written
     code, _, err = run("engine", "--walkers", "some", "-o", engine)
     assert code == 2 and "give a number, or auto" in err
@@ -132,7 +132,7 @@ def test_an_image_of_a_compiled_folder(tmp_path):
     ],
 )
 def test_an_engine_of_somebody_else_is_data(tmp_path, change, said):
-    """Its name is no path and no Verilog, its numbers are numbers; nothing is written."""
+    """Its name is neither a path nor Verilog, its numbers are numbers; nothing is written."""
     model, X, y = trained("tree-binary")
     write_engine(tmp_path / "engine", Capacity(2, 64, 3, 8))
     path = tmp_path / "engine" / CAPACITY

@@ -1,4 +1,5 @@
-"""Engines answer as the evaluator does, clock by clock: models of every kind, stalls, loads in mid-stream."""
+"""Tests that engines answer as the evaluator does, clock by clock: models of every kind, stalls, loads in
+mid-stream."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def words_of(forest, count=400):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_forests(kind, bench, need_tool):
-    """Thresholds, cuts, categories of one mask and of several, missing values, ties, leaves of several outputs."""
+    """Covers thresholds, cuts, categories of one mask and of several, missing values, ties, and leaves of several
+    outputs."""
     need_tool("iverilog")
     for seed in range(examples(3)):
         forest = random_forest(seed, True, kind, NARROW)
@@ -60,7 +62,7 @@ def test_many_random_forests(kind, bench):
         assert bench.run([forest], words_of(forest), stall=seed % 3 * 5, seed=seed).passed, seed
 
 
-SLOW = ("xgboost-multi", "forest-regression")  # random forests have several classes, and values, too
+SLOW = ("xgboost-multi", "forest-regression")  # lists slow kinds; random forests have several classes and values, too
 TRAINED = [
     "xgboost-binary",
     "forest-multi",
@@ -73,7 +75,7 @@ TRAINED = [
 def test_trained_models_are_compiled_and_checked(kind, tmp_path, need_tool):
     need_tool("iverilog")
     model, X, y = trained(kind)
-    if kind not in SLOW:  # more trees only take Icarus longer
+    if kind not in SLOW:  # More trees only take Icarus longer.
         model = clone(model).set_params(n_estimators=3, max_depth=4).fit(X, y)
     done = forestc.compile(model, X[:200], tmp_path / "out", label=y[:200], targets="engine", name="m")
     assert done.design.engine.banks == 2 and not done.design.has_hardware
@@ -95,7 +97,6 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", thinned(VARIANTS, keep=3))
 def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
-    """Each row is answered by one model whole, and each model follows the one before."""
     need_tool("iverilog")
     capacity = VARIANTS[variant]
     bench, models = Bench.of(capacity, tmp_path / "bench"), same_rows(4)
@@ -108,7 +109,7 @@ def test_models_change_in_mid_stream(variant, tmp_path, need_tool):
 
 @pytest.mark.parametrize("variant", only(VARIANTS, 0, 3))
 def test_a_reset_drops_rows_and_half_an_image_and_keeps_the_model(variant, tmp_path, need_tool):
-    """Rows that are inside have no results, those after the reset have theirs, and no result comes from before."""
+    """Rows inside the engine get no results, later rows get theirs, and no result comes from before the reset."""
     need_tool("iverilog")
     capacity, (first, second) = VARIANTS[variant], same_rows(2)
     bench = Bench.of(capacity, tmp_path / "bench")
@@ -117,14 +118,14 @@ def test_a_reset_drops_rows_and_half_an_image_and_keeps_the_model(variant, tmp_p
     half = [f"0 {word:08x}\n" for word in image_of(second, capacity).words[:40].tolist()]
     for clocks in (1, 2, 9):
         lines = ["wait 0\n", *whole, "wait 60\n", f"reset {clocks}\n"]
-        # nothing was loaded since: the model answers. Then half an image, and a whole one.
+        # No image came since, so the old model answers. Then come half an image, and a complete one.
         lines += ["wait 150\n", *whole, "wait 200\n", *half, f"reset {clocks}\n", *whole]
         verdict = bench.verdict("".join(lines), [first], words, clocks % 4, clocks)
         assert verdict.passed and (verdict.taken, verdict.refused) == (3, 0), verdict.text
 
 
 def test_resets_of_any_length_lose_the_rows_under_way_alone(tmp_path, need_tool):
-    """Also a reset of a clock leaves no result on its way, no part of a row and none of an image."""
+    """Even a reset of one clock leaves no result on its way, no part of a row and none of an image."""
     need_tool("iverilog")
     bench, models = Bench.of(SMALL, tmp_path / "bench"), same_rows(4)
     words = np.random.default_rng(2).integers(0, 256, (240, 5))
@@ -160,7 +161,6 @@ def test_a_row_takes_the_clocks_that_the_image_says(tmp_path, need_tool):
 
 
 def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
-    """No row is lost, none is decided by a mixture."""
     need_tool("verilator")
     models = same_rows(2)
     (tmp_path / "engine.v").write_text(emit(SMALL))
@@ -170,14 +170,14 @@ def test_verilator_runs_swaps_and_stalls(tmp_path, need_tool):
     loads = [Load(200 * turn, images[turn % 2]) for turn in range(20)]
     got, said = simulation.run(loads, packed_rows(models[0], SMALL, words), stall=4)
     results = unpacked_results(SMALL, got)
-    wanted = [results_of(SMALL, evaluate_words(model, words)) for model in models]
-    matches = np.stack([(results == each).all(axis=1) for each in wanted], axis=1)
+    expected = [results_of(SMALL, evaluate_words(model, words)) for model in models]
+    matches = np.stack([(results == each).all(axis=1) for each in expected], axis=1)
     assert matches.any(axis=1).all()
     turn = 0
     for row, fits in enumerate(matches.tolist()):
         if not fits[turn % 2]:
             turn += 1
-        assert fits[turn % 2] and row >= 200 * turn - RING  # rows that wait inside
+        assert fits[turn % 2] and row >= 200 * turn - RING  # Some rows wait inside the engine when a model changes.
     assert turn == 19 and "status 00001401" in said
 
 

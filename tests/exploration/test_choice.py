@@ -1,4 +1,4 @@
-"""Which design a study recommends."""
+"""Tests which design a study recommends."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def lost(one, by, error=0.0):
 
 def test_what_does_not_fit_the_device_is_no_candidate_and_said():
     large, small = trial(2, 8000, 0.76), trial(4, 7000, 0.72)
-    one = study(large, small, *FRONT, device="ice40-hx8k")  # of 7,680 LUTs
+    one = study(large, small, *FRONT, device="ice40-hx8k")  # The device has 7,680 LUTs.
     assert not one.fits(large) and one.fits(small)
     assert choice(one).best.number == 8 and choice(one).taken.number == 3
     assert all(found.number != 2 for found in (choice(one).taken, choice(one).better))
@@ -98,7 +98,7 @@ def test_what_does_not_fit_the_device_is_no_candidate_and_said():
     assert not any(row["recommended"] for row in summary(none)["front"])
     text = "\n".join(str(part) for part in front_tables(none, summary(none))[1:])
     assert "does not fit: ice40-hx8k has 7,680 LUTs" in text
-    assert choice(study(large, *FRONT)).best.number == 2  # without a device all count
+    assert choice(study(large, *FRONT)).best.number == 2  # Without a device the designs of all devices count.
 
 
 def test_an_estimate_fits_with_and_without_correction():
@@ -110,7 +110,7 @@ def test_an_estimate_fits_with_and_without_correction():
 
 
 def test_a_study_that_ended_early_recommends_no_design_because_it_was_built():
-    """One that was synthesized is taken where it is about as accurate as the best estimate."""
+    """A synthesized design is recommended only if it is about as accurate as the best estimated one."""
     estimated = trial(2, 500, 0.75, rung="estimate")
     built = [trial(3, 14, 0.60, rung="synthesis"), trial(4, 900, 0.745, rung="synthesis")]
     early = {"unfinished": {"untried": 3}}
@@ -121,9 +121,9 @@ def test_a_study_that_ended_early_recommends_no_design_because_it_was_built():
 
 def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_counted():
     tried = (lost(FRONT[0], 0.002, 0.004), lost(FRONT[1], 0.004, 0.008), lost(FRONT[2], -0.004, 0.004))
-    beside = lost(trial(7, 12, 0.709), 0.004, 0.001)  # not on the front, but surely within
+    beside = lost(trial(7, 12, 0.709), 0.004, 0.001)  # The design is not on the front, but surely within the tolerance.
     found = choice(study(UNPRUNED, *tried, tolerance=0.01))
-    assert (found.taken.number, found.within) == (3, True)  # 0.004 + 1.25 * 0.008 is 0.014
+    assert (found.taken.number, found.within) == (3, True)  # 0.004 + 1.25 * 0.008 is 0.014, within the tolerance.
     assert choice(study(UNPRUNED, *tried, beside, tolerance=0.01)).taken.number == 7
     assert choice(study(UNPRUNED, *tried, tolerance=0.02)).taken.number == 5
     assert said(study(*tried, tolerance=0.01))[0].startswith(
@@ -132,18 +132,18 @@ def test_a_tolerance_takes_the_smallest_that_loses_at_most_that_with_errors_coun
     nothing = study(*(lost(one, 0.1) for one in FRONT), tolerance=0.01)
     assert not choice(nothing).within
     assert said(nothing)[0].startswith("No design loses at most 1 point of accuracy")
-    trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)  # against the best, 73.4 %
+    trained = study(*FRONT, model=None, train=["xgboost"], tolerance=0.02)  # compared with the best model, 73.4 %
     assert choice(trained).taken.number == 3
     assert choice(replace(trained, asked={**trained.asked, "tolerance": 0.0})).taken.number == 8
 
 
 def test_of_a_given_model_nothing_larger_than_the_model_as_it_is_is_recommended():
     model = lost(trial(1, 278, 0.992, level=1), 0.0)
-    fitted = lost(trial(23, 1853, 1.0, error=0.002), -0.008, 0.004)  # to the rows that judge it
+    fitted = lost(trial(23, 1853, 1.0, error=0.002), -0.008, 0.004)  # The design is fitted to its validation rows.
     small, near = lost(trial(3, 14, 0.95), 0.042, 0.01), lost(trial(7, 90, 0.988), 0.004, 0.005)
     assert choice(study(model, fitted, small)).taken is model
     assert choice(study(model, fitted, small, near)).taken is near
-    worse = lost(replace(model, validation=Score(0.98, 0.01, 400)), 0.012, 0.002)  # on other rows -O1 may lose
+    worse = lost(replace(model, validation=Score(0.98, 0.01, 400)), 0.012, 0.002)  # -O1 may lose on other rows
     assert choice(study(worse, fitted, small)).taken is worse
     assert said(study(model, fitted, small))[0].startswith(
         "Smallest within a standard error of the model's accuracy, or better: trial 1, 278 LUTs"
@@ -152,7 +152,7 @@ def test_of_a_given_model_nothing_larger_than_the_model_as_it_is_is_recommended(
 
 def test_the_recommended_design_is_shown_and_marked_also_beside_the_front(tmp_path):
     tried = [lost(one, by, 0.0) for one, by in zip(FRONT, (0.002, 0.02, -0.004), strict=True)]
-    beside = lost(trial(7, 12, 0.7), 0.004, 0.001)  # fewer rows judged it
+    beside = lost(trial(7, 12, 0.7), 0.004, 0.001)  # The design has fewer validation rows.
     beaten = replace(tried[1], figures={"placed": {"lut": 9.0, "fmax_mhz": 109.0}})
     one = replace(study(tried[0], beaten, tried[2], beside, tolerance=0.01), folder=tmp_path)
     assert choice(one).taken is beside and beside not in one.front

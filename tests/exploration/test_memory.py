@@ -1,4 +1,4 @@
-"""What passes made, kept in the study's folder: the same bytes as without, and nothing runs twice."""
+"""Tests the results of passes in the study's folder: designs are the same byte for byte, and no pass runs twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forestc.search import memory
 from forestc.search.memory import ResultStore, StoredArrays, printed_result, read_result
 from forestc.toolchain import verilator
 
-# without extract-rules, whose result depends on how fast the machine is
+# The result of extract-rules depends on the speed of the machine, so it is left out.
 WAYS = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "none", 1, 2)
 
 
@@ -43,7 +43,7 @@ def material(tmp_path):
 
 
 def choice(material, way):
-    """Options that go one way; a number is a level."""
+    """Returns the options of one way through the space. way: a number is a level."""
     if isinstance(way, int):
         return {"level": way}
     known = [start for start in starts(material.space) if start.get(SHRINK) == way]
@@ -55,20 +55,20 @@ def choice(material, way):
 
 
 def files(folder):
-    """The content of a compiled folder."""
+    """Returns the content of a compiled folder by path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.mark.parametrize("way", thinned(WAYS, keep=4))
 def test_a_folder_of_kept_results_has_the_bytes_of_one_without(material, way, tmp_path, monkeypatch):
-    monkeypatch.setattr(verilator, "find_verilator", lambda: None)  # the check of the folder is no matter here
+    monkeypatch.setattr(verilator, "find_verilator", lambda: None)  # The check of the folder does not matter here.
     first = Bench(material, COMMANDS)
     trial = first.run(Job("estimate", Trial(0, "running", choice(material, way))))
-    other = Bench(material, COMMANDS)  # as another worker
+    other = Bench(material, COMMANDS)  # This stands for another worker.
     with monkeypatch.context() as patch:
         for step in PASSES.values():
             for made in ("run", "ladder"):
-                patch.setattr(step, made, None, raising=False)  # it runs none again
+                patch.setattr(step, made, None, raising=False)  # Without this function no pass can run again.
         if way != 1:
             finished = other.run(Job("finish", trial))
             assert other.run(Job("estimate", Trial(0, "running", trial.options))).figures == trial.figures
@@ -132,7 +132,7 @@ def test_the_folder_is_bounded_and_the_oldest_go_first(tmp_path):
         for age, path in enumerate(sorted(store.folder.iterdir(), key=os.path.getmtime)):
             os.utime(path, (1000 + age, 1000 + age))
         if number == 1:
-            assert store.get("0") == content  # in use, so 1 is the oldest
+            assert store.get("0") == content  # "0" was used last, so 1 is the oldest.
     assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 3000
     assert store.get("1") is None and store.get("3") == content
 
@@ -147,7 +147,7 @@ def test_results_of_other_passes_are_refused(material, tmp_path):
 
 
 def test_kept_forests_are_checked_again(material):
-    """A file that says something else does not reach a design: the promises of the passes are checked as ever."""
+    """A changed file does not reach a design, because the promises of the passes are checked again."""
     bench = Bench(material, COMMANDS)
     trial = bench.run(Job("estimate", Trial(0, "running", choice(material, "none"))))
     for path in (material.folder / memory.FOLDER).iterdir():

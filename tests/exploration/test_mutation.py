@@ -1,4 +1,4 @@
-"""Choices beside others: always valid, never the same, numbers near where they were."""
+"""Tests mutated choices: always valid, never the same, with numbers near the previous ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that run the trials of a search."""
+"""Tests the processes that run the trials of a search."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_script_needs_no_guard_unless_it_defines_what_workers_call(tmp_path):
 
 @pytest.mark.parametrize("loses", [True, False])
 def test_a_trial_whose_worker_a_signal_ends_is_dropped(loses, tmp_path):
-    """Also where compiled code turns the signal's exception into another one, or loses it."""
+    """Covers compiled code that turns the signal's exception into another one, or loses it."""
 
     def run(job):
         try:

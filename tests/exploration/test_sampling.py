@@ -1,4 +1,4 @@
-"""The journal of a search that was killed, or whose file was damaged."""
+"""Tests the journal of a search that was killed, or of one with a damaged file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study's folder that comes from elsewhere: links and addresses in it lead a search nowhere else."""
+"""Tests a study's folder from an untrusted source: its links and addresses lead a search nowhere else."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a.npy", array)
-    path.write_bytes(zlib.compress(file.getvalue()))  # says that it holds 8 TB
+    path.write_bytes(zlib.compress(file.getvalue()))  # The header claims that the array holds 8 TB.
     assert memory.recall("arrays") is None
     bomb = zlib.compressobj(9)
     zeros = bytes(1 << 20)

@@ -15,7 +15,7 @@ from forestc.rows.encode import encode, evaluate
 
 
 def decided(part, scores):
-    """The class of a part's scores, the definition once more."""
+    """Decides a part's scores by the definition, written once more."""
     if part.decision.kind == "threshold":
         return int(scores[0] >= part.decision.threshold)
     best = [k for k, score in enumerate(scores) if score == max(scores)]

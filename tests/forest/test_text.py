@@ -87,7 +87,7 @@ def test_numbers_past_all_bounds_are_refused(old, new, message):
 
 @pytest.mark.parametrize(("number", "raw"), [("float32", "float32"), ("float64", "float32"), ("float32", "float64")])
 def test_a_threshold_is_of_its_feature_s_type(number, raw):
-    """x < 0.1 and x < (float32) 0.1 are the same of float32 values, and only the latter has a float32's bits."""
+    """For float32 values x < 0.1 and x < (float32) 0.1 are the same; only the latter threshold is a float32."""
     text = print_forest(random_forest(0, False)).split("tree")[0]
     text = re.sub('feature "[^\n]*\n', "", text)
     text = re.sub("columns .*\n", f'columns 1\nfeature "f" {number} column 0 raw {raw}\n', text)
@@ -100,7 +100,7 @@ def test_a_threshold_is_of_its_feature_s_type(number, raw):
 
 
 def test_what_older_versions_pickled_is_found_where_it_was():
-    """Their forests held no parts if there was one."""
+    """Forests of these versions held no parts if there was only one."""
     forest = parse_forest((CASES / "small.forest").read_text())
     restored = Forest.__new__(Forest)
     restored.__setstate__({**vars(forest), "parts": ()})

@@ -35,7 +35,7 @@ def documents(tmp_path_factory):
 
 
 def test_a_file_says_what_the_model_said_and_not_what_the_library_makes_of_it(tmp_path):
-    """CatBoost's own JSON reader is off by a last place in some leaf values."""
+    """CatBoost's own JSON reader is off by a unit in the last place for some leaf values."""
     model = REGRESSOR(**QUIET | {"iterations": 40}).fit(*BINARY)
     exported(tmp_path, model)
     found = evaluate(load(tmp_path / "m.json"), BINARY[0]).scores[:, 0]

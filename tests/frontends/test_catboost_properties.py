@@ -1,4 +1,4 @@
-"""Tiny random CatBoost models with random options: leaves, scores, values and decisions of rows made to be hard."""
+"""Tests tiny random CatBoost models with random options: leaves, scores, values and decisions of hard rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_random_models(params: dict[str, Any], seed: int, special: bool, from_fi
     model = (catboost.CatBoostClassifier if loss in CLASSES else catboost.CatBoostRegressor)(**params, **more)
     try:
         model.fit(X, target)
-    except catboost.CatBoostError:  # too little data for the options: nothing to learn from
+    except catboost.CatBoostError:  # The options leave too little data to learn from.
         return
     output = model
     with tempfile.TemporaryDirectory() as folder:
@@ -88,8 +88,8 @@ def test_random_models(params: dict[str, Any], seed: int, special: bool, from_fi
         assert np.array_equal(found.decision, decision)
         values = model.predict_proba(rows)
         values = values[:, 1:] if loss in ("Logloss", "CrossEntropy") else values
-        assert np.allclose(found.values, values, rtol=2e-15, atol=0)  # its own exp
+        assert np.allclose(found.values, values, rtol=2e-15, atol=0)  # CatBoost has its own exp.
     else:
-        # CatBoost's own exp(x) is wrong by about |x| units in the last place
+        # CatBoost's own exp(x) is wrong by about |x| units in the last place.
         slack = 2.0**-52 * (4 + 2 * np.abs(found.scores))
         assert (np.abs(found.values - decision.reshape(ROWS, -1)) <= slack * np.abs(found.values)).all()

@@ -1,4 +1,4 @@
-"""Damaged model files of every kind: a ForestcError or a whole forest, nothing else."""
+"""Tests that damaged model files of every kind give a ForestcError or a valid forest, nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import skops.io
 import xgboost
 from example_counts import examples
-from mutations import judged, mutated_bytes, mutated_document
+from mutations import mutated_bytes, mutated_document, reads_whole
 from onnx_models import (
     DOUBLE,
     INT64,
@@ -105,16 +105,17 @@ def test_bytes(kind):
     read = 0
     for _ in range(count):
         broken = mutated_bytes(data, source)
-        if "lightgbm" in kind and source.random() < 0.6:  # without sizes, so that the rest is looked at
+        # Without the sizes LightGBM reads on, so that the rest of the file is tested.
+        if "lightgbm" in kind and source.random() < 0.6:
             broken = re.sub(rb"tree_sizes=[^\n]*\n", b"", broken)
-        read += judged(reader(kind), broken)
+        read += reads_whole(reader(kind), broken)
     assert 0 < read < count
 
 
 @pytest.mark.parametrize("kind", JSON)
 def test_documents(kind):
     document, source, count = json.loads(JSON[kind]()), random.Random(1), 1200 if kind == "xgboost" else examples(150)
-    read = sum(judged(reader(kind), mutated_document(document, source)) for _ in range(count))
+    read = sum(reads_whole(reader(kind), mutated_document(document, source)) for _ in range(count))
     assert 0 < read < count
 
 
@@ -123,7 +124,7 @@ def test_truncation_is_refused_or_leaves_the_whole_forest(kind):
     data, read = FILES[kind](), reader(kind)
     whole = print_forest(read(data, "m")).split("\n", 2)[2]
     for end in range(0, len(data) - 1, max(1, len(data) // 200) if len(data) > 9000 else 1):
-        if judged(read, data[:end]) and "onnx" not in kind:  # a graph may end after any of its fields
+        if reads_whole(read, data[:end]) and "onnx" not in kind:  # An ONNX graph may end after any of its fields.
             assert print_forest(read(data[:end], "m")).split("\n", 2)[2] == whole
 
 
@@ -134,7 +135,7 @@ NUMBERS = {
 
 
 def mutate(message, source):
-    """Changes one place of a message, wherever in its tree."""
+    """Changes one field of a message, anywhere in its tree."""
     if not (fields := message.ListFields()):
         return
     field, value = source.choice(fields)
@@ -143,7 +144,7 @@ def mutate(message, source):
     elif not (hasattr(value, "append") and len(value)):
         try:
             setattr(message, field.name, source.choice(NUMBERS[type(value)]))
-        except (KeyError, ValueError):  # no number, or one that the field does not take
+        except (KeyError, ValueError):  # The text is no number, or one that the field does not take.
             message.ClearField(field.name)
     else:
         place = source.randrange(len(value))
@@ -166,7 +167,7 @@ def test_messages(kind):
         copy.CopyFrom(whole)
         for _ in range(source.randint(1, 3)):
             mutate(copy, source)
-        read += judged(reader("onnx"), copy.SerializeToString())
+        read += reads_whole(reader("onnx"), copy.SerializeToString())
     assert 0 < read < 400
 
 
@@ -179,4 +180,4 @@ def test_skops_bytes(tmp_path):
         path.write_bytes(data)
         return load(path)
 
-    assert sum(judged(read, mutated_bytes(whole, source)) for _ in range(60)) < 60
+    assert sum(reads_whole(read, mutated_bytes(whole, source)) for _ in range(60)) < 60

@@ -1,4 +1,4 @@
-"""A number of boosting iterations, or the best ones, are read in place of those that the library predicts with."""
+"""Tests the option for boosting iterations: a number, or the best ones, replace the library's default."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from forestc.frontends import read_bytes
 
 X, Y = BINARY(return_X_y=True)
 IRIS_X, IRIS_Y = load_iris(return_X_y=True)
-FIT, JUDGED = slice(0, None, 2), slice(1, None, 2)
+FIT, HELD_OUT = slice(0, None, 2), slice(1, None, 2)
 QUIET = {"verbose": -1, "num_threads": 1, "max_depth": 3}
 
 
 def stopped(X=X, Y=Y, rounds=40, **params):
-    """A Booster that was stopped early: it says its best iteration and predicts with all."""
-    fit, judged = (xgboost.DMatrix(X[rows], Y[rows]) for rows in (FIT, JUDGED))
+    """Trains a Booster with early stopping: it records its best iteration and predicts with all."""
+    fit, held_out = (xgboost.DMatrix(X[rows], Y[rows]) for rows in (FIT, HELD_OUT))
     params = {"objective": "binary:logistic", "max_depth": 3, "eta": 1.0, "nthread": 1, **params}
-    return xgboost.train(params, fit, rounds, evals=[(judged, "x")], early_stopping_rounds=3, verbose_eval=False)
+    return xgboost.train(params, fit, rounds, evals=[(held_out, "x")], early_stopping_rounds=3, verbose_eval=False)
 
 
 def same(forest, expected, X=X):
@@ -74,7 +74,7 @@ def test_iterations_of_many_trees(params):
 
 def test_an_estimator_predicts_with_its_best_iteration(tmp_path):
     model = xgboost.XGBClassifier(n_estimators=40, max_depth=3, learning_rate=1.0, early_stopping_rounds=3, n_jobs=1)
-    model.fit(X[FIT], Y[FIT], eval_set=[(X[JUDGED], Y[JUDGED])], verbose=False)
+    model.fit(X[FIT], Y[FIT], eval_set=[(X[HELD_OUT], Y[HELD_OUT])], verbose=False)
     model.save_model(tmp_path / "m.json")
     best, total = model.best_iteration + 1, model.get_booster().num_boosted_rounds()
     for source in (model, tmp_path / "m.json"):
@@ -113,10 +113,10 @@ def test_lightgbm(params, tmp_path):
 
 
 def test_lightgbm_after_early_stopping(tmp_path):
-    fit, judged = (lightgbm.Dataset(X[rows], Y[rows]) for rows in (FIT, JUDGED))
+    fit, held_out = (lightgbm.Dataset(X[rows], Y[rows]) for rows in (FIT, HELD_OUT))
     params = {**QUIET, "objective": "binary", "learning_rate": 1.0}
     stop = lightgbm.early_stopping(3, verbose=False)
-    booster = lightgbm.train(params, fit, 40, valid_sets=[judged], callbacks=[stop], keep_training_booster=True)
+    booster = lightgbm.train(params, fit, 40, valid_sets=[held_out], callbacks=[stop], keep_training_booster=True)
     booster.save_model(tmp_path / "m.txt")
     best, total = booster.best_iteration, booster.current_iteration()
     assert best < total
@@ -129,7 +129,7 @@ def test_lightgbm_after_early_stopping(tmp_path):
 def test_catboost(policy, tmp_path):
     quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "depth": 3, "grow_policy": policy}
     model = catboost.CatBoostClassifier(iterations=30, learning_rate=1.0, use_best_model=False, **quiet)
-    model.fit(X[FIT], Y[FIT], eval_set=(X[JUDGED], Y[JUDGED]))
+    model.fit(X[FIT], Y[FIT], eval_set=(X[HELD_OUT], Y[HELD_OUT]))
     model.save_model(tmp_path / "m.json", format="json")
     best = model.get_best_iteration() + 1
     assert best < 30

@@ -1,4 +1,5 @@
-"""Model files are recognized by their content: each kind is read under any name, or refused with the way out."""
+"""Tests that model files are recognized by their content: each kind is read under any name, or refused with a
+remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ import pytest
 import skops.io
 import xgboost
 from models import BINARY
-from mutations import judged, mutated_bytes
+from mutations import mutated_bytes, reads_whole
 from onnx import TensorProto, helper
 from onnx_models import TREES, regressor
 from sklearn.ensemble import RandomForestClassifier
@@ -85,7 +86,7 @@ def test_a_model_is_read_under_any_name(kind, tmp_path):
     damaged = random.Random(1)
     cut = [data[: len(data) * part // 20] for part in range(1, 20)]
     for text in (*cut, *(mutated_bytes(data, damaged) for _ in range(30))):
-        judged(read_bytes, text)
+        reads_whole(read_bytes, text)
 
 
 def test_a_treelite_checkpoint_is_read_under_any_name(tmp_path):
@@ -96,7 +97,7 @@ def test_a_treelite_checkpoint_is_read_under_any_name(tmp_path):
 
 
 def old_xgboost(start: bytes) -> bytes:
-    """The beginning of XGBoost's old binary format, as its versions 0.4 to 3.0 wrote it."""
+    """Returns the beginning of XGBoost's old binary format, which its versions 0.4 to 3.0 wrote."""
     head = start + struct.pack("<fIi", 0.5, 4, 0) + bytes(124)
     for name in (b"binary:logistic", b"gbtree"):
         head += struct.pack("<Q", len(name)) + name
@@ -143,7 +144,7 @@ JSON = {
     "unknown": {"weights": [1, 2]},
 }
 XML = b'<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n'
-# A kind -> its bytes, and what the refusal says.
+# Each kind has its bytes, and a text of the refusal.
 REFUSED = {
     "xgboost-binf": (old_xgboost(b"binf"), "XGBoost's old binary format.*XGBoost 1.7 to 3.0.*save_model"),
     "xgboost-raw": (old_xgboost(b""), "XGBoost's old binary format.*XGBoost 1.7 to 3.0.*save_model"),
@@ -265,7 +266,7 @@ def test_the_suffix_counts_where_the_content_tells_nothing(tmp_path):
         (tmp_path / name).write_bytes(b"a,b\n1,2\n")
         with pytest.raises(ModelError, match=message):
             load(tmp_path / name)
-    (tmp_path / "m.pkl").write_bytes(READ["xgboost-json"]())  # reading it runs nothing
+    (tmp_path / "m.pkl").write_bytes(READ["xgboost-json"]())  # Reading this file runs no code.
     assert len(load(tmp_path / "m.pkl").trees) == 2
 
 

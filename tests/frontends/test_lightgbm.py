@@ -26,14 +26,14 @@ from forestc.rows.files import rows_from
 
 CASES = Path(__file__).parents[1] / "cases" / "lightgbm"
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 6, "min_data_in_leaf": 5}
-ZERO_BOUND = 1.0000000180025095e-35  # 1e-35 as a float32 has it
+ZERO_BOUND = 1.0000000180025095e-35  # holds 1e-35 as a float32
 BINARY = load_breast_cancer(return_X_y=True)
 
 
 def one_split(
     threshold: str = "1", kind: int = 10, leaves: str = "-1.5 2.5", objective: str = "", more: str = "", **tree: str
 ) -> bytes:
-    """A text model of one split; `tree` replaces its lines."""
+    """Writes a text model of one split. tree: replaces its lines."""
     lines = {
         "num_leaves": "2", "num_cat": "0", "split_feature": "0", "split_gain": "1", "threshold": threshold,
         "decision_type": str(kind), "left_child": "-1", "right_child": "-2", "leaf_value": leaves, "leaf_count": "1 1",
@@ -190,7 +190,7 @@ def test_where_no_column_can_be_known_rows_hold_codes():
 
 
 def mixed_frame(texts, most=3, n=400):
-    """A category-typed column, a column of whole numbers, and one of floats; the first two decide."""
+    """Makes a column of categories, a column of integers, and one of floats; the first two decide the label."""
     digits = np.random.default_rng(0)
     kind = pd.Categorical(digits.choice(texts, n), categories=texts)
     frame = pd.DataFrame({"a": kind, "b": digits.integers(0, most, n), "z": digits.normal(size=n)})
@@ -224,7 +224,8 @@ def test_named_categorical_columns_are_read_exactly_or_refused(listed, most, tmp
         for rows in (frame, tmp_path / "rows.csv", tmp_path / "rows.parquet"):
             if listed in (["a"], "auto", ["a", "b"]):
                 assert np.array_equal(decided(forest, rows), wanted)
-            else:  # the texts' codes are a number to LightGBM, or the model does not tell whose the texts are
+            # Either LightGBM takes the texts' codes for numbers, or the model does not tell which column has the texts.
+            else:
                 with pytest.raises(RowsError, match=r"column|feature 'a'"):
                     decided(forest, rows)
 
@@ -256,7 +257,7 @@ def test_a_named_column_that_nothing_reads_leaves_rows_to_codes():
         evaluate(load(model), frame)
     codes = frame.assign(a=frame.a.cat.codes)
     assert np.array_equal(evaluate(load(model), codes).decision, model.predict(frame))
-    auto = lightgbm.LGBMClassifier(**GROUPS).fit(frame[["a", "b"]], y)  # no other column may have had the categories
+    auto = lightgbm.LGBMClassifier(**GROUPS).fit(frame[["a", "b"]], y)  # No other column may have had the categories.
     assert np.array_equal(evaluate(load(auto), frame).decision, auto.predict(frame[["a", "b"]]))
 
 
@@ -373,9 +374,9 @@ def test_damage_is_named_with_its_place(before, after, message):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("sizes", [True, False])
 def test_empty_lines_are_read_where_the_library_reads_them(end, sizes, tmp_path):
-    """Behind each line up to the first tree: both read the file alike, or both refuse it."""
+    """Puts an empty line after each line up to the first tree: both read the file alike, or both refuse it."""
     text = lightgbm.train(QUIET, lightgbm.Dataset(*BINARY), 2).model_to_string()
-    if not sizes or end != "\n":  # the sizes count the bytes of lines that end in a line feed
+    if not sizes or end != "\n":  # The sizes count the bytes of lines that end in a line feed.
         text = re.sub(r"tree_sizes=.*\n", "", text)
     lines = text.split("\n")
     expected, path = lightgbm.Booster(model_str=text).predict(BINARY[0]), tmp_path / "m.txt"
@@ -477,7 +478,7 @@ def test_many_small_trees_and_one_deep_one_are_read():
     body = tree[tree.index("Tree=0") : tree.index("end of trees")]
     many = re.sub(r"tree_sizes=\d+\n", "", tree.replace(body, body * 3000))
     assert len(read_text(many.encode(), "").trees) == 3000
-    n = MAX_DEPTH + 10  # a chain
+    n = MAX_DEPTH + 10  # The tree is a chain, deeper than the limit.
     ones, leaves = " ".join(["1"] * (n + 1)), " ".join(str(~leaf) for leaf in range(1, n + 1))
     chain = one_split(
         " ".join(map(str, range(n))), leaves=ones, num_leaves=str(n + 1), split_feature=" ".join(["0"] * n),

@@ -1,4 +1,4 @@
-"""Tiny random LightGBM models with random options: leaves, scores and values of rows made to be hard."""
+"""Tests tiny random LightGBM models with random options: leaves, scores and values of hard rows."""
 
 from __future__ import annotations
 

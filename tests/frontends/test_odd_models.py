@@ -1,4 +1,4 @@
-"""Models that are easily read wrongly: weights, several targets, random starts, odd objectives, odd markers."""
+"""Tests models that are easily read wrongly: weights, several targets, random starts, odd objectives, odd markers."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_a_frame_s_columns_are_found_by_name():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = RandomForestClassifier(5, random_state=0).fit(frame, CLASSES)
     forest = load(model)
-    wanted = model.predict(frame)
-    assert np.array_equal(evaluate(forest, frame[["c", "b", "a"]].assign(more=1)).decision, wanted)
-    assert np.array_equal(evaluate(forest, frame.to_numpy()).decision, wanted)
+    expected = model.predict(frame)
+    assert np.array_equal(evaluate(forest, frame[["c", "b", "a"]].assign(more=1)).decision, expected)
+    assert np.array_equal(evaluate(forest, frame.to_numpy()).decision, expected)
     with pytest.raises(RowsError, match="column 'a' is missing"):
         evaluate(forest, frame.rename(columns={"a": "z"}))
 

@@ -100,7 +100,7 @@ def test_leaves_without_weights_and_weights_without_leaves():
     source = regressor([(0, "BRANCH_LEQ", 0.0, [], [(0, 2.0)])])
     agree(source)
     change(source, "nodes_values", lambda values: [values[0], 42.0, 0.0])
-    assert evaluate(agree(source), ROWS).decision[0] == 42  # as onnxruntime has it for a single target
+    assert evaluate(agree(source), ROWS).decision[0] == 42  # onnxruntime gives 42 for a single target.
     agree(regressor([(0, "BRANCH_LEQ", 0.0, [], [(1, 2.0)])], targets=2))
     inner = regressor([STUMP])
     for name, more in (("ids", 0), ("treeids", 0), ("nodeids", 0), ("weights", 9.0)):
@@ -113,7 +113,7 @@ def test_roots_that_are_leaves_and_leaves_that_are_shared():
     shared = (0, "BRANCH_LT", 1.0, STUMP, [(0, 4.0)])
     agree(ensemble5([shared, [(0, 8.0)]]))
     source = ensemble5([shared])
-    change(source, "nodes_falsenodeids", lambda ids: [0, *ids[1:]])  # both lead to leaf 0
+    change(source, "nodes_falsenodeids", lambda ids: [0, *ids[1:]])  # Both branches lead to leaf 0.
     forest = agree(source)
     assert sorted(forest.trees[0].ids.tolist()) == [0, 1, 2, 2, 3]
 
@@ -136,7 +136,8 @@ def test_transforms_count_as_onnxruntime_numbers_them():
     trees = [(k, "BRANCH_LEQ", 0.5, [(k, 0.3)], [(k, -0.1)]) for k in range(3)]
     kinds = [agree(ensemble5(trees, 3, post=post), exactly=False).link.kind for post in range(4)]
     assert kinds == ["identity", "logistic", "softmax", "softmax-zero"]
-    assert agree(ensemble5([STUMP], post=1)).link.kind == "identity"  # not for a single target
+    # onnxruntime applies no transform to a single target.
+    assert agree(ensemble5([STUMP], post=1)).link.kind == "identity"
 
 
 def test_probit_is_onnxruntime_s_approximation():
@@ -311,7 +312,7 @@ def test_columns_of_the_scores_and_dictionaries_are_only_another_way_to_show_the
 
 
 def neighbors(first, second):
-    """Two BRANCH_EQ nodes, which onnxruntime merges where their leaves begin alike."""
+    """Makes two BRANCH_EQ nodes, which onnxruntime merges if their leaves begin alike."""
     last = [(0, 9.0), (1, 8.0)]
     return regressor([(2, "BRANCH_EQ", 3.0, first, (2, "BRANCH_EQ", 4.0, second, last))], 2)
 

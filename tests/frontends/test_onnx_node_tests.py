@@ -1,4 +1,4 @@
-"""ONNX's own published backend node tests of the tree operators, from the installed package."""
+"""Tests forestc on ONNX's own published node tests of the tree operators, from the installed package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PUBLISHED = ("test_ai_onnx_ml_tree_ensemble_set_membership", "test_ai_onnx_ml_tr
 
 @pytest.fixture(scope="module")
 def published():
-    """The node tests with a tree operator, by name. They are in one module, which adds them to the package's."""
+    """Returns the node tests with a tree operator, by name. They are in one module, which adds them to the
+    package's."""
     from onnx.backend.test.case import node as package
 
     with warnings.catch_warnings():
@@ -30,6 +31,6 @@ def published():
 def test_each_says_what_is_published_and_what_onnxruntime_says(published):
     assert sorted(published) == sorted(PUBLISHED)
     for case in published.values():
-        for (rows,), (wanted,) in case.data_sets:
+        for (rows,), (expected,) in case.data_sets:
             found = evaluate(load(case.model), rows).values
-            assert np.array_equal(found, wanted) and np.array_equal(found, answers(case.model, rows)["Y"])
+            assert np.array_equal(found, expected) and np.array_equal(found, answers(case.model, rows)["Y"])

@@ -1,4 +1,5 @@
-"""Random ONNX models of every operator, mode, type and transform, and random steps around them, against onnxruntime."""
+"""Tests random ONNX models of every operator, mode, type and transform, with random steps around them, against
+onnxruntime."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from forestc.errors import ModelError
 from forestc.rows.encode import evaluate
 
 CHEAP = settings(max_examples=examples(80), derandomize=True, deadline=None)
-# What onnxruntime's transforms are allowed to differ by, for they are not these functions rounded: its softmax adds
-# float32 powers in order, its logistic function mirrors 1 - f(-s), which is off by half a last place of 1.
+# ALLOWED bounds the differences from onnxruntime's transforms, which are not exactly rounded: its softmax adds float32
+# powers in order; its logistic function mirrors 1 - f(-s), which is off by half a unit in the last place of 1.
 ALLOWED = {
     "identity": 0.0,
     "sigmoid": 2.0**-23,
@@ -42,7 +43,7 @@ COUNTS = st.one_of(st.integers(1, 12), st.sampled_from([40, 79]))
 
 
 def compare(source, rows):
-    """The sums bit for bit, classes, and what is shown within `ALLOWED`; a refusal must say why."""
+    """Compares sums bit for bit, classes, and results of the link within `ALLOWED`; a refusal must give a reason."""
     try:
         forest = load(source)
     except ModelError as error:
@@ -121,7 +122,7 @@ def test_regressors_agree_with_onnxruntime(seed, count, outputs, modes, post, ag
 def test_whole_numbers_agree_with_onnxruntime(seed, modes, wide):
     random = np.random.default_rng(seed)
     trees = random_trees(random, 5, 1, modes, whole=True)
-    scale = 2**24 if wide else 1  # beyond float32's whole numbers
+    scale = 2**24 if wide else 1  # Wide numbers go beyond float32's exact integers.
     trees = [_scaled(tree, scale) for tree in trees]
     source = onnx_models.classifier(trees, [0, 1], kind=INT64)
     compare(source, random.integers(-45 * scale, 45 * scale, (100, 3)) + random.integers(-3, 4, (100, 3)).astype(float))
@@ -135,7 +136,8 @@ def _scaled(tree, scale):
 
 
 def _step(random, source, target, double):
-    """A random step from one table of three columns to the next, its constants, and the type it makes."""
+    """Draws a step from one table of three columns to the next; returns its nodes, its constants, and the resulting
+    type."""
     dtype = np.float64 if double else np.float32
 
     def numbers(count):

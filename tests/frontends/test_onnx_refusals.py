@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import onnx
 import pytest
-from mutations import judged
+from mutations import reads_whole
 from onnx import TensorProto, helper
 from onnx_models import (
     DOUBLE,
@@ -62,7 +62,7 @@ from forestc.frontends.onnx.reader import read_bytes
 def test_what_is_not_exact_is_refused_with_node_and_operator(before, after, message):
     constants = {"c": np.float32([2.0]), "zero": np.float32([1.0, 0.0, 1.0]), "i": np.array([0, 9])}
     refused(around(before, after, constants), message.removesuffix("; "))
-    if before or len(after) == 1:  # the one that is refused is the last of them
+    if before or len(after) == 1:  # The refused node is the last one.
         refused(around(before, after, constants), f" ({(*before, *after)[-1].op_type})")
 
 
@@ -78,7 +78,7 @@ def then(source, more):
 
 
 def split(feature=0, mode="BRANCH_LT", value=0.0, true=((0, 1.0),), false=((0, 2.0),)):
-    """A tree of one condition."""
+    """Makes a tree of one condition."""
     return (feature, mode, value, list(true), list(false))
 
 
@@ -263,14 +263,14 @@ def test_a_graph_in_a_graph_in_a_graph_is_refused():
     source = around([inner.node[0]], inputs=[("c", FLOAT, 3)])
     refused(source, "operator 'If' is not folded into the trees")
     deep = b""
-    for _ in range(1000):  # graphs in attributes of nodes in graphs, deeper than protobuf goes
+    for _ in range(1000):  # The graphs in attributes of nodes are nested deeper than protobuf goes.
         deep = field(1, field(5, field(6, deep)))
     with pytest.raises(ModelError, match="not a readable ONNX file"):
         read_bytes(field(7, deep), "m.onnx")
 
 
 def field(number, content):
-    """A protobuf field that holds bytes."""
+    """Encodes a protobuf field that holds bytes."""
     size, out = len(content), bytearray([number << 3 | 2])
     while True:
         out.append(size & 0x7F | (0x80 if size > 0x7F else 0))
@@ -292,7 +292,7 @@ def test_text_that_is_not_utf_8():
         source = around([scaler("rows", "X", [0.0], [1.0])])
         source.producer_name = "producer"
         data = source.SerializeToString().replace(old, b"\xff" + old[1:])
-        judged(read_bytes, data)
+        reads_whole(read_bytes, data)
     data = classifier([STUMP], ["nein", "ja"]).SerializeToString().replace(b"nein", b"n\xffin")
     with pytest.raises(ModelError, match="holds text that is not UTF-8"):
         read_bytes(data, "m.onnx")

@@ -1,4 +1,4 @@
-"""Text inputs of ONNX models: what converters and hands make of them, against onnxruntime."""
+"""Tests text inputs of ONNX models, by converters and by hand, against onnxruntime."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from mutations import judged, mutated_bytes
+from mutations import mutated_bytes, reads_whole
 from onnx import helper
 from onnx_models import (
     DOUBLE,
@@ -74,7 +74,7 @@ def target(X):
 
 
 def converted(steps, X, model=None, passed=None, apart=True):
-    """The ONNX model of a pipeline trained on the frame. apart: each column is an input."""
+    """Trains a pipeline on the frame and converts it to ONNX. apart: each column is an input."""
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
@@ -96,15 +96,15 @@ def converted(steps, X, model=None, passed=None, apart=True):
 
 
 def agrees(source, rows):
-    """The forest, after its decisions and sums were compared with onnxruntime's bit for bit. rows: a data frame of the
-    inputs side by side."""
+    """Loads the model, compares its decisions and sums with onnxruntime's bit for bit, and returns the forest. rows: a
+    data frame of the inputs side by side."""
     forest = load(source)
     forest = parse_forest(print_forest(forest))
     table = rows.to_numpy(dtype=object)
     found, output, sums = evaluate(forest, rows), told_by(source, table), told_by(bare(source), table)
     (scores,) = sums.values()
-    wanted = scores[:, 1:] if found.scores.shape[1] == 1 and scores.shape[-1] == 2 else scores
-    assert np.array_equal(found.scores.astype(wanted.dtype), wanted.reshape(len(rows), -1))
+    expected = scores[:, 1:] if found.scores.shape[1] == 1 and scores.shape[-1] == 2 else scores
+    assert np.array_equal(found.scores.astype(expected.dtype), expected.reshape(len(rows), -1))
     if "label" in output:
         assert np.array_equal(found.decision, output["label"])
     assert np.array_equal(evaluate(forest, table).leaves, found.leaves)
@@ -181,10 +181,10 @@ def test_missing_texts_are_spelled_as_the_graph_spells_them(kind, known, tmp_pat
         forest = agrees(source, rows)
         rows.to_csv(tmp_path / "rows.csv", index=False)
         rows.to_parquet(tmp_path / "rows.parquet")
-        wanted = evaluate(forest, rows).decision
+        expected = evaluate(forest, rows).decision
         for name in ("rows.csv", "rows.parquet"):
             found = [evaluate(forest, batch.X).decision for batch in rows_from(tmp_path / name, forest).batches()]
-            assert np.array_equal(np.concatenate(found), wanted)
+            assert np.array_equal(np.concatenate(found), expected)
 
 
 def test_two_spellings_of_a_missing_text():
@@ -224,7 +224,7 @@ def to_float(source, target="X", kind=FLOAT):
 def by_hand(
     *nodes, features=9, constants=None, inputs=(("rows", STRING, 3),), values=(0.0, 1.0, 2.0, -1.0, 0.5), **more
 ):
-    """Random trees over what the nodes make, X, of the texts `rows` (three columns)."""
+    """Puts random trees behind nodes that turn the texts `rows` (three columns) into X."""
     flattened = [one for some in nodes for one in (some if isinstance(some, list) else [some])]
     modes = [mode for mode in MODES if mode != "BRANCH_MEMBER"]
     trees = random_trees(np.random.default_rng(3), 12, 2, modes, 3, features, values=values)
@@ -433,7 +433,7 @@ def test_damaged_and_inexact_graphs_are_refused_by_one_line(make, message):
 def test_mutated_bytes():
     source = chance.Random(5)
     for data in (GRAPHS["equal-and-where"]().SerializeToString(), GRAPHS["sums"]().SerializeToString()):
-        good = sum(judged(read_bytes, mutated_bytes(data, source)) for _ in range(150))
+        good = sum(reads_whole(read_bytes, mutated_bytes(data, source)) for _ in range(150))
         assert 0 < good < 150
 
 

@@ -1,4 +1,4 @@
-"""Steps of pipelines that change the type of columns: the steps after them compute in that type, here as there."""
+"""Tests steps of pipelines that change the type of columns: later steps compute in that type, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SCALERS += [QuantileTransformer(n_quantiles=20), SimpleImputer(strategy="constan
 
 
 def new_rows(columns, fit=X):
-    """Training rows with unknown categories and missing values among them."""
+    """Returns training rows with some unknown categories and missing values."""
     rows = np.array(fit)
     random = np.random.default_rng(1)
     for column in columns:
@@ -78,7 +78,7 @@ def new_rows(columns, fit=X):
 
 
 TYPES = [np.float16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
-TYPED = [  # the library fills 0.1 into floats only
+TYPED = [  # scikit-learn fills 0.1 into floats only.
     (scaler, dtype)
     for scaler in SCALERS
     for dtype in TYPES
@@ -92,7 +92,7 @@ TYPED = [  # the library fills 0.1 into floats only
 def test_an_encoder_gives_its_own_type(scaler, dtype):
     encoders = [ordinal(dtype)] + [hot(dtype=dtype, sparse_output=False)] * (
         dtype != np.float16
-    )  # SciPy has no float16
+    )  # SciPy has no float16.
     for first in encoders:
         rows = new_rows([0, 1])[:, :2]
         assert not differences([first, scaler], hist(), rows, X[:, :2])
@@ -180,7 +180,7 @@ def test_missing_values_of_sparse_columns_are_boosters_own():
     for last in (LGBMClassifier(n_estimators=5, verbose=-1), XGBClassifier(n_estimators=5)):
         assert not differences([first], last, holes, holes)
     model = make_pipeline(first, RandomForestClassifier(3)).fit(X, Y)
-    assert {f.column: f.missing for f in load(model).features}[3] is False  # unknown codes, missing ones too, are zeros
+    assert {f.column: f.missing for f in load(model).features}[3] is False  # unknown and missing codes become 0
 
 
 @pytest.mark.parametrize("zero_as_missing", [False, True])

@@ -1,4 +1,4 @@
-"""Random models of data frames with categories, and their rows as frames and files with the columns in any order."""
+"""Tests random models of data frames with categories, with rows as frames and files in any order of columns."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FORMS = ("frame", "frame", "csv", "parquet")
 
 
 def random_frame(random: np.random.Generator) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """Rows with columns of text categories, of whole numbers, of truth values and of numbers; and the names of the
-    first two kinds."""
+    """Draws rows with columns of text categories, of integers, of booleans and of numbers. Returns them with the names
+    of the columns of the first two kinds."""
     count = ROWS + LATER
     texts, wholes, columns = [], [], {}
     for name in random.permutation(NAMES)[: int(random.integers(2, 6))].tolist():
@@ -63,7 +63,7 @@ def random_labels(random: np.random.Generator, frame: pd.DataFrame) -> Any:
 
 
 def random_fit(random: np.random.Generator, frame: pd.DataFrame, y: Any, texts: list[str], wholes: list[str]) -> Any:
-    """A model of XGBoost, LightGBM or scikit-learn that was trained on the frame."""
+    """Trains a model of XGBoost, LightGBM or scikit-learn on the frame."""
     weights = random.random(len(y)) + 0.1 if random.random() < 0.3 else None
     kind = int(random.integers(4))
     if kind == 0:
@@ -94,7 +94,8 @@ def random_fit(random: np.random.Generator, frame: pd.DataFrame, y: Any, texts: 
 
 
 def differences(seed: int, folder: Path) -> tuple[str, str, int, int]:
-    """A random model: its library, what became of it (compared, or why not), rows, and rows that differ."""
+    """Compares a random model. Returns its library, whether it was compared (or why not), how many rows, and how many
+    differ."""
     random = np.random.default_rng(seed)
     frame, texts, wholes = random_frame(random)
     y = random_labels(random, frame)
@@ -104,7 +105,7 @@ def differences(seed: int, folder: Path) -> tuple[str, str, int, int]:
         return "untrained", type(error).__name__, 0, 0
     library = type(model).__module__.partition(".")[0]
     later = frame[ROWS:].reset_index(drop=True)
-    wanted = model.predict(later)
+    expected = model.predict(later)
     columns = random.permutation(later.columns).tolist()
     form = FORMS[int(random.integers(len(FORMS)))]
     try:
@@ -112,7 +113,7 @@ def differences(seed: int, folder: Path) -> tuple[str, str, int, int]:
         found = _decided(forest, later[columns].assign(truth=y[ROWS:]), form, folder)
     except ForestcError as error:
         return library, f"refused: {str(error).partition(';')[0][:70]}", 0, 0
-    return library, f"compared: {form}", LATER, int((np.asarray(found) != wanted).sum())
+    return library, f"compared: {form}", LATER, int((np.asarray(found) != expected).sum())
 
 
 def _decided(forest: Any, rows: pd.DataFrame, form: str, folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""Random pipelines of encoders, imputers and scalers of any type before a model of any library, on hard rows."""
+"""Tests random pipelines of encoders, imputers and scalers before a model of any library, on hard rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one(random: Random, *choices: Any) -> Any:
 
 
 def columns(random: Random, missing: bool, count: int) -> Any:
-    """Rows: numbers, rounded numbers, whole numbers and numbers of any size; some missing."""
+    """Draws rows of numbers, rounded numbers, integers and numbers of any size; some missing."""
     shape = int(random.integers(40, 250)), count
     kinds = [
         random.normal(size=shape),
@@ -42,7 +42,7 @@ def columns(random: Random, missing: bool, count: int) -> Any:
 
 
 def classes(random: Random, X: Any) -> Any:
-    """Whole numbers from 0 up, each there at least once."""
+    """Draws classes from 0 up, each at least once."""
     known, count = np.nan_to_num(X), int(random.integers(2, 5))
     y = np.sin(4 * (known / (np.abs(known).max(axis=0) + 1e-9)) @ random.normal(size=X.shape[1]))
     y += 0.3 * random.normal(size=len(X))
@@ -107,7 +107,8 @@ def random_pipeline(random: Random) -> Trained:
         before[0].set_params(sparse_threshold=0.0).set_output(transform="pandas")
         hot.set_params(sparse_output=False)
     last, large = last_step(random), 1e4
-    if any("PowerTransformer" in str(part) for part in (inner, *before)):  # past all floats where rows are far larger
+    # A PowerTransformer gives results beyond all floats for rows that are far larger.
+    if any("PowerTransformer" in str(part) for part in (inner, *before)):
         X, large = X / np.nanmax(np.abs(X) + 1e-9, axis=0), 13.0
     rows = np.array(X)
     rows[:, :codes] = np.where(random.random((len(X), codes)) < 0.2, 13.0, rows[:, :codes])
@@ -128,7 +129,7 @@ def test_random_pipelines_are_read_exactly():
     for seed in range(examples(60)):
         try:
             model = random_pipeline(np.random.default_rng(seed))
-        except (ValueError, TypeError):  # options that do not go together
+        except (ValueError, TypeError):  # These options exclude each other.
             continue
         try:
             assert_agrees(model, 100, seed)

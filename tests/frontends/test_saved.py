@@ -1,4 +1,4 @@
-"""A model that is read from a file is the forest that it is live."""
+"""Tests that a model from a file gives the same forest as the live model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ X, Y = load_iris(return_X_y=True)
 SKLEARN = kinds_sklearn.KINDS | kinds_pipeline.KINDS | kinds_meta.KINDS
 BOOSTER = {"objective": "multiclass", "num_class": 3, "verbose": -1, "num_threads": 1}
 CATBOOST = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterations": 4, "depth": 3}
-# kind: the model, and how it is saved under each suffix
+# Each kind has its model, and a way to save it for each suffix.
 KINDS = {
     "xgboost": (lambda: trained("xgboost-multi")[0], dict.fromkeys((".json", ".ubj"), xgboost.XGBModel.save_model)),
     "lightgbm": (
@@ -61,7 +61,7 @@ def test_a_file_of_any_library_is_the_live_model(kind, tmp_path):
     model = make()
     for suffix, save in forms.items():
         save(model, tmp_path / f"m{suffix}")
-    same(model, tmp_path.iterdir(), covers=kind != "xgboost")  # a file has fewer digits of them
+    same(model, tmp_path.iterdir(), covers=kind != "xgboost")  # A file holds fewer digits of the covers.
     assert {load(path).name for path in tmp_path.iterdir()} == {"m"}
 
 

@@ -1,4 +1,5 @@
-"""Searches, thresholds of one's own and calibrated models: what is said of them, kept in files, and refused."""
+"""Tests searches, models with the user's own thresholds and calibrated models: messages about them, files, and
+refusals."""
 
 from __future__ import annotations
 
@@ -29,16 +30,16 @@ def test_what_a_search_chose_is_said_and_kept(tmp_path):
     X, y = BINARY
     search = _search().fit(X, y)
     depth = search.best_params_["max_depth"]
-    wanted = f"GridSearchCV: its best estimator is read, a RandomForestClassifier with max_depth={depth}"
+    expected = f"GridSearchCV: its best estimator is read, a RandomForestClassifier with max_depth={depth}"
     forest = load(search)
-    assert forest.provenance.notes == (wanted,)
-    assert parse_forest(print_forest(forest)).provenance.notes == (wanted,)
+    assert forest.provenance.notes == (expected,)
+    assert parse_forest(print_forest(forest)).provenance.notes == (expected,)
     done = forestc.compile(search, X, tmp_path / "out", label=y, targets=["verilog", "c"])
-    assert done.figures["notes"] == [wanted]
+    assert done.figures["notes"] == [expected]
     assert forestc.check(done.design, X, label=y, engines=("netlist", "c")).ok
     skops.io.dump(search, tmp_path / "m.skops")
     output = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
-    assert wanted in output.stdout
+    assert expected in output.stdout
 
 
 def test_a_search_of_another_librarys_models_is_read():
@@ -76,7 +77,7 @@ def test_probabilities_of_several_classes_that_are_no_score_are_refused_by_name(
 
 
 def test_a_class_that_falls_with_its_score_and_rows_without_any_probability_are_read():
-    """A calibrator may be upside down, and all may say 0: then each class has as much."""
+    """A calibrator may fall with the score, and all may give 0: then each class gets the same share."""
     X, y = SMALL
     model = CalibratedClassifierCV(BASES["boosting"](), cv=3, ensemble=False).fit(X, y)
     (calibrated,) = model.calibrated_classifiers_

@@ -1,4 +1,4 @@
-"""Rows of text: categories by name, filled in or not, live, from arrays, data frames, CSV and Parquet files."""
+"""Tests rows of text: categories by name, imputed or not, live, from arrays, data frames, CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def imputer(**options):
     return SimpleImputer(**{"strategy": "most_frequent", **options})
 
 
-def same_from_files(forest, rows, wanted, folder):
+def same_from_files(forest, rows, expected, folder):
     rows.to_parquet(folder / "rows.parquet")
     rows.to_csv(folder / "rows.csv", index=False)
     for source in (rows, folder / "rows.parquet", folder / "rows.csv"):
         found = [evaluate(forest, batch.X).decision for batch in rows_from(source, forest).batches()]
-        assert np.array_equal(np.concatenate(found), wanted)
+        assert np.array_equal(np.concatenate(found), expected)
 
 
 STEPS = {
@@ -92,11 +92,11 @@ def test_text_is_filled_in_as_the_library_fills_it(steps, missing, tmp_path):
     forest = parse_forest(print_forest(load(model)))
     unseen = {"colors": [*COLORS, "unseen", "nothing"], "towns": [*TOWNS, "red", ""]}
     rows = frame(1, marker, dtype=dtype, **unseen)
-    wanted = model.predict(rows)
-    assert len(set(wanted)) == 2
+    expected = model.predict(rows)
+    assert len(set(expected)) == 2
     assert np.array_equal(evaluate(forest, rows).scores, model.predict_proba(rows))
-    assert np.array_equal(evaluate(forest, rows.astype(object).to_numpy()).decision, wanted)
-    rows = rows[rows.town.ne("").fillna(True).astype(bool)]  # an empty cell of a file is a missing value
+    assert np.array_equal(evaluate(forest, rows.astype(object).to_numpy()).decision, expected)
+    rows = rows[rows.town.ne("").fillna(True).astype(bool)]  # An empty cell of a file is a missing value.
     same_from_files(forest, rows, model.predict(rows), tmp_path)
 
 
@@ -112,7 +112,7 @@ def test_a_text_may_stand_for_a_missing_value():
 
 def test_missing_texts_of_two_kinds_are_refused():
     X = frame(0).to_numpy()
-    X[:40, 2:] = None  # which an imputer of NaN leaves as it is
+    X[:40, 2:] = None  # An imputer of NaN leaves None as it is.
     model = make_pipeline(
         ColumnTransformer([("texts", make_pipeline(imputer(), OneHotEncoder(**HOT)), [2, 3])]),
         RandomForestClassifier(3, random_state=0),
@@ -125,7 +125,7 @@ NAMES = ["red", "green", "blue", "dark red", "m\u00e4uve", "3"]
 
 
 def plain(seed, names=NAMES, missing=0.05, n=500):
-    """Two columns of numbers about one of text."""
+    """Makes rows with two columns of numbers around one of text."""
     random = np.random.default_rng(seed)
     color = random.choice([*names, None], n, p=[(1 - missing) / len(names)] * len(names) + [missing])
     return pd.DataFrame({"n": random.normal(size=n), "color": color, "m": random.normal(size=n)})
@@ -149,16 +149,16 @@ MODELS = {
 @pytest.mark.parametrize("names", [NAMES, ["10", "20", "30", "1"], ["NA", "EU", "null"]], ids=lambda names: names[0])
 @pytest.mark.parametrize("kind", MODELS)
 def test_text_is_read_as_the_library_reads_it(kind, names, tmp_path):
-    missing = 0.05 if names == NAMES else 0.0  # a name may look like a number, or like a missing value
+    missing = 0.05 if names == NAMES else 0.0  # A name may look like a number, or like a missing value.
     X = plain(0, names, missing)
     model = MODELS[kind]().fit(X, X.color.isin(names[::2]) ^ (X.n > 0.2))
     forest = parse_forest(print_forest(load(model)))
     rows = plain(1, [*names, "unseen", ""], missing)
-    wanted = model.predict(rows)
-    assert len(set(wanted)) == 2
+    expected = model.predict(rows)
+    assert len(set(expected)) == 2
     for given in (rows, rows.to_numpy(), rows.to_numpy().tolist()):
-        assert np.array_equal(evaluate(forest, given).decision, wanted)
-    rows = plain(2, [*names, "unseen"], missing)  # an empty cell of a file is a missing value
+        assert np.array_equal(evaluate(forest, given).decision, expected)
+    rows = plain(2, [*names, "unseen"], missing)  # An empty cell of a file is a missing value.
     same_from_files(forest, rows, model.predict(rows), tmp_path)
     rows = rows.astype(object)
     rows.loc[3, "n"] = "many"

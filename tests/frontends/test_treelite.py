@@ -1,4 +1,4 @@
-"""treelite checkpoints: read like live models; damage is an error."""
+"""Tests treelite checkpoints: they are read like live models, and damage is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiny random models by way of treelite, against its reference predictor."""
+"""Tests tiny random models imported by treelite, against its reference predictor."""
 
 from __future__ import annotations
 

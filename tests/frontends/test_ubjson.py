@@ -12,7 +12,7 @@ from forestc.frontends.shared.ubjson import MAX_DEPTH, parse_ubjson
 
 
 def write(value):
-    """A plain UBJSON writer for tests: the format's other direction, in its longest forms."""
+    """Writes UBJSON: the reverse of the reader, in the format's longest forms."""
     if value is None:
         return b"Z"
     if isinstance(value, bool):

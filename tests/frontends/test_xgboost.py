@@ -52,7 +52,7 @@ def document():
 
 
 def change(path, value):
-    """The model's document with one place changed."""
+    """Returns the model's document with one value changed."""
     return changed(document(), path, value)
 
 
@@ -197,7 +197,7 @@ def test_the_best_iteration_counts_wherever_it_comes_from(tmp_path):
     rounds = model.get_booster().num_boosted_rounds()
     for source in (model, again, tmp_path / "m.json"):
         assert len(load(source).trees) == model.best_iteration + 1 < rounds
-    # a Booster predicts with all of its trees, and so does a file that one wrote
+    # A Booster predicts with all of its trees, and so does its file.
     booster = model.get_booster()
     booster.set_attr(scikit_learn=None)
     booster.save_model(tmp_path / "b.ubj")

@@ -1,4 +1,4 @@
-"""Tiny random XGBoost models with random options: leaves, margins and decisions of rows made to be hard."""
+"""Tests tiny random XGBoost models with random options: leaves, margins and decisions of hard rows."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_random_models(params, seed, coded, form, targets):
         if form:
             source = Path(name) / f"m.{form}"
             booster.save_model(source)
-            booster.load_model(source)  # a file rounds base_score
+            booster.load_model(source)  # The model is reloaded because a file rounds base_score.
         model = Trained(
             source, X, decision, lambda rows: booster.predict(asked(rows), output_margin=True),
             lambda rows: booster.predict(asked(rows), pred_leaf=True), infinite=False, value_ulps=4,

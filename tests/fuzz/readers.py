@@ -1,9 +1,10 @@
-"""Coverage-guided fuzzing of the readers of model files, with atheris.
+"""Fuzzes the readers of model files, guided by coverage, with atheris.
 
     python tests/fuzz/readers.py json|ubj|lightgbm|onnx|file [CORPUS] [-max_total_time=180] [libFuzzer options]
 
-Whatever the bytes are, a reader gives a whole forest or a ForestcError; anything else ends the run, and its input
-goes to tests/fuzz/findings, where test_findings.py keeps it. CORPUS starts from small models of the test cases.
+Whatever the bytes are, a reader must give a valid forest or a ForestcError. Anything else ends the run, and the input
+goes to tests/fuzz/findings, where test_findings.py runs it from then on. CORPUS starts from small models of the test
+cases.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ with atheris.instrument_imports(include=["forestc.frontends", "forestc.forest"])
     from forestc.frontends.onnx.reader import read_bytes as read_onnx
 
 
-# `file` tells the kind by content, as `load` does.
+# `file` recognizes the kind by content, as `load` does.
 READERS = {"json": read_json, "ubj": read_ubj, "lightgbm": read_text, "onnx": read_onnx, "file": read_bytes}
 SUFFIXES = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}
 
 
 def seeds(reader: str) -> list[bytes]:
-    """Small whole models for a reader."""
+    """Returns small valid models for a reader."""
     if reader == "file":
         return [seed for other in SUFFIXES for seed in seeds(other)]
     cases = HERE.parent / "cases"
@@ -49,7 +50,7 @@ def seeds(reader: str) -> list[bytes]:
 
 
 def scorer(reader: str, data: bytes) -> None:
-    """Reads the bytes. Raises whatever is no ForestcError."""
+    """Reads the bytes. Raises any exception that is no ForestcError."""
     with contextlib.suppress(ForestcError):
         verify(READERS[reader](data, "fuzz"))
 

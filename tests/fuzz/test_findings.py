@@ -1,4 +1,4 @@
-"""What fuzzing found stays found: each input is a forest or a ForestcError, in bounded time."""
+"""Tests that inputs found by fuzzing stay fixed: each gives a forest or a ForestcError, in bounded time."""
 
 from __future__ import annotations
 

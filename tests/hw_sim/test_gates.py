@@ -1,4 +1,4 @@
-"""Every way to make a gate, on every combination of literals, against plain integers."""
+"""Tests every way to make a gate, on every combination of literals, against plain integers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hw_sim.gates import ONE, ZERO, Gates, Literal, Op
 
 SOURCES = 3
 LANES = range(1 << SOURCES)
-LITERALS = [ZERO, ONE, *range(4, 4 + 2 * SOURCES)]  # planes 2, 3, 4 are the sources
+# LITERALS lists the constants, and both literals of each source: the sources are the planes 2, 3 and 4.
+LITERALS = [ZERO, ONE, *range(4, 4 + 2 * SOURCES)]
 
 
 def fresh() -> Gates:
@@ -27,7 +28,7 @@ def choose(select: int, a: int, b: int) -> int:
 
 
 def column(gates: Gates, literal: Literal) -> list[int]:
-    """The literal's value for every combination of the sources."""
+    """Returns the literal's value for every combination of the sources."""
     values = []
     for lane in LANES:
         planes = [0, 1, *(lane >> k & 1 for k in range(SOURCES))]
@@ -75,8 +76,8 @@ def test_gates_mean_what_they_say(method, operands, meaning) -> None:
         gates = fresh()
         result = getattr(gates, method)(*literals)
         columns = [column(gates, literal) for literal in literals]
-        wanted = [meaning(*values) for values in zip(*columns, strict=True)]
-        assert column(gates, result) == wanted, literals
+        expected = [meaning(*values) for values in zip(*columns, strict=True)]
+        assert column(gates, result) == expected, literals
         assert len(gates.ops) <= 2 + SOURCES + 1, "more than one gate"
         known = len(gates.ops)
         assert getattr(gates, method)(*literals) == result
@@ -106,8 +107,8 @@ def test_add_is_the_sum_modulo_its_width(operands: list[tuple[list[Literal], boo
     total = gates.add(operands, width)
     columns = [column(gates, literal) for literal in range(2 * len(gates.ops))]
     for lane in LANES:
-        wanted = sum(word_value([columns[p][lane] for p in planes], signed) for planes, signed in operands)
-        assert word_value([columns[p][lane] for p in total], False) == wanted % (1 << width)
+        expected = sum(word_value([columns[p][lane] for p in planes], signed) for planes, signed in operands)
+        assert word_value([columns[p][lane] for p in total], False) == expected % (1 << width)
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(LITERALS)] * 2), min_size=1, max_size=5), st.booleans())
@@ -123,7 +124,7 @@ def test_less_compares_words(pairs: list[tuple[Literal, Literal]], signed: bool)
 
 def test_adding_constants_takes_no_gates() -> None:
     gates = fresh()
-    x = (4, 6, 8)  # the sources, as an unsigned word
+    x = (4, 6, 8)  # The sources form an unsigned word.
     before = len(gates.ops)
     assert gates.add([(x, False), ((ZERO, ZERO), False)], 3) == list(x)
     assert gates.add([((ONE, ZERO), False), ((ONE, ONE), False)], 4) == [ZERO, ZERO, ONE, ZERO]

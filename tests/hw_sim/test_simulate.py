@@ -1,4 +1,4 @@
-"""hw_sim against a slow interpreter that walks the cells with `forestc.netlist.ir.evaluate`."""
+"""Tests hw_sim against a slow interpreter that evaluates the cells with `forestc.netlist.ir.evaluate`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTHS = (1, 2, 3, 5, 8, 10, 12, 13, 16, 31, 32, 33, 47, 63, 64)
 
 
 class Reference:
-    """One lane, one cycle at a time; the value of every net is in `values`. Registers start at 0."""
+    """An interpreter of one lane, one cycle at a time. Its `values` hold every net; registers start at 0."""
 
     def __init__(self, netlist: Netlist, transparent: bool = False) -> None:
         self.netlist = netlist
@@ -87,7 +87,7 @@ def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Net
     b = NetlistBuilder("random")
     pool = [b.input(Port(f"x{k}"), random_word(random)) for k in range(random.randint(1, 5))]
     handshake = b.input(IN_VALID, BIT) if valid else -1
-    varying = set(pool)  # all but what constants alone decide, which must not be registered
+    varying = set(pool)  # Nets that depend on constants alone must not be registered.
     for stage in range(latency + 1):
         pool += [0, 1]
         for _ in range(random.randint(3, 25)):
@@ -109,11 +109,11 @@ def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Net
     netlist = b.build()
     if netlist.latency == latency:
         return netlist
-    return random_netlist(random, latency, valid)  # only constants came out
+    return random_netlist(random, latency, valid)  # The draw gave constants only, so it is repeated.
 
 
 def random_words(netlist: Netlist, random: Random, vectors: int, without: str = "") -> np.ndarray:
-    """Words as int64, often at the edges of the ports' ranges and of the thresholds on them."""
+    """Draws words as int64, often at the edges of the ports' ranges and of the thresholds on them."""
     columns = []
     for net, cell in netlist.inputs:
         if cell.port.name == without:
@@ -134,7 +134,8 @@ def random_words(netlist: Netlist, random: Random, vectors: int, without: str = 
 def forest_netlist(
     random: Random, inputs: list[WordType], trees: int, depth: int, thresholds: int, latency: int = 0
 ) -> Netlist:
-    """Mux trees over the inputs, added up: what the compiler makes. Two sums, of trees of the same splits."""
+    """Makes a netlist as the compiler does: mux trees over the inputs, added to two sums of trees with the
+    same splits."""
     b = NetlistBuilder("forest")
     xs = [b.input(Port(f"x{k}"), word) for k, word in enumerate(inputs)]
     limits = [[random.randint(word.low + 1, word.high) for _ in range(thresholds)] for word in inputs]
@@ -190,7 +191,7 @@ def test_simulator_on_vector_counts_around_blocks(vectors: int) -> None:
 @pytest.mark.parametrize("near", [0, 10**9])
 @pytest.mark.parametrize("thresholds", [3, 8, 9, 300])
 def test_simulator_on_forests(near: int, thresholds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both block sizes, and thresholds decoded, compared one by one, and ranked by bisection."""
+    """Covers both block sizes, and thresholds that are decoded, compared one by one, or ranked by bisection."""
     monkeypatch.setattr(hw_sim.simulate, "MOST_SLOTS", near)
     random = Random(thresholds)
     inputs = [
@@ -232,12 +233,12 @@ def test_words_by_name_in_any_order_type_and_stride() -> None:
     simulator = Simulator(b.build())
     xs = np.arange(-128, 128)
     ys = xs[::-1]
-    wanted = (xs < ys).astype(np.int64)[:, None]
-    assert np.array_equal(simulator.run({"y": ys, "x": xs}), wanted)
-    assert np.array_equal(simulator.run({"x": xs.astype(np.int8), "y": ys.astype(">i2")}), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1)), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys]).T), wanted)
-    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1).astype(np.int16)), wanted)
+    expected = (xs < ys).astype(np.int64)[:, None]
+    assert np.array_equal(simulator.run({"y": ys, "x": xs}), expected)
+    assert np.array_equal(simulator.run({"x": xs.astype(np.int8), "y": ys.astype(">i2")}), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1)), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys]).T), expected)
+    assert np.array_equal(simulator.run(np.stack([xs, ys], axis=1).astype(np.int16)), expected)
 
 
 def test_ordered_float_keys() -> None:
@@ -256,9 +257,9 @@ def test_unsigned_64_bit_words_are_patterns() -> None:
     b.output(Port("x"), x)
     netlist = b.build()
     words = np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
-    wanted = [[1, 0], [1, 2**63 - 1], [0, -(2**63)], [0, -1]]
-    assert Simulator(netlist).run({"x": words}).tolist() == wanted
-    assert Simulator(netlist).run(words.view(np.int64)[:, None]).tolist() == wanted
+    expected = [[1, 0], [1, 2**63 - 1], [0, -(2**63)], [0, -1]]
+    assert Simulator(netlist).run({"x": words}).tolist() == expected
+    assert Simulator(netlist).run(words.view(np.int64)[:, None]).tolist() == expected
     assert Clocked(netlist).clock({"x": 2**64 - 1}) == {"low": 0, "x": 2**64 - 1}
 
 
@@ -395,21 +396,21 @@ def test_clocked_checks_its_inputs() -> None:
 @QUICK
 @given(st.randoms(use_true_random=False), st.integers(0, 4))
 def test_clocked_equals_reference(random: Random, latency: int) -> None:
-    """Every output and every net of up to 64 bits, in every cycle."""
+    """Compares every output and every net of up to 64 bits, in every cycle."""
     netlist = random_netlist(random, latency)
     watch = [net for net, word in enumerate(netlist.types) if word.width <= 64]
     clocked, reference = Clocked(netlist, watch), Reference(netlist)
     ports = [(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs]
     for _ in range(12):
         inputs = {name: random.randint(word.low, word.high) for name, word in ports}
-        wanted = reference.clock(inputs)
-        assert clocked.clock(inputs) == wanted
-        # A sum whose word is too narrow for it may wrap while the registers fill; none is here.
+        expected = reference.clock(inputs)
+        assert clocked.clock(inputs) == expected
+        # A sum with a word too narrow for it might wrap while the registers fill; there is none here.
         assert clocked.values() == {net: reference.values[net] for net in watch}
 
 
 def test_registers_hold_zero_before_the_first_words_arrive() -> None:
-    """Even where the values that will come are never 0."""
+    """Registers start at 0 even if their later values are never 0."""
     b = NetlistBuilder("fill")
     leaf = WordType(3, False)
     x = b.register(b.mux(b.input(Port("x"), BIT), b.const(5, leaf), b.const(7, leaf)))
@@ -438,8 +439,8 @@ def test_clock_rows(random: Random, latency: int, rows: int, valid: bool, gaps: 
     seen: list[int] = []
     run = clock_rows(netlist, words, idle, progress=seen.append)
     whole = np.concatenate([words, np.ones((rows, 1), np.int64)], axis=1) if valid else words
-    wanted = reference_rows(netlist, whole)
-    assert np.array_equal(run.outputs, wanted[:, :-1] if valid else wanted)
+    expected = reference_rows(netlist, whole)
+    assert np.array_equal(run.outputs, expected[:, :-1] if valid else expected)
     assert run.latency == latency
     assert run.cycles == (rows + sum(idle or []) + latency if rows else 0)
     assert seen == ([rows] if rows else [])
@@ -472,7 +473,7 @@ def test_progress_comes_now_and_then() -> None:
 
 
 def test_kernel_without_a_folder_for_compiled_code() -> None:
-    """numba can't keep what has no file."""
+    """numba can't cache a function without a file."""
     names: dict[str, Callable[[int], int]] = {}
     exec("def double(x): return 2 * x", names)
     assert compiled(names["double"])(21) == 42

@@ -1,4 +1,4 @@
-"""The waveform, read back by pyvcd, against the clocked interpreter's values."""
+"""Tests the waveform file, read back by pyvcd, against the clocked interpreter's values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from hw_sim.vcd import legal, signals
 
 @dataclass
 class Dump:
-    """variables: (scopes, name) -> (kind, width, code); history: code -> [(time, value)]; times in order."""
+    """A waveform. variables: (kind, width, code) by (scopes, name). history: [(time, value)] by code, with times in
+    order."""
 
     variables: dict[tuple[tuple[str, ...], str], tuple[str, int, str]] = field(default_factory=dict)
     history: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Dump:
 
 
 def read(path: Path) -> Dump:
-    """What pyvcd reads of a file; -1 for unknown values. No value is given again."""
+    """Reads a file with pyvcd; unknown values are -1. Asserts that no value is given twice in a row."""
     dump, scopes, time = Dump(), list[str](), 0
     with path.open("rb") as file:
         for token in tokenize(file):
@@ -61,7 +62,7 @@ def read(path: Path) -> Dump:
 
 
 def pipeline() -> Netlist:
-    """Odd names, a wide signed port, every kind of watched cell, two registers in a row."""
+    """Makes a netlist with odd names, a wide signed port, every kind of watched cell, and two registers in a row."""
     b = NetlistBuilder("2nd forest")
     x = b.input(Port("x.0"), WordType(10, False))
     y = b.input(Port("clk"), WordType(64, True))
@@ -107,7 +108,7 @@ def test_waveform_equals_simulation(tmp_path: Path) -> None:
         clocked.clock(inputs)
         for signal in watched:
             wanted = clocked.values([signal.net])[signal.net] % 2**signal.width
-            for time in (10 * cycle, 10 * cycle + 9):  # nothing but the clock moves within a cycle
+            for time in (10 * cycle, 10 * cycle + 9):  # Only the clock changes within a cycle.
                 assert dump.at(places[signal], time) == wanted, (signal, cycle)
     presented = [cycle for cycle in range(run.cycles) if dump.at((("_2nd_forest",), "in_valid"), 10 * cycle)]
     assert presented == [row + sum(gaps[: row + 1]) for row in range(50)]
@@ -160,7 +161,7 @@ def test_file_that_can_not_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"), [("x0", "x0"), ("a b-c", "a_b_c"), ("2x", "_2x"), ("", "_"), ("größe", "gr__e")]
+    ("name", "expected"), [("x0", "x0"), ("a b-c", "a_b_c"), ("2x", "_2x"), ("", "_"), ("größe", "gr__e")]
 )
-def test_legal_identifiers(name: str, wanted: str) -> None:
-    assert legal(name) == wanted
+def test_legal_identifiers(name: str, expected: str) -> None:
+    assert legal(name) == expected

@@ -1,4 +1,4 @@
-"""Switching activity: the SAIF file of a design against what its clocked simulation does, cycle by cycle."""
+"""Tests the SAIF file of switching activity against the clocked simulation of a design, cycle by cycle."""
 
 import json
 import re
@@ -28,7 +28,7 @@ ENTRY = re.compile(r"\((\S+) \(T0 (\d+)\) \(T1 (\d+)\) \(TX 0\) \(TC (\d+)\) \(I
 
 
 def clocked_bits(netlist, words):
-    """For each net its bits, (rows, width), as the clocked simulation shows them while row after row passes it."""
+    """Returns the bits of each net, (rows, width), in a clocked simulation of successive rows."""
     nets = [net for net, cell in enumerate(netlist.cells) if not isinstance(cell, Const)]
     stage = [0] * len(netlist.cells)
     for net, cell in enumerate(netlist.cells):
@@ -42,7 +42,7 @@ def clocked_bits(netlist, words):
     table = np.array(seen, dtype=np.int64)
     found = {}
     for place, net in enumerate(nets):
-        # words are signed where their type is; a shift gives the bits of either
+        # Words of signed types are negative at times; a shift gives the bits of either kind.
         column = table[stage[net] : stage[net] + len(words), place]
         found[net] = column[:, None] >> np.arange(netlist.types[net].width) & 1
     return found
@@ -89,7 +89,7 @@ def test_counts_do_not_depend_on_batches(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["mixed", "numbers"])
 def test_probabilities_against_counts_on_many_rows_drawn(kind):
-    """Exact answers lie within five standard errors of what 60,000 other rows show."""
+    """Exact answers must lie within five standard errors of the counts on 60,000 other rows."""
     rows = mixed_rows(3000, 1)
     if kind == "numbers":
         rows = np.nan_to_num(rows)
@@ -122,7 +122,8 @@ def test_probabilities_against_counts_on_many_rows_drawn(kind):
 
 
 def direct(forest, rows):
-    """Counted row by row and node by node: sides of comparators by their text, leaves and visits of each tree."""
+    """Returns counts made row by row and node by node: sides of comparators by their text, leaves and visits of each
+    tree."""
     words = encode(forest, rows)
     sides = {}
     for condition in forest.conditions:
@@ -175,7 +176,7 @@ def test_rows_against_direct_counting(compiled):
 
 
 def test_an_input_model_against_direct_counting(compiled):
-    """The figures under an input model against those of 5,000 of its rows, within five standard errors."""
+    """Compares figures under an input model with counts on 5,000 of its rows, within five standard errors."""
     inputs = learned(compiled.forest, ArrayRows(mixed_rows(3000, 1)), samples=1)
     found = forestc.activity(compiled, inputs=inputs, count=3000, seed=1)
     assert found["source"] == "inputs" and found["rows"] == 3000
@@ -189,7 +190,7 @@ def test_an_input_model_against_direct_counting(compiled):
         p, left = each["probability"], sides[each["comparator"]]
         assert left.mean() == pytest.approx(p, abs=error(p))
         assert each["toggle_rate"] == pytest.approx(2 * p * (1 - p))
-        changes = (left[1:] != left[:-1]).mean()  # a change of p moves it by at most twice that
+        changes = (left[1:] != left[:-1]).mean()  # A change of p moves this share by at most twice as much.
         assert changes == pytest.approx(each["toggle_rate"], abs=2 * error(p) + 5 * np.sqrt(0.25 / 5000))
         assert each["exact"] == (each["threshold"] is not None)
     assert sum(tree["exact_leaves"] for tree in found["trees"]) > 0

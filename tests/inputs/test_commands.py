@@ -1,4 +1,4 @@
-"""forestc model-inputs and --inputs on the command line."""
+"""Tests forestc model-inputs and --inputs on the command line."""
 
 import hashlib
 import json
@@ -84,7 +84,8 @@ def test_activity_of_an_input_model_and_of_rows(run, inputs):
         assert all(shown[:20]) and not all(shown)
     assert (output["--inputs"]["rows"], output["--rows"]["rows"]) == (500, 600)
     moved = [each["threshold"] for each in output["--inputs"]["comparators"] if not each["exact"]]
-    assert 0 < len(moved) - moved.count(None) < len(rates)  # learnt from the model: -O1 moved some thresholds
+    # -O1 moved some thresholds, so the rates come from the model.
+    assert 0 < len(moved) - moved.count(None) < len(rates)
     assert "forestc model-inputs DIR" in output["--inputs"]["notes"][0] and output["--rows"]["notes"] == []
     assert "leave out the input model's own error" in output["--inputs"]["notes"][1]
     assert not any(each["exact"] for each in output["--rows"]["comparators"])
@@ -128,7 +129,7 @@ def test_check_reaches_every_leaf_and_says_so(run, inputs):
 
 
 def test_a_changed_leaf_is_found_however_rare(work, inputs, tmp_path):
-    """C of a forest in which one leaf is changed, against the forest itself: each of the rarest leaves is found."""
+    """Compares C of a forest with one changed leaf to the forest itself: each of the rarest leaves is found."""
     design = forestc.open_design(work / "out")
     drawn = forestc.read_inputs(inputs).drawn_for(design.model, 3000, 0, (design.forest,)).X
     leaves = forestc.evaluate(design.forest, drawn).leaves
@@ -148,11 +149,11 @@ def test_a_changed_leaf_is_found_however_rare(work, inputs, tmp_path):
         text = next(iter(c.emit(mutant, design.c_options).values()))
         (folder / design.manifest["files"]["c"]).write_text(text)
         found = forestc.check(folder, inputs=inputs, count=50, random_rows=0, engines=["c"], record=False)
-        assert found.engines["c"].first.startswith("inputs vector")  # these vectors run first
+        assert found.engines["c"].first.startswith("inputs vector")  # Vectors of the input model run first.
 
 
 def test_compile_orders_branches_by_the_model_and_records_it(run, inputs, work):
-    """A source without covers gets those of the rows drawn; files are the same but for the order of branches."""
+    """A source without covers gets the covers of the drawn rows; files differ only in the order of branches."""
     asked = ("compile", "mixed.forest", "--rows", "rows.npy", "--target", "c", "--c-layout", "branches")
     for out, more in (("plain", ()), ("ordered", ("--inputs", "inputs.bn"))):
         status, _, err = run(*asked, *more, "-o", out)

@@ -1,4 +1,4 @@
-"""The input model: what it keeps of rows, the rows that it draws, and how it answers for comparators."""
+"""Tests the input model: its content, the rows that it draws, and its probabilities of comparators."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_what_is_kept_of_the_columns(model, rows):
 
 def test_drawn_rows_keep_ranges_whole_numbers_categories_and_missing_values(model, rows):
     drawn = model.rows(5000, seed=3)
-    assert drawn.shape == (5000, 5) and not drawn[:, 1].any()  # column 1 is not read
+    assert drawn.shape == (5000, 5) and not drawn[:, 1].any()  # Column 1 is not read.
     for column in (0, 2, 4):
         assert np.nanmin(drawn[:, column]) >= np.nanmin(rows[:, column])
         assert np.nanmax(drawn[:, column]) <= np.nanmax(rows[:, column])
@@ -46,14 +46,14 @@ def test_drawn_rows_keep_ranges_whole_numbers_categories_and_missing_values(mode
 
 
 def test_drawn_rows_follow_the_distribution(model, rows):
-    """Each comparator's share, and the joint shares of two dependent columns."""
+    """Compares each comparator's share, and the joint shares of two dependent columns."""
     drawn = model.rows(20_000)
     for each in model.inputs[:2]:
         for cut in each.cuts:
             assert (drawn[:, each.column] < cut).mean() == pytest.approx((rows[:, each.column] < cut).mean(), abs=0.02)
     assert (drawn[:, 3] == 2).mean() == pytest.approx((rows[:, 3] == 2).mean(), abs=0.02)
     both = ((rows[:, 0] < 0.3) & (rows[:, 2] < 5)).mean()
-    assert abs(both - (rows[:, 0] < 0.3).mean() * (rows[:, 2] < 5).mean()) > 0.05  # they depend on each other
+    assert abs(both - (rows[:, 0] < 0.3).mean() * (rows[:, 2] < 5).mean()) > 0.05  # The columns depend on each other.
     assert ((drawn[:, 0] < 0.3) & (drawn[:, 2] < 5)).mean() == pytest.approx(both, abs=0.025)
 
 
@@ -64,7 +64,7 @@ def test_held_out_bits_are_more_likely_than_if_they_were_independent(model, rows
 
 
 def test_states_tell_every_comparator_of_a_row(model, rows):
-    """Rows are read, drawn again from their states, and lie on the same side of every comparator."""
+    """Draws rows again from the states of given rows: both lie on the same side of every comparator."""
     again = model.decoded(model.encoded(rows), np.random.default_rng(0))
     table = MIXED.conditions
     before, after = encode(MIXED, rows), encode(MIXED, again)

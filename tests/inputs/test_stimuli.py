@@ -1,4 +1,4 @@
-"""Boxes of leaves, coverage, and rows that reach every leaf."""
+"""Tests boxes of leaves, coverage, and rows that reach every leaf."""
 
 import numpy as np
 import pytest
@@ -25,13 +25,13 @@ from forestc.rows.encode import encode
 
 @pytest.fixture(scope="module")
 def deep():
-    """A forest of complete trees, of which many leaves have contradicting conditions."""
+    """Makes a forest of complete trees with contradicting conditions on many paths."""
     return mixed_forest(8, 7, 5)
 
 
 @pytest.fixture(scope="module")
 def quantized(deep):
-    """Without simplify, which removes these leaves."""
+    """Quantizes it without simplify, which removes the leaves of such paths."""
     return forestc.quantize(deep, passes="none")
 
 
@@ -65,7 +65,7 @@ def test_leaves_past_the_most_that_are_conditioned_are_reached_by_moved_rows(dee
 
 
 def test_words_beside_thresholds_start_near_ties(quantized, inputs, deep):
-    """With an input model, from the rows whose decision changes soonest."""
+    """With an input model, these words start from the rows nearest to a change of decision."""
     rows = ArrayRows(mixed_rows(3000, 4))
     parts = {v.origin: v for v in vectors(quantized, ArrayRows(np.zeros((0, 5))), 0, inputs=rows, boundary=600)}
     plain = {v.origin: v for v in vectors(quantized, rows, 0, boundary=600)}
@@ -77,7 +77,8 @@ def test_words_beside_thresholds_start_near_ties(quantized, inputs, deep):
 
 
 def test_words_near_ties_are_nearest_at_each_leaf(deep, quantized, inputs):
-    """Each lies in a leaf that no row among many comes nearer to a tie in; labels of more changed leaves differ."""
+    """None of many rows in a leaf comes nearer to a tie than its word. With these words, more changed leaves show a
+    wrong label."""
     base = encode(quantized, inputs.drawn_for(deep, 500, 0, (quantized,)).X)
     chosen = np.concatenate(list(near_ties(quantized, base, 0)))
     tried = np.concatenate(list(boundary_inputs(quantized, base, 0, 4000)))
@@ -100,7 +101,6 @@ def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantized
 
 @pytest.mark.parametrize("seed", range(30))
 def test_boxes_against_words(seed):
-    """A leaf's box holds exactly the words that reach it; a leaf without a box is reached by none."""
     forest = random_forest(seed, True)
     random = np.random.default_rng(seed)
     words = (
@@ -127,7 +127,7 @@ def test_boxes_against_words(seed):
         assert len(boxes) == (tree.left == -1).sum()
         for node, word in zip(leaf_nodes(forest, tree, words).tolist(), words, strict=True):
             box = boxes[node]
-            if box is None:  # a word that no raw value has, such as that of a NaN among ordered floats
+            if box is None:  # No raw value has this word, such as that of a NaN among ordered floats.
                 assert any(not domains[f].inhabited((int(w), int(w) + 1)) for f, w in enumerate(word.tolist()))
                 continue
             for feature, values in box.items():
@@ -138,7 +138,7 @@ def test_boxes_against_words(seed):
 
 
 def test_a_leaf_between_two_neighboring_floats_is_unreachable():
-    """No float32 lies between these thresholds, though real numbers do."""
+    """Real numbers, but no float32, lie between these thresholds."""
     head = print_forest(MIXED).split("tree outputs")[0].replace('"size" float32', '"size" ufixed<60,50>')
     head = head.replace("float64 column 2", "int8 column 2").replace("float32 column 4", "int8 column 4")
     head = head.replace("bias 0.0", "bias 0").replace("0.5 on scores", "1 on scores")
@@ -165,7 +165,8 @@ def test_coverage_counts_visits():
 def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     random = np.random.default_rng(0)
     X = random.integers(0, 5, (400, 3)).astype(float)
-    X[random.random(400) < 0.3, 0] = np.nan  # a split on it is x <= inf, so that only infinity joins what is missing
+    # The splits of column 0 are x <= inf: of all numbers only infinity goes with the missing values.
+    X[random.random(400) < 0.3, 0] = np.nan
     y = np.isnan(X[:, 0]) ^ (X[:, 1] > 2) ^ (random.random(400) < 0.05)
     model = forestc.load(RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y))
     exact = forestc.quantize(model, level=0)
@@ -178,12 +179,12 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
 
 
 def test_leaves_and_inner_nodes_may_have_one_number():
-    """LightGBM numbers leaves and inner nodes from 0 each."""
+    """LightGBM numbers leaves from 0, and inner nodes from 0, too."""
     X, y = load_breast_cancer(return_X_y=True)
     model = LGBMClassifier(n_estimators=5, num_leaves=7, verbose=-1).fit(X, y)
     forest = forestc.load(model)
     coverage = Coverage.of(forest)
     coverage.add(forestc.evaluate(forest, X).leaves)
     reached = np.asarray(model.predict(X, pred_leaf=True)).reshape(len(X), -1)
-    wanted = sum(len(np.unique(column)) for column in reached.T)
-    assert coverage.figures(None)["leaves"]["reached"] == wanted > 2 * len(forest.trees)
+    expected = sum(len(np.unique(column)) for column in reached.T)
+    assert coverage.figures(None)["leaves"]["reached"] == expected > 2 * len(forest.trees)

@@ -1,4 +1,4 @@
-"""Makes the kept files of this folder anew, with the forestc that is installed; README.md says when."""
+"""Makes the stored files of this folder anew, with the installed forestc; README.md says when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.text import text_hash
 
 HERE = Path(__file__).parent
-EARLIEST = (1980, 1, 1, 0, 0, 0)  # time of the files in an archive, so that it depends on their content alone
+# EARLIEST is the time of all files in an archive, so that the archive depends on their content alone.
+EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 def packed(path: Path, folder: Path) -> None:
@@ -30,7 +31,7 @@ def packed(path: Path, folder: Path) -> None:
 
 
 def answers(folder: Path, X: list[list[float | None]]) -> dict[str, object]:
-    """What a compiled folder says of rows: scores as integers, and decisions."""
+    """Returns the answers of a compiled folder to rows: scores as integers, and decisions."""
     design = forestc.open_design(folder)
     rows = np.array(X, dtype=float)
     evaluated = forestc.evaluate(design.forest, rows)

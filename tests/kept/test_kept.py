@@ -1,4 +1,4 @@
-"""Folders, studies, engines, images and input models of an earlier forestc open, and answer as they did."""
+"""Tests that folders, studies, engines, images and input models of an earlier forestc open, and answer as they did."""
 
 from __future__ import annotations
 

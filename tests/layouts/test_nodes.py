@@ -1,4 +1,4 @@
-"""Tables of nodes against the evaluator, walked by the tables' own rules."""
+"""Tests tables of nodes against the evaluator, walked by the tables' own rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from forestc.rows.encode import encode
 
 
 def slot_values(forest, made, row):
-    """(slots,) for one row of words, by the meaning of slots."""
+    """Returns the values of the slots for one row of words: (slots,)."""
     values = []
     for slot in made.slots.slots:
         feature = forest.features[slot.feature]
@@ -53,7 +53,7 @@ def slot_values(forest, made, row):
 
 
 def leaf_in_nodes(made, tree, values):
-    """The number of the leaf that a row reaches. values: (slots,)."""
+    """Returns the number of the leaf that a row reaches in a table of nodes. values: (slots,)."""
     stream, at, far = made.stream, int(made.starts[tree]), len(made.starts) - made.jumps
     while True:
         while (symbol := int(stream[at])) < made.symbols:
@@ -73,7 +73,7 @@ def leaf_in_nodes(made, tree, values):
 
 
 def leaf_in_masks(made, tree, values):
-    """The same of masks."""
+    """Returns the number of the leaf that a row reaches in a table of masks."""
     mask, start = (1 << made.width) - 1, 0
     for value, end, entry in zip(values.tolist(), made.ends.tolist(), made.firsts.tolist(), strict=True):
         for threshold in made.thresholds[start:end].tolist():
@@ -106,14 +106,14 @@ def scores(forest, made, row):
 
 
 def words_of(forest, count, seed):
-    """Words from rows on thresholds and beside them, and from anywhere."""
+    """Returns words of rows on thresholds and beside them, and random words."""
     random = np.random.default_rng(seed)
     return random_words(forest, encode(forest, troublesome_rows(forest, seed, count)), count, random)
 
 
 def assert_same(forest, made, rows):
-    wanted = evaluate_words(forest, rows).scores
-    for row, own in zip(rows, wanted, strict=True):
+    expected = evaluate_words(forest, rows).scores
+    for row, own in zip(rows, expected, strict=True):
         assert np.array_equal(scores(forest, made, row), own)
 
 
@@ -211,7 +211,7 @@ def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
 
 @pytest.mark.parametrize("inputs", only(["words", "struct", "raw"], 0, 2))
 def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
-    """Many splits on few distinct thresholds of 12 bits, ranked whatever that saves."""
+    """Uses many splits on few distinct thresholds of 12 bits, ranked whatever ranks save."""
     monkeypatch.setattr(nodes_module, "RANKED", 1e9)
     X, y = load_breast_cancer(return_X_y=True)
     X = np.round(X * 4095 / X.max(axis=0))
@@ -227,9 +227,9 @@ def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
 
 
 def test_more_leaves_than_two_bytes_tell():
-    """70,000 distinct leaves: of some the code has two units of two bytes."""
+    """Uses 70,000 distinct leaves, so that the code of some has two units of two bytes."""
     random = np.random.default_rng(0)
-    split = [node % 2 == 0 and node < 198 for node in range(199)]  # a chain: a leaf on the left of each split
+    split = [node % 2 == 0 and node < 198 for node in range(199)]  # a chain: each split has a leaf on its left
     trees = [
         make_tree(
             where=f"tree {number}",

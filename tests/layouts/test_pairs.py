@@ -1,4 +1,4 @@
-"""The layout of sibling pairs says what the evaluator says."""
+"""Tests the layout of sibling pairs against the evaluator."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ WORD_BITS = 11
 
 
 def walked(layout, blocks, row, outputs):
-    """What a tree adds to each output, and the steps: the table of the module, one node at a time."""
+    """Evaluates a tree by the table in the module's docstring, one node at a time. Returns what it adds to each output,
+    and the steps."""
     bits, top, steps, added = layout.mask_bits, (1 << layout.word_bits) - 1, 0, [0] * outputs
-    at = 0  # in members
+    at = 0  # This index counts members.
     while blocks.kind[node := int(blocks.members[at])] != LEAF:
         x, operand = int(row[blocks.feature[node]]), int(blocks.operand[node])
         if blocks.kind[node] == JUMP:
@@ -47,13 +48,13 @@ def test_a_walk_over_the_blocks_adds_what_the_evaluator_adds(kind):
         some = vectors(forest, ArrayRows(np.empty((0, forest.columns))), 40, boundary=60)
         words = np.concatenate([each.words for each in some])[:60]
         scores = evaluate_words(forest, words).scores
-        for row, wanted in zip(to_raised(forest, words, WORD_BITS), scores.tolist(), strict=True):
+        for row, expected in zip(to_raised(forest, words, WORD_BITS), scores.tolist(), strict=True):
             total = forest.bias.tolist()
             for tree in blocks:
                 added, steps = walked(layout, tree, row, forest.n_outputs)
                 total = [a + b for a, b in zip(total, added, strict=True)]
                 assert steps <= tree.steps
-            assert total == wanted, seed
+            assert total == expected, seed
 
 
 def test_a_plain_tree_takes_a_word_a_node():

@@ -1,4 +1,4 @@
-"""The layout of ranks: which features have them, and what their slots mean."""
+"""Tests the layout of ranks: which features have ranks, and the meaning of their slots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ scale 1.0
 
 
 def chain(feature, thresholds):
-    """A tree that compares one feature with each threshold."""
+    """Makes a tree that compares one feature with each threshold."""
     lines = ["tree outputs 0"]
     for place, threshold in enumerate(thresholds):
         lines += [
@@ -44,7 +44,6 @@ def chain(feature, thresholds):
 
 
 def test_features_are_ranked_where_that_is_smaller():
-    """Not one whose constants fit in a byte, nor one with few splits."""
     many = [1000 * k + 70_000 for k in range(40)]
     forest = parse_forest(HEAD + chain(0, range(10, 50)) + chain(1, many) + chain(1, many) + chain(2, [70_000]))
     made = ranks_of(forest)
@@ -53,7 +52,7 @@ def test_features_are_ranked_where_that_is_smaller():
     features = [condition.feature for condition in forest.conditions]
     assert {features[k] for k in np.flatnonzero(made.slots.slot == APART)} == {0, 2}
     of_wide = [made.slots.threshold[k] for k in range(len(features)) if features[k] == 1]
-    assert of_wide == list(range(1, 41))  # a rank is below 1 if the value is below the first cut
+    assert of_wide == list(range(1, 41))  # A rank is below 1 if the value is below the first cut.
     assert made.splits
 
 
@@ -62,7 +61,7 @@ def test_features_are_ranked_where_that_is_smaller():
 def test_a_slot_is_below_its_threshold_where_the_condition_holds(seed):
     forest = random_forest(seed, True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranks_module, "RANKING", -(10**6))  # all are ranked
+        patch.setattr(ranks_module, "RANKING", -(10**6))  # With a negative cost of ranking all features are ranked.
         slots = ranks_of(forest).slots
     random = np.random.default_rng(seed)
     words = random_words(forest, encode(forest, troublesome_rows(forest, seed, 60)), 60, random)
@@ -80,7 +79,7 @@ def test_a_slot_is_below_its_threshold_where_the_condition_holds(seed):
             assert not used or (left == (slot == ALWAYS)).all()
         elif slot != APART:
             rank = np.searchsorted(slots.slots[slot].cuts, own, side="right")
-            if slots.slots[slot].missing_low:  # both slots of a feature hold one rank
+            if slots.slots[slot].missing_low:  # Both slots of a feature hold one rank.
                 assert firsts[slot - 1].cuts == slots.slots[slot].cuts and slot - 1 < 2 * slots.twins
                 rank = np.where(rank == len(slots.slots[slot].cuts), 0, rank)
             assert np.array_equal(rank < slots.threshold[place], left)

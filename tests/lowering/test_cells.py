@@ -1,4 +1,4 @@
-"""Which cells lowering makes, in the netlist's text form."""
+"""Tests which cells lowering makes, in the netlist's text form."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def stump(feature, threshold, leaves, output=0):
 
 
 def lowered(text, **options):
-    """The cells that are neither ports nor constants, without their origins."""
+    """Returns the cells except ports and constants, without their origins."""
     lines = print_netlist(lower(parse_forest(text), LoweringOptions(**options))).splitlines()
     cells = [line.split("  @")[0] for line in lines if line.startswith("%")]
     return [cell for cell in cells if " input " not in cell and " const " not in cell]
 
 
 def votes(votes_of_a, votes_of_b, threshold=2):
-    """Two trees of one split each, which vote this many times."""
+    """Makes two trees of one split each with these numbers of votes."""
     trees = stump(0, 3, (0, votes_of_a)) + stump(1, 5, (0, votes_of_b))
     return HEAD + BINARY.format(threshold=threshold) + trees
 
@@ -59,8 +59,8 @@ def test_few_bits_that_are_compared_with_a_threshold_are_a_table():
         "%9 = less %8, 2 : u1",
         "%10 = not %9 : u1",
     ]
-    assert lowered(votes(1, 1), family="ice40")[4] == "%8 = add %5, %7 : u2"  # LUTs of four inputs
-    assert lowered(votes(1, 1), outputs="scores")[4] == "%8 = add %5, %7 : u2"  # not compared
+    assert lowered(votes(1, 1), family="ice40")[4] == "%8 = add %5, %7 : u2"  # The family has LUTs of four inputs.
+    assert lowered(votes(1, 1), outputs="scores")[4] == "%8 = add %5, %7 : u2"  # an output is not compared
 
 
 def test_words_of_more_than_six_bits_are_added():
@@ -70,7 +70,6 @@ def test_words_of_more_than_six_bits_are_added():
 
 
 def test_a_word_twice_is_shifted():
-    """Two trees that are alike."""
     twice = stump(0, 3, (0, 9)) * 2
     assert lowered(HEAD + BINARY.format(threshold=9) + twice) == [
         "%6 = less %2, 3 : u1",
@@ -85,7 +84,7 @@ def test_counts_of_higher_places_are_shifted_before_they_are_added():
     many = HEAD + BINARY.format(threshold=9) + "".join(stump(i % 2, 2 + i, (0, 3)) for i in range(13))
     lines = lowered(many)
     assert sum(" shift " in line for line in lines) == 1
-    assert sum(" table " in line for line in lines) == 2  # the bits of both places are the same
+    assert sum(" table " in line for line in lines) == 2  # Both positions share their bits.
 
 
 def test_scores_of_several_widths_are_extended_to_be_compared():

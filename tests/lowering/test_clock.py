@@ -16,7 +16,7 @@ from forestc.lowering.trees import LoweringOptions, unregistered
 @pytest.mark.parametrize("device", ["ecp5-85k", "ice40-hx8k", "ice40-up5k"])
 @pytest.mark.parametrize("seed", [1, 4])
 def test_it_is_the_first_latency_whose_estimate_reaches_the_clock(device, seed):
-    """As where every latency is estimated, from one cycle on."""
+    """Compares with estimating every latency from one cycle on."""
     forest, options = random_forest(seed, True, "vector"), LoweringOptions(family=family_of(device))
     logic, _ = unregistered(forest, replace(options, latency=1))
     reached = [

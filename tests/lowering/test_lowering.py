@@ -58,14 +58,14 @@ def test_words_are_added_by_threes_the_narrowest_first():
     narrow = builder.add((two_three, words[4]), WordType(5, False))
     five_seven = builder.add((words[5], words[7]), WordType(8, False))
     wide = builder.add((five_seven, words[8]), WordType(9, False))
-    assert net == builder.add((narrow, wide), WordType(9, False))  # cells that are there already are found again
+    assert net == builder.add((narrow, wide), WordType(9, False))  # An existing cell is found again.
 
 
 @pytest.mark.parametrize("latency", [0, 3])
 @pytest.mark.parametrize(
     ("trees", "most", "tables"),
     [
-        (2, 1, 1),  # the sum and its comparison are one LUT
+        (2, 1, 1),  # The sum and its comparison are one LUT.
         (6, 1, 1),
         (3, 3, 1),
         (7, 1, 2),
@@ -73,7 +73,7 @@ def test_words_are_added_by_threes_the_narrowest_first():
         (12, 1, 3),
         (20, 1, 4),
         (2, 7, 1),
-        (4, 3, 3),  # bits of each weight are counted, then the counts added
+        (4, 3, 3),  # The bits of each weight are counted, then the counts are added.
         (6, 3, 3),
         (9, 2, 4),
     ],
@@ -93,7 +93,7 @@ def test_nothing_but_decisions_reads_the_sums_of_parts_that_vote(outputs):
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
     assert sum(isinstance(cell, Table) for cell in netlist.cells) >= 3
-    other = lower(forest, LoweringOptions(family="ice40"))  # narrower LUTs
+    other = lower(forest, LoweringOptions(family="ice40"))  # The family has narrower LUTs.
     assert not any(isinstance(cell, Table) for cell in other.cells)
 
 

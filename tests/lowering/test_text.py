@@ -1,4 +1,4 @@
-"""Text in, text out: the cells that a small forest becomes."""
+"""Tests the cells of small forests, with texts in and out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSES = {"decision": "threshold 2 on scores", "classes": '["no", "yes"]', "bia
 
 
 def lowered(nodes, latency=0, **head):
-    """The cells and outputs, without the three inputs %2 to %4."""
+    """Returns the cells and outputs, without the three inputs %2 to %4."""
     trees = ("".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in nodes.split(" || "))
     text = HEAD.format(**head) + f"tree outputs {head.get('outputs', 0)}\n".join(trees)
     lines = print_netlist(lower(parse_forest(text), LoweringOptions(latency))).splitlines()

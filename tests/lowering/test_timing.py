@@ -16,7 +16,7 @@ from forestc.netlist.ports import Port
 @pytest.mark.parametrize("target", list(DELAYS))
 @pytest.mark.parametrize("latency", [1, 2, 3, 6])
 def test_stages_are_as_short_as_they_can_be(target, latency):
-    """No packing from the inputs on with a stage a hundredth shorter fits."""
+    """No division into stages from the inputs on has a stage shorter by a hundredth."""
     netlist = lower(random_forest(4, True, "vector"), LoweringOptions(outputs="both"))
     timing = Timing(netlist, DELAYS[target])
     stages = shortest_stages(timing, latency)
@@ -30,7 +30,7 @@ def test_stages_are_as_short_as_they_can_be(target, latency):
 
 
 def chain(conditions, name="chain"):
-    """A netlist: what this number of one-bit ports decides, with a multiplexer for each but the first."""
+    """Makes a netlist that depends on this many one-bit ports, with a multiplexer for each except the first."""
     builder = NetlistBuilder(name)
     ports = [builder.input(Port(f"x{index}"), BIT) for index in range(conditions)]
     net = ports[0]
@@ -49,12 +49,12 @@ def test_multiplexers_of_six_conditions_are_one_level(conditions, levels):
 
 
 def test_a_register_is_a_level_of_its_own():
-    """Two levels of eleven conditions have room for a register between them; what a register holds is read by one."""
+    """A register fits between two levels of eleven conditions; one cell reads its output."""
     netlist, places = pipelined(chain(11), 2, DELAYS["lut6"])
     assert [len(stage.path) for stage in stages_of(netlist, DELAYS["lut6"])] == [1, 1]
     assert len(places) == len(chain(11).cells)
     six, _ = pipelined(chain(6), 2, DELAYS["lut6"])
-    assert [len(stage.path) for stage in stages_of(six, DELAYS["lut6"])] == [1, 0]  # not within the table
+    assert [len(stage.path) for stage in stages_of(six, DELAYS["lut6"])] == [1, 0]  # beyond the table of delays
 
 
 def test_low_bits_that_a_threshold_does_not_need_take_no_time():
@@ -63,8 +63,8 @@ def test_low_bits_that_a_threshold_does_not_need_take_no_time():
         builder.output(Port("label"), builder.less(builder.input(Port("x0"), WordType(8, signed)), threshold))
         return stages_of(builder.build(), DELAYS["ecp5"])[0].delay
 
-    assert delay(128) < delay(4) < delay(2) == delay(129)  # six bits are a LUT, seven and eight are two
-    assert delay(128) == delay(0, signed=True)  # one bit
+    assert delay(128) < delay(4) < delay(2) == delay(129)  # Six bits are one LUT, seven and eight are two.
+    assert delay(128) == delay(0, signed=True)  # Only one bit is read.
 
 
 def test_comparisons_are_absorbed_with_all_the_bits_that_they_read():

@@ -56,12 +56,12 @@ def test_sums_without_an_adder(builder):
     x, a, b = (builder.input(Port(name), word) for name, word in (("x", BYTE), ("a", BIT), ("b", BIT)))
     two, three = builder.const(2, WordType(2, False)), builder.const(3, WordType(2, False))
     assert builder.add((x, x), WordType(9, False)) == builder.shift(x)
-    assert builder.add((x, x), WordType(10, False)) != builder.shift(x)  # with a bit that it does not need
+    assert builder.add((x, x), WordType(10, False)) != builder.shift(x)  # The type has a bit that it does not need.
     assert (builder.shift(two), builder.extend(x, BYTE)) == (builder.const(4, WordType(3, False)), x)
     assert builder.extend(three, BYTE) == builder.const(3, BYTE)
     table = builder.table([(a, 1), (b, 1), (a, 2), (two, 3), (FALSE, 1)], 100)
     assert builder.cell_of(table) == ir.Table(((a, 3), (b, 1)), 6, 4)
-    assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2  # no more than what occurs
+    assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2  # as wide as values that occur
     assert builder.table([(a, 1)], 1) == a
     assert builder.table([(two, 2), (TRUE, 1)], 5) == builder.const(5, WordType(3, False))
 

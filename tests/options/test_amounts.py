@@ -1,4 +1,4 @@
-"""Amounts as people write them."""
+"""Tests amounts as people write them."""
 
 from __future__ import annotations
 

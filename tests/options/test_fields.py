@@ -1,4 +1,5 @@
-"""An option is written once: the command line, the keywords of Python and the manifest's record read its field."""
+"""Tests that an option is written once: the command line, the keywords of Python and the manifest's record read its
+field."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ class Options:
 
 @pytest.fixture
 def run():
-    """What a command of these options is called with."""
+    """Returns a function that runs a command of these options and gives the arguments of its call."""
     app, calls = typer.Typer(), []
 
     def one(call):
-        """A command."""
+        """Records the call as a command would."""
         calls.append(call.given)
 
     add_command(app, Options, one)
@@ -84,7 +85,7 @@ def test_every_option_says_what_it_does():
 
 
 def test_no_module_is_imported_by_its_name():
-    """The layers' lint sees import statements alone; the public names load when they are first used."""
+    """The lint of layers sees import statements only; public names are imported when first used."""
     for path in PACKAGE.rglob("*.py"):
         if path != PACKAGE / "__init__.py":
             assert not re.search(r"import_module\(\s*f?[\"']forestc", path.read_text(encoding="utf-8")), path

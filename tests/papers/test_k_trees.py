@@ -1,4 +1,4 @@
-"""Codes and k-trees stand one to one, and codes drawn at random give every k-tree equally often."""
+"""Tests that codes and k-trees correspond one to one, and random codes give every k-tree equally often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from papers.bounded_treewidth.k_trees import decode, edges, encode, random_code
 
 from forestc.algorithms.networks.random_words import seeded
 
-pytestmark = pytest.mark.slow  # no command draws k-trees: the tables of the paper do
+pytestmark = pytest.mark.slow  # No command draws k-trees: only the tables of the paper do.
 SMALL = [(n, k) for n in range(3, 8) for k in range(1, n - 1) if (n, k) not in ((7, 1), (7, 2))] + [(8, 4), (8, 5)]
 
 
@@ -23,7 +23,7 @@ def every_code(n, k):
 
 
 def is_k_tree(near, k):
-    """By taking off vertices whose k neighbors are a clique, until k + 1 are left."""
+    """Removes vertices with k neighbors that are a clique, until k + 1 vertices are left."""
     left = {v: set(us) for v, us in enumerate(near)}
     while len(left) > k + 1:
         leaf = next((v for v, us in left.items() if len(us) == k and clique(left, us)), None)
@@ -64,8 +64,8 @@ def test_larger_codes_come_back(n, k):
 
 
 def test_the_example_of_the_paper_is_a_3_tree_over_11_vertices():
-    pairs = [(0, 0), (2, 0), (8, 2), (8, 1), (1, 2), (5, 2)]  # places from 0
-    code = ((1, 2, 8), tuple(pairs))  # Q = {2, 3, 9}, counted from 0
+    pairs = [(0, 0), (2, 0), (8, 2), (8, 1), (1, 2), (5, 2)]  # Positions count from 0.
+    code = ((1, 2, 8), tuple(pairs))  # The paper's Q = {2, 3, 9}, counted from 0.
     near = edges(decode(code, 11)[0])
     assert is_k_tree(near, 3)
     assert encode(near, 3) == code

@@ -1,4 +1,5 @@
-"""The methods of the networks' paper, which its tables compare with the search: k-trees drawn, and the program."""
+"""Tests the methods of the networks' paper that its tables compare with our search: sampled k-trees, and the
+program."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.algorithms.networks.random_words import seeded
 from forestc.errors import OptionError
 
-pytestmark = pytest.mark.slow  # no command calls these methods, and they take long to compile
+pytestmark = pytest.mark.slow  # No command calls these methods, and they take long to compile.
 
 
 @pytest.mark.parametrize(("seed", "states", "most"), [(0, 2, 3), (2, 3, 2), (1, 2, 2), (3, 2, 2), (4, 3, 1)])
@@ -52,11 +53,11 @@ def test_version_1_finds_the_best_network_within_each_k_tree(seed, k):
         near = edges(bags)
         best = make_best(n, most, seeded(0))
         top = best_within(scorer, bags, above, most, best, orders_of(k + 1))
-        wanted = next(score for score, _, moral in networks if all(v in near[u] for u, v in moral))
-        assert top == pytest.approx(wanted)
+        expected = next(score for score, _, moral in networks if all(v in near[u] for u, v in moral))
+        assert top == pytest.approx(expected)
         found = [tuple(sorted(row[:size])) for row, size in zip(best.parents.tolist(), best.sizes, strict=True)]
         assert acyclic(found)
-        assert sum(each[some] for each, some in zip(families, found, strict=True)) == pytest.approx(wanted)
+        assert sum(each[some] for each, some in zip(families, found, strict=True)) == pytest.approx(expected)
         assert all(v in near[u] for u, v in moral_edges(found))
 
 

@@ -1,5 +1,5 @@
-"""Models that answer every input alike, or whose trees are partly single leaves: decided as by the library, by
-every level, with rows and without."""
+"""Tests models with one answer for every input, and models with trees of a single leaf: every level decides as the
+library does, with rows and without."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHERS = np.concatenate([np.random.default_rng(2).normal(size=(100, 3)), [[0.0] 
 SAME = np.ones((15, 3))
 TWO, THREE = np.array([0, 1] * 7 + [0]), np.array([0, 1, 2] * 5)
 
-# rows, classes, values
+# Each case has rows, classes and values.
 DATA = {
     "rows": (ROWS, (ROWS[:, 0] + ROWS[:, 1] / 2 > 0).astype(int), 3 * ROWS[:, 0] + ROWS[:, 1]),
     "three classes": (ROWS, np.digitize(ROWS[:, 0], [-0.4, 0.4]), ROWS[:, 0]),
@@ -101,7 +101,7 @@ QUICK = {"soft vote", "xgboost, leaves", "lightgbm, leaves", "forest, some leave
 
 
 def trained(values, kind, data):
-    """The model, or None if its library refuses such rows."""
+    """Trains the model; returns None if its library refuses such rows."""
     X, classes, numbers = DATA[data]
     model = (REGRESSORS if values else CLASSIFIERS)[kind]()
     try:
@@ -111,7 +111,7 @@ def trained(values, kind, data):
 
 
 def read(model):
-    """The forest, or None if it is refused as it knows one class alone."""
+    """Loads the forest; returns None if it is refused because it has one class only."""
     try:
         return load_object(model)
     except ModelError as error:
@@ -120,21 +120,21 @@ def read(model):
 
 
 def passed(forest, X, level):
-    """The forest after the passes of a level on the rows; without rows if it is None."""
+    """Runs the passes of a level on the rows, or without rows if X is None."""
     if level is None:
         return run_passes(forest, passes_from(EXACT), Ranges())[0]
     return run_passes(forest, passes_from(LEVELS[level].passes), ArrayRows(X))[0]
 
 
 def check_answers(model, X, got_of, level):
-    """All inputs where nothing else is promised, else the given rows."""
+    """Compares all inputs unless a pass promises less, otherwise the given rows."""
     rows = X if level else np.concatenate([X, OTHERS])
-    got, wanted = np.asarray(got_of(rows)), np.asarray(model.predict(rows)).ravel()
+    got, expected = np.asarray(got_of(rows)), np.asarray(model.predict(rows)).ravel()
     if hasattr(model, "classes_") or isinstance(model, IsolationForest):
-        assert (got == wanted).all()
+        assert (got == expected).all()
     else:
-        spread, size = np.ptp(wanted[: len(X)]), np.abs(wanted).max()
-        assert np.abs(got - wanted).max() <= 0.01 * spread + 1e-6 * size
+        spread, size = np.ptp(expected[: len(X)]), np.abs(expected).max()
+        assert np.abs(got - expected).max() <= 0.01 * spread + 1e-6 * size
 
 
 @pytest.mark.parametrize("data", DATA)
@@ -165,7 +165,8 @@ def test_targets_answer_as_the_library_and_pass_their_check(values, kind, target
 
 
 @pytest.mark.parametrize("level", [None, 0, 1])
-@pytest.mark.parametrize("rows", [10, 15, 17, 28])  # of 15 and 17 the threshold is rounded just beside the score
+# With 15 and 17 rows the threshold is rounded to a value just beside the score.
+@pytest.mark.parametrize("rows", [10, 15, 17, 28])
 def test_an_isolation_forest_of_equal_rows(rows, level):
     X = np.ones((rows, 2))
     model = IsolationForest(n_estimators=6, max_samples=rows, contamination=0.3, random_state=0).fit(X)
@@ -192,7 +193,7 @@ def test_no_rows_are_evaluated(kind):
 
 @pytest.mark.parametrize("level", [None, 0, 1])
 def test_a_constant_mean_of_parts_decides_a_near_tie_as_the_library(level):
-    """Classes 0 and 3 tie but for the rounding of floats."""
+    """Classes 0 and 3 differ only by the rounding of floats."""
     X, y = np.zeros((9, 2)), np.array([1, 3, 0, 3, 3, 0, 0, 0, 3])
     leaf = {"min_samples_leaf": 11}
     members = [

@@ -1,4 +1,4 @@
-"""extract-rules: rules within the tolerance, as forests that every output language and the proof take, and as text."""
+"""Tests extract-rules: rules within the tolerance, as forests for every output language and the proof, and as text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DATA = {"two": load_breast_cancer, "several": load_iris}
 
 @cache
 def case(kind):
-    """(model, X, y, quantized forest, rows, judge); the iris' features are named."""
+    """Returns model, X, y, quantized forest, rows and scorer of a kind of model; the features of iris are named."""
     data = DATA[kind](as_frame=True)
     X, y = data.data, np.asarray(data.target_names[data.target])
     places = np.unique(y, return_inverse=True)[1].reshape(-1)
@@ -110,7 +110,7 @@ def test_compiled_rules_are_checked_and_proved(kind, form, tmp_path, need_tool):
 
 
 class Reader:
-    """Applies rules as text to rows, without the forest."""
+    """A reader that applies rules in text form to rows, without the forest."""
 
     def __init__(self, text):
         *self.rules, last = text.splitlines()
@@ -153,7 +153,8 @@ def random_clause(random, literals):
 
 
 def test_rules_of_all_kinds_of_conditions_give_what_they_say():
-    """Against the definition: OR of ANDs, AND of ORs, priorities, a default, on random literals with missing values."""
+    """Compares with the definition: OR of ANDs, AND of ORs, priorities, a default, on random literals with missing
+    values."""
     for seed in range(30):
         source = random_forest(seed, True, "binary" if seed % 2 else "argmax")
         if not len(source.conditions):
@@ -251,7 +252,7 @@ def test_after_an_interrupt_the_best_rules_are_used_if_they_are_good_enough(monk
 
 def test_balanced_rules_find_more_of_a_rare_class():
     _, _, _, forest, rows, scorer = case("two")
-    rare = np.flatnonzero(rows.truth == 1)[::6]  # one in six of a class of its own
+    rare = np.flatnonzero(rows.truth == 1)[::6]  # One in six of these rows gets a class of its own.
     few = ArrayRows(rows.X, np.isin(np.arange(len(rows.truth)), rare).astype(int))
     plain, balanced = (
         settled(

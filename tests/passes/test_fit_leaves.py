@@ -23,9 +23,10 @@ WORDS = QuantizeInputs()
     "kind", thinned(["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"], keep=1)
 )
 def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
-    """Half of the rows to train and fit, half to judge; what is written equals the fitted forest."""
+    """Trains and fits on half of the rows, and tests on the other half; the compiled design equals the fitted
+    forest."""
     model, X, y = trained(kind)
-    trees = {"n_estimators": 20} if kind == "forest-multi" else {}  # of fewer each vote counts too much
+    trees = {"n_estimators": 20} if kind == "forest-multi" else {}  # With fewer trees each vote counts too much.
     model = clone(model).set_params(**trees).fit(X[::2], y[::2])
     fitted, rounded = (
         forestc.compile(
@@ -36,7 +37,7 @@ def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
     )  # fmt: skip
     one, other = (of.figures["passes"][2] for of in (fitted, rounded))
     assert one["guarantee"] == "approximate" and one["leaf_bits"] == 1
-    assert not one["chosen_on_held_out"]  # there was no choice
+    assert not one["chosen_on_held_out"]  # There was no choice to make on held-out rows.
     assert one["held_out"]["lost"] <= min(0.1, other["held_out"]["lost"] + 0.01)
     assert max(int(tree.values.max()) for tree in fitted.design.forest.trees) <= 1
     engines = ("netlist", "c") if kind.endswith("binary") else ("netlist",)
@@ -49,7 +50,7 @@ def test_fitting_finds_the_bits_that_are_enough():
     rows = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
     tight, loose = (run_passes(forest, [WORDS, FitLeaves(tolerance=most)], *rows)[1][1] for most in (0.02, 0.3))
     assert tight.held_out["lost"] <= 0.02 and loose.report["leaf_bits"] == 1 <= tight.report["leaf_bits"] <= 4
-    # without labels the model is what leaves are fitted to
+    # Without labels the leaves are fitted to the model.
     plain = FitAndHeldOut(ArrayRows(X[::2]), ArrayRows(X[1::2]))
     _, (_, output) = run_passes(forest, [WORDS, FitLeaves(leaf_bits=2, tolerance=0.1)], *plain)
     assert output.held_out["measure"] == "agreement with the model" and output.held_out["lost"] < 0.1

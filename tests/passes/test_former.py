@@ -1,4 +1,4 @@
-"""What quantize was, under the names of its parts."""
+"""Tests the parts of the former pass quantize under their own names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = {
     "quantize{fit=true,noise=0}": "quantize-inputs,fit-leaves",
     "quantize{fit=true,leaf_bits=2}": "quantize-inputs,fit-leaves{leaf_bits=2}",
     "quantize{fit=true,tolerance=0.1}": "quantize-inputs{tolerance=0.1},fit-leaves{tolerance=0.1}",
-    # what is promised of fitted leaves counts narrow words, too
+    # The promise of fitted leaves also covers narrower words.
     "quantize{fit=true,input_bits=6}": "quantize-inputs{input_bits=6,tolerance=0.01},fit-leaves",
 }
 

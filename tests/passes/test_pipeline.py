@@ -1,4 +1,4 @@
-"""The pipeline takes no promise on trust: passes that break theirs are caught."""
+"""Tests that the pipeline trusts no promise: passes that break theirs are caught."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forestc.rows.ranges import Ranges, ValueRange
 
 @dataclass(frozen=True)
 class Moved:
-    """Moves the first tree's first threshold."""
+    """A pass that moves the first tree's first threshold."""
 
     by: float
     name: ClassVar[str] = "moved"
@@ -41,7 +41,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Raised(Moved):
-    """Adds to every leaf of the first tree, so that no path changes."""
+    """A pass that adds to every leaf of the first tree. No path changes."""
 
     name: ClassVar[str] = "raised"
 
@@ -52,7 +52,7 @@ class Raised(Moved):
 
 @dataclass(frozen=True)
 class Biased(Moved):
-    """Adds to the bias alone, so that all trees are the same objects."""
+    """A pass that adds to the bias alone. All trees stay the same objects."""
 
     name: ClassVar[str] = "biased"
 
@@ -61,7 +61,7 @@ class Biased(Moved):
 
 
 def lying(promise, by, kind=Moved):
-    """A pass that promises what may be wrong. The promise is no option of it."""
+    """Returns a pass with a promise that may be wrong. The promise is no option of the pass."""
     step = kind(by)
     object.__setattr__(step, "promise", promise)
     return step
@@ -118,14 +118,13 @@ def test_what_ran_is_written_down(job):
 
 
 def test_a_changed_path_is_found_where_no_decision_changes(job):
-    """Leaf by leaf: the first row and tree are named."""
+    """Paths are compared leaf by leaf: the error names the first row and tree."""
     forest, rows = job
     with pytest.raises(CheckError, match=r"promised to keep all paths and changed \d+.*row \d+, tree 0: from leaf"):
         run_passes(forest, [lying(KeepsPaths(), 0.5)], rows)
 
 
 def test_a_path_of_a_later_batch_is_named_by_its_row(job):
-    """Only the path of the last of all rows changes."""
     forest, rows = job
     x = rows.X[:, forest.features[forest.trees[0].feature[0]].column].astype(np.float32)
     moved = (x >= forest.trees[0].threshold[0]) & (x < np.float32(forest.trees[0].threshold[0] + 30.0))
@@ -153,7 +152,8 @@ def test_every_path_holds_decisions_and_scores_to_their_bound(job):
 
 
 def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
-    """A moved threshold turns some decisions of held-out rows; a second pass that changes nothing has lost them too."""
+    """A moved threshold changes some decisions on held-out rows; a second pass that changes nothing has the
+    same loss."""
     forest, rows = job
     liar, y = lying(Within(1.0), 30.0), evaluate(forest, rows.X).index
     held_out = ArrayRows(rows.X, y, size=100)

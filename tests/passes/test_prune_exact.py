@@ -1,4 +1,4 @@
-"""prune-exact: every result is confirmed by all cells one by one, with the plain evaluator, or by the other engine."""
+"""Tests prune-exact: every result is confirmed on all cells with the plain evaluator, or by the other engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_CELLS = 40_000
 
 
 def words_of(forest, feature):
-    """A word of every kind that the forest can tell apart: the lowest, each on a cut, each code, missing."""
+    """Returns a word of every kind that the forest can distinguish: the lowest, one on each cut, each code, missing."""
     own = forest.features[feature]
     span = word_range(own.number, own.missing)
     absent = [] if span.missing is None else [span.missing]
@@ -53,7 +53,7 @@ def words_of(forest, feature):
 
 
 def all_inputs(forest):
-    """One row of words for each cell, or None if there are too many."""
+    """Returns one row of words for each cell, or None if there are too many."""
     words = [words_of(forest, feature) for feature in range(len(forest.features))]
     if np.prod([len(own) for own in words], dtype=float) > MOST_CELLS:
         return None
@@ -61,13 +61,13 @@ def all_inputs(forest):
 
 
 def wrong_inputs(before, after, inputs):
-    """How many inputs are decided differently."""
+    """Returns how many inputs are decided differently."""
     return int((evaluate_words(before, inputs).index != evaluate_words(after, inputs).index).sum())
 
 
 @cache
 def small_forests():
-    """(name, forest, all of its inputs) of random integer forests and trained ones of few cells."""
+    """Yields name, forest and all inputs of random integer forests, and of trained ones with few cells."""
     found = []
     for seed in range(400):
         forest = random_forest(seed, True, ["binary", "argmax", "vector"][seed % 3])
@@ -95,11 +95,11 @@ def small_forests():
 
 
 def compared(before, after, engine):
-    """By an engine, on both forests as a whole, whatever passes did: same or differs."""
+    """Compares both complete forests with an engine: same or differs."""
     cells = cells_of(before)
 
     def ensemble(forest):
-        # the pruned forest's conditions are all of the model's, so that both share their cells
+        # All conditions of the pruned forest are also the model's, so both share their cells.
         number = {condition: place for place, condition in enumerate(before.conditions)}
         left = tuple(cells.left[number[condition]] for condition in forest.conditions)
         own = [drawn(forest, replace(cells, left=left), index, {}).boxes for index in range(len(forest.trees))]
@@ -109,7 +109,7 @@ def compared(before, after, engine):
     decision = before.decision
     decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
     found = engine(ensemble(before), ensemble(after), decider, cells.box, 10**12)
-    if found.cells is not None:  # the input is one, in words
+    if found.cells is not None:  # Both engines give a single input, in words.
         assert wrong_inputs(before, after, cells.words_of(found.cells[np.newaxis])) == 1
     return found.state
 
@@ -171,7 +171,7 @@ def test_planted_wrong_prunings_are_caught_by_both_engines(some, most):
 
 @dataclass
 class Wrong:
-    """A pass that promises what it may not keep."""
+    """A pass that may break its promise."""
 
     name: ClassVar[str] = "wrong"
 
@@ -180,7 +180,7 @@ class Wrong:
 
 
 def wrong_pass(after, promise):
-    """The pass, whose result is no option."""
+    """Returns a pass with the result `after`, which is no option of the pass."""
     step = Wrong()
     step.after, step.promise = after, promise
     return step

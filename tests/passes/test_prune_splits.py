@@ -1,4 +1,4 @@
-"""prune-splits: fewer splits; with keep=decisions no row of those given is decided otherwise."""
+"""Tests prune-splits: there are fewer splits; with keep=decisions no given row is decided otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from forestc.search.settle import settled
 
 @cache
 def digits(trees=6, depth=3):
-    """(model, rows, labels): four classes and few trees, as every price goes over all rows and splits."""
+    """Returns a model, rows and labels of four classes and few trees, since every price visits all rows and splits."""
     _, X, y = trained("xgboost-multi")
     X, y = X[y < 4], y[y < 4]
     return xgboost.XGBClassifier(max_depth=depth, n_estimators=trees, random_state=0).fit(X, y), X, y
@@ -72,7 +72,7 @@ def test_any_forest_keeps_its_decisions():
 
 @pytest.mark.parametrize("kind", thinned(["xgboost-binary", "digits", "forest-missing"], keep=1))
 def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
-    """A core of a third of the rows, to which those are added that would be decided otherwise; all rows are looked at
+    """Uses a core of a third of the rows; rows that would be decided otherwise are added to it. All rows are looked at
     in batches, in memory and read anew each time."""
     model, X, y = digits() if kind == "digits" else trained(kind)
     X, y = X[::2], y[::2]
@@ -88,7 +88,7 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
         assert result.report["cost"][1] < result.report["cost"][0]
         texts.append(print_forest(result.forest))
     assert texts[0] == texts[1]
-    # what is found with one number of leaf bits does not depend on what was tried before with others
+    # The result for one number of leaf bits must not depend on earlier trials with others.
     ladder = step.ladder(source, ArrayRows(X, y))
     for branch in ladder.branches():
         rungs, alone = (made.rungs(branch.steps) for made in (ladder, step.ladder(source, ArrayRows(X, y))))
@@ -103,7 +103,7 @@ def test_at_a_price_of_0_only_splits_go_that_no_decision_needs():
     assert result.report["added_trees"] == result.report["mended"] == result.report["rewired"] == 0
     assert result.report["splits"][1] < result.report["splits"][0]
     bits = result.report["leaf_bits"]
-    for count in ("same", bits):  # every search over prices begins with it where leaves need no rounding
+    for count in ("same", bits):  # If leaves need no rounding, every search over prices begins with it.
         ladder = PruneSplits(keep="decisions", leaf_bits=count).ladder(forest, ArrayRows(X, y))
         first = next(ladder.rungs(ladder.branches()[0].steps))
         assert first.step.price == 0 and print_forest(first.forest) == print_forest(result.forest)
@@ -145,7 +145,8 @@ def test_a_price_is_kept_to_and_the_tolerance_refuses():
 
 
 def test_the_forest_says_what_the_pruned_ensemble_said():
-    """Sets, missing values, trees of several outputs: at every price the rebuilt forest has the ensemble's loss."""
+    """Covers sets, missing values and trees of several outputs: at every price the rebuilt forest has the ensemble's
+    loss."""
     done, rewired, flipped = 0, 0, 0
     for seed in range(40):
         forest = random_forest(seed, True)
@@ -189,7 +190,7 @@ def test_more_bits_are_tried_and_the_cheapest_result_is_taken():
     }
     assert costs["auto"]["cost"][1] == min(report["cost"][1] for report in costs.values())
     assert costs["auto"]["leaf_bits"] in (1, 2, 3, 6) and costs["same"]["leaf_bits"] == 6
-    assert len({report["cost"][0] for report in costs.values()}) <= 4  # what the forest costs with leaves of those bits
+    assert len({report["cost"][0] for report in costs.values()}) <= 4  # costs of the forest with leaves of these bits
 
 
 def test_where_classes_overlap_added_trees_keep_the_decisions():
@@ -213,7 +214,7 @@ def test_where_classes_overlap_added_trees_keep_the_decisions():
     )
     assert len(few.forest.trees) == len(forest.trees) + few.report["added_trees"]
     assert none.report["added_trees"] == none.report["mended"] == 0
-    # a split whose removal flips no decision goes, even if nothing is fitted again
+    # A split goes if its removal flips no decision, even if nothing is fitted again.
     same = settled(
         PruneSplits(keep="decisions", copies=0, leaf_bits="same", price=1e-9, mended=0.0), forest, ArrayRows(X, y)
     )
@@ -290,13 +291,13 @@ def test_leaves_of_many_bits():
     model, X, y = trained("xgboost-binary")
     spec = passes_from("round-leaves{leaf_bits=16},prune-splits{keep=decisions,copies=1},simplify")
     forest, steps = run_passes(load(model), spec, ArrayRows(X, y))
-    assert steps[2].change == 0  # where no ensemble keeps all decisions the forest stays as it is
+    assert steps[2].change == 0  # If no ensemble keeps all decisions, the forest stays as it is.
     assert steps[2].report["scores"] == ("unchanged" if steps[2].report["price"] is None else "log_odds")
     assert forest.scale is not None and 0 < forest.scale <= 1
 
 
 def test_what_nothing_found_keeps_is_kept_in_another_way():
-    """With no accuracy to lose decisions are kept."""
+    """With no accuracy to lose, decisions are kept instead."""
     model, X, _ = trained("forest-text-labels")
     forest = run_passes(load(model), passes_from("none"), ArrayRows(X[::3]))[0]
     rows, scorer = ArrayRows(X[::3]), Scorer(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
@@ -315,7 +316,7 @@ def test_what_nothing_found_keeps_is_kept_in_another_way():
 
 
 class Known(dict):
-    """A memory whose arrays may be wrong."""
+    """A memory of arrays that may be wrong."""
 
     def recall(self, name):
         return self.get(name)
@@ -359,10 +360,10 @@ def test_a_pass_that_remembers_makes_the_same(kind, options):
     same(0.3)
     known = set(memory)
     assert known
-    same(3.0)  # goes on from there
+    same(3.0)  # The search resumes from there.
     assert known < set(memory)
-    same(0.1)  # before all but the first
-    for name, arrays in memory.items():  # what is damaged is not gone on from
+    same(0.1)  # This price comes before all others except the first.
+    for name, arrays in memory.items():  # The search does not resume from damaged arrays.
         memory[name] = {**arrays, "group": arrays["group"] + 1000}
     same(2.0)
     memory.update({name: {} for name in memory})

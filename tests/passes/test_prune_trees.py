@@ -1,4 +1,4 @@
-"""prune-trees: fewer trees, within the tolerance and the limits; what it sets along with them."""
+"""Tests prune-trees: fewer trees, within the tolerance and the limits; and the values that it sets along with them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MODELS = {
 
 @cache
 def case(kind):
-    """(quantized forest, training rows, judge on other rows)."""
+    """Returns quantized forest, training rows, and a scorer on other rows."""
     model, data = MODELS[kind]
     X, y = data(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
@@ -83,7 +83,6 @@ def test_the_same_seed_gives_the_same_forest():
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_all_trees_make_the_same_forest(kind):
-    """Nothing is dropped: decisions stay, whatever is set beside the trees."""
     forest, rows, _ = case(kind)
     sample = rows_to_fit(forest, rows, 10_000)
     weight = np.where(sample.label == 1, 1.0, -1.0) if forest.n_outputs < 3 else np.ones(len(sample.label))
@@ -108,7 +107,6 @@ def test_all_trees_make_the_same_forest(kind):
 
 
 def test_moves_are_worth_what_the_forest_is():
-    """The value of a choice is that of the forest made of it, for any choice."""
     random = np.random.default_rng(0)
     for kind in ("forest-multi", "boosting-multi"):
         forest, rows, _ = case(kind)
@@ -122,7 +120,7 @@ def test_moves_are_worth_what_the_forest_is():
                 moved = times.copy()
                 moved[member] += steps[member]
                 assert after[member] == trees.task.value(trees.task.moved(sums, member, int(steps[member])))[0]
-                if moved[member] >= 0 and kind == "forest-multi":  # whose trees leave no mean behind
+                if moved[member] >= 0 and kind == "forest-multi":  # Dropped trees of this kind leave no mean behind.
                     said = evaluate(trees.rebuilt(moved), rows.X).index
                     assert (said == rows.truth).sum() == after[member]
 

@@ -38,8 +38,8 @@ def test_paths_and_scores_are_kept_of_the_rows_or_with_ordered_words_of_any_row(
         assert result.report["paths_changed"] == 0
     assert result.forest.on_words and not result.forest.quantized
     assert print_forest(parse_forest(print_forest(result.forest))) == print_forest(result.forest)
-    wanted, got = evaluate(forest, rows), evaluate(result.forest, rows)
-    assert np.array_equal(wanted.leaves, got.leaves) and np.array_equal(wanted.scores, got.scores, equal_nan=True)
+    expected, got = evaluate(forest, rows), evaluate(result.forest, rows)
+    assert np.array_equal(expected.leaves, got.leaves) and np.array_equal(expected.scores, got.scores, equal_nan=True)
 
 
 def test_whole_numbers_saturate_at_the_outer_thresholds():
@@ -56,7 +56,7 @@ def test_whole_numbers_saturate_at_the_outer_thresholds():
         assert isinstance(feature.number, Fixed) and feature.number.fraction == 0
         thresholds, span = result.conditions.thresholds(index), word_range(feature.number, feature.missing)
         assert thresholds.min() - 1 >= span.low and thresholds.max() <= span.high
-        # no bit that only values beyond all thresholds would need
+        # No bit serves only values beyond all thresholds.
         assert max(thresholds.max(), 1 - thresholds.min()) > span.high // 2
         assert np.array_equal(words[:, index], np.clip(numbers[:, 0], span.low, span.high))
         assert np.array_equal(words[:, index, None] < thresholds, numbers[:, :1] < thresholds)
@@ -71,7 +71,7 @@ def test_input_bits_bound_the_words_and_the_change_is_measured():
     assert step.change == pytest.approx((evaluate(forest, X).index != evaluate(result, X).index).mean())
     low, high = X.min(axis=0), X.max(axis=0)
     changes = []
-    for scale in (1.0, 0.01):  # small features use their bits
+    for scale in (1.0, 0.01):  # Small features use their bits as well.
         rows = (X - low) / (high - low) * scale
         forest = load(RandomForestClassifier(20, random_state=0).fit(rows, y))
         changes.append(on_words(forest, rows, input_bits=6, change=1.0)[1].change)
@@ -89,7 +89,7 @@ def test_words_give_up_bits_that_few_decisions_need(kind, cost):
         narrow, step = on_words(forest, X, y, cost=cost, change=most)
         after = [feature.number.bits for feature in narrow.features]
         assert all(new <= old for new, old in zip(after, before, strict=True)) and step.change <= most
-        if cost == "flash-avr":  # a whole byte saved, or nothing
+        if cost == "flash-avr":  # Bits are saved as complete bytes only.
             assert all(new == old or -(-new // 8) < -(-old // 8) for new, old in zip(after, before, strict=True))
         if most or (cost == "lut6" and forest.decides):
             assert sum(after) < sum(before)

@@ -1,4 +1,5 @@
-"""Compiled code answers as the evaluator does: of floats and quantized, on thresholds, with missing values."""
+"""Tests that compiled evaluation answers as the evaluator does: float and quantized forests, thresholds, missing
+values."""
 
 from __future__ import annotations
 

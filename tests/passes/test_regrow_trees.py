@@ -1,4 +1,5 @@
-"""regrow-trees: the forest says what was grown, tables have no more conditions than a LUT, the smallest is taken."""
+"""Tests regrow-trees: the forest gives the grown trees' scores, tables have no more conditions than a LUT, the smallest
+forest is taken."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ START = "simplify,round-leaves{leaf_bits=6,change=1}"
 
 @cache
 def halves(kind):
-    """(model, rows to fit, rows held out), which the model was not trained on."""
+    """Returns a model, rows to fit, and held-out rows that the model was not trained on."""
     model, X, y = trained(kind)
-    if kind == "xgboost-multi":  # four classes are enough
+    if kind == "xgboost-multi":  # Four classes are enough.
         X, y = X[y < 4], y[y < 4]
     model = clone(model).fit(X[::2], y[::2])
     return model, (X[::2], y[::2]), (X[1::2], y[1::2])
@@ -44,7 +45,7 @@ def regrown(kind, options, with_labels=True):
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_the_forest_says_what_was_grown(symmetric):
-    """Sets, missing values, categories, any aggregate and votes: scores are those of the grown trees."""
+    """Covers sets, missing values, categories, any aggregate and votes: scores are those of the grown trees."""
     done, others, absent = 0, 0, 0
     for seed in range(60):
         forest = random_forest(seed, True)
@@ -142,7 +143,6 @@ def test_refusals():
 
 
 def test_noise_and_depth_are_taken():
-    """Rows with noise grow other trees, none deeper than asked for."""
     options = "trees=3,price=0.1,leaf_bits=1,tolerance=inf,copies=2,depth=3"
     still, moved = (regrown("xgboost-multi", f"{options},noise={noise}")[0] for noise in (0, 0.1))
     assert all(tree.depth <= 3 for forest in (still, moved) for tree in forest.trees)
@@ -151,5 +151,5 @@ def test_noise_and_depth_are_taken():
 
 
 def test_the_distance_between_levels_is_a_power_of_two_of_the_values_deviation():
-    assert leaf_unit(0.5, np.array([-3.0, 3.0])) == 2.0  # 1.5 is nearer to 2 than to 1, as powers of two are
-    assert leaf_unit(0.5, np.full(4, 7.0)) == 0.5  # values that are all the same
+    assert leaf_unit(0.5, np.array([-3.0, 3.0])) == 2.0  # By ratio, 1.5 is nearer to 2 than to 1.
+    assert leaf_unit(0.5, np.full(4, 7.0)) == 0.5  # All values are the same.

@@ -24,7 +24,7 @@ from forestc.rows.encode import evaluate
 
 
 def rounded(forest, X, truth=None, held_out=None, **options):
-    """The forest with rounded leaves, and the step that rounded them. Words keep all paths."""
+    """Returns the forest with rounded leaves, and the step that rounded them. Its words keep all paths."""
     rows = ArrayRows(np.asarray(X, dtype=float), truth)
     result, steps = run_passes(forest, [QuantizeInputs(), RoundLeaves(**options)], rows, held_out)
     return result, steps[1]
@@ -41,7 +41,7 @@ def test_no_decision_and_no_path_of_the_rows_changes(kind):
     assert np.array_equal(before.index, after.index)
     assert step.report["decisions_changed"] == 0
     fewer, _ = rounded(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), change=1.0)
-    if step.report["leaf_bits"] > 1:  # one bit less does change a decision: the bits are the fewest
+    if step.report["leaf_bits"] > 1:  # One bit less changes a decision, so the bits are the fewest.
         assert (evaluate(fewer, X).index != before.index).any()
 
 
@@ -113,7 +113,7 @@ def test_models_of_constants_keep_their_score():
 
 def test_scores_too_far_from_zero_are_refused():
     model, X, _ = trained("xgboost-binary")
-    far = replace(load(model), bias=np.array([1e20]))  # beside it the trees count for nothing, in float32 too
+    far = replace(load(model), bias=np.array([1e20]))  # Beside this bias the trees count for nothing, also in float32.
     assert rounded(far, X)[1].guarantee == "exact-on-data"
     with pytest.raises(ModelError, match=r"too large for integers; pass .*; look for a leaf"):
         rounded(replace(far, bias=np.array([1e9])), X, leaf_bits=32)
@@ -129,9 +129,9 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     bits = step.report["leaf_bits"]
     assert step.promises[0] == Within(0.03) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
     assert Scorer(forest, held_out).of(result).within(0.03)
-    with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):  # a bit less is not
+    with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):  # a smaller one is broken
         rounded(forest, X[::2], y[::2], held_out, tolerance=0.03, leaf_bits=bits - 1)
-    if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide
+    if not forest.decides:  # A regression always loses some R squared, so the given rows alone decide.
         _, step = rounded(forest, X[::2], y[::2], ArrayRows(X[1::2]), tolerance=0.0)
         assert step.promise == plain.promise and step.report["leaf_bits"] == plain.report["leaf_bits"]
     with pytest.raises(OptionError, match="round-leaves needs held-out rows"):
@@ -139,11 +139,12 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
 
 
 def value_error(before, after, X):
-    """The error of class 1's probability where there are two classes; else of every value, of regressions a share."""
-    wanted, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
-    wanted = wanted[:, -1:] if got.shape[1] == 1 else wanted
-    error = np.abs(wanted - got).max()
-    return error if before.decides else error / np.ptp(wanted)
+    """Returns the error of class 1's probability for two classes, otherwise of every value; for regressions
+    as a share."""
+    expected, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
+    expected = expected[:, -1:] if got.shape[1] == 1 else expected
+    error = np.abs(expected - got).max()
+    return error if before.decides else error / np.ptp(expected)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +158,11 @@ def value_error(before, after, X):
 )
 def test_scores_are_kept_with_the_fewest_bits(kind):
     model, X, y = trained(kind.replace("shallow", "forest"))
-    if kind.startswith("shallow"):  # leaves of shares: a full tree's are 0 and 1
+    if kind.startswith("shallow"):  # The leaves hold shares; those of a full tree would be 0 and 1.
         model = clone(model).set_params(max_depth=4).fit(X, y)
     forest = load(model)
     free, _ = rounded(forest, X)
-    moved = value_error(forest, free, X)  # by default, which keeps decisions alone
+    moved = value_error(forest, free, X)  # By default only decisions are kept.
     assert moved > (0.02 if kind.startswith("xgboost") else 0)
     scores = float(f"{moved / 5:.1g}")
     result, step = rounded(forest, X, scores=scores)
@@ -171,7 +172,7 @@ def test_scores_are_kept_with_the_fewest_bits(kind):
     assert step.promise.endswith(f"scores within {scores:g} on the rows")
     assert step.report.get("decisions_changed", 0) == 0
     bits = step.report["leaf_bits"]
-    try:  # a bit less moves scores too far, or a decision
+    try:  # One bit less moves scores too far, or changes a decision.
         fewer, _ = rounded(forest, X, scores=scores, leaf_bits=bits - 1, change=1.0)
     except CheckError as error:
         assert f"at worst; {scores:g} is allowed" in str(error)

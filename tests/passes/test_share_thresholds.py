@@ -1,4 +1,4 @@
-"""share-thresholds: no path of the given rows changes, and there are fewer conditions."""
+"""Tests share-thresholds: no path of the given rows changes, and there are fewer conditions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_conditions_are_shared(kind):
     before, after = result.report["distinct_conditions"]
     assert after < before
     assert np.array_equal(evaluate(result.forest, X).leaves, evaluate(forest, X).leaves)
-    fewer = judged(ShareThresholds(exceptions=0.1, tolerance=math.inf), forest, FitAndHeldOut.every(ArrayRows(X), 5))
+    fewer = held_out_result(
+        ShareThresholds(exceptions=0.1, tolerance=math.inf), forest, FitAndHeldOut.every(ArrayRows(X), 5)
+    )
     assert fewer.promises == (Within(math.inf),)
     assert fewer.report["distinct_conditions"][1] < after
     task = Observe.of(forest)
@@ -153,10 +155,10 @@ def test_the_text_form_tells_the_draw():
 @pytest.mark.parametrize("share", [0.02, 0.2])
 @pytest.mark.parametrize("kind", ["forest-binary", "boosting-regression", "forest-missing"])
 def test_so_many_rows_of_a_node_change_sides(kind, share):
-    """Problem 4: each node, judged by the rows that reached it before."""
+    """Covers the paper's problem 4: each node is measured on the rows that reached it before."""
     model, X, _ = trained(kind)
     forest, rows = load(model), ArrayRows(X)
-    result = judged(ShareThresholds(path_change=share, tolerance=math.inf), forest, FitAndHeldOut(rows, rows))
+    result = held_out_result(ShareThresholds(path_change=share, tolerance=math.inf), forest, FitAndHeldOut(rows, rows))
     assert result.promises == (Within(math.inf),)
     assert (
         result.report["distinct_conditions"][1] < ShareThresholds().run(forest, rows).report["distinct_conditions"][1]
@@ -176,13 +178,13 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
     assert moved > 0
 
 
-def judged(step, forest, rows):
-    """What a pass makes of a forest that is judged on held-out rows."""
+def held_out_result(step, forest, rows):
+    """Runs a pass on a forest with held-out rows; returns its result."""
     return step.run(forest, rows.fit, Scorer(forest, rows.held_out))
 
 
 def halves(kind):
-    """A model trained on every other row, and those rows to be judged on the rest."""
+    """Returns a model trained on every other row, with these rows, and the rest to score it on."""
     model, X, y = trained(kind)
     forest = load(clone(model).fit(X[::2], y[::2]))
     return forest, FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
@@ -209,9 +211,9 @@ def test_without_labels_the_model_is_the_truth():
     _, (output,) = run_passes(
         load(model), [ShareThresholds(path_change=0.01, tolerance=0.2)], *FitAndHeldOut.every(ArrayRows(X), 5)
     )
-    judged = output.held_out
-    assert judged["rows"] == len(X) // 5 and judged["measure"] == "agreement with the model"
-    assert judged["before"] == 1.0 and 0.8 <= judged["after"] < 1.0
+    held_out_result = output.held_out
+    assert held_out_result["rows"] == len(X) // 5 and held_out_result["measure"] == "agreement with the model"
+    assert held_out_result["before"] == 1.0 and 0.8 <= held_out_result["after"] < 1.0
 
 
 @pytest.mark.parametrize("option", ["exceptions=1", "path_change=0.1"])
@@ -249,9 +251,9 @@ def test_rows_held_out_are_not_looked_at():
     model, X, _ = trained("forest-binary")
     forest = load(model)
     other = X.copy()
-    other[4::5] = X[:1]  # every fifth row is another
+    other[4::5] = X[:1]  # Every fifth row is replaced.
     for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), QuantizeInputs()):
-        same = [judged(step, forest, FitAndHeldOut.every(ArrayRows(of), 5)).forest for of in (X, other)]
+        same = [held_out_result(step, forest, FitAndHeldOut.every(ArrayRows(of), 5)).forest for of in (X, other)]
         assert np.array_equal(same[0].trees[3].threshold, same[1].trees[3].threshold)
 
 
@@ -266,7 +268,9 @@ def test_rows_held_out_are_not_looked_at():
 def test_batches_make_no_difference(step):
     model, X, y = trained("forest-binary")
     forest = load(model)
-    whole, parts = (judged(step, forest, FitAndHeldOut.every(ArrayRows(X, y, size), 5)) for size in (len(X), 37))
+    whole, parts = (
+        held_out_result(step, forest, FitAndHeldOut.every(ArrayRows(X, y, size), 5)) for size in (len(X), 37)
+    )
     assert whole.report == parts.report
     for a, b in zip(whole.forest.trees, parts.forest.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold)
@@ -290,11 +294,11 @@ classes []
     for rows in ([[-np.inf], [5.0]], [[1.0], [5.0], [np.inf]], [[-5e-324]], [[-1e-300], [-1.0]], [[1e29], [2e30]]):
         X = np.array(rows * 10)
         step = ShareThresholds(prefer="few-bits" if few_bits else "middle")
-        shared, _ = run_passes(forest, [step], ArrayRows(X))  # leaf by leaf
+        shared, _ = run_passes(forest, [step], ArrayRows(X))  # The pipeline compares leaf by leaf.
         infinite = [tree.threshold[0] for tree in shared.trees if np.isinf(tree.threshold[0])]
         assert infinite == [-np.inf, np.inf]
         lossy = ShareThresholds(exceptions=2, tolerance=math.inf)
-        judged(lossy, forest, FitAndHeldOut(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
+        held_out_result(lossy, forest, FitAndHeldOut(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
         run_passes(
             forest, passes_from("simplify,share-thresholds,round-leaves{leaf_bits=4,change=1},simplify"), ArrayRows(X)
         )

@@ -41,7 +41,7 @@ def test_options_at_their_defaults_are_not_printed():
 
 @pytest.mark.parametrize("name", PASSES)
 def test_every_option_of_every_pass_prints_and_parses(name):
-    """Each option at a value that is not its default: one that a search tries, a name, or a number in the range."""
+    """Gives each option a value other than its default: one that a search tries, a name, or a number in the range."""
     for option in options_of(PASSES[name]):
         values = [True, False, *option.names, 1, 2, 0.5, *getattr(option.space, "values", ())]
         made = []
@@ -49,7 +49,7 @@ def test_every_option_of_every_pass_prints_and_parses(name):
             if option.values and option.allows(value) and value != option.default:
                 try:
                     made.append(PASSES[name](**{option.name: value}))
-                except OptionError:  # it needs another option beside it
+                except OptionError:  # The option needs another one.
                     continue
         assert not option.values or made or option.name in ("tolerance", "noise", "scores"), option.name
         for step in made:
@@ -76,14 +76,14 @@ def print_all(passes):
 
 
 def test_what_a_list_leaves_out_is_added():
-    for text, wanted in (
+    for text, expected in (
         ("none", "quantize-inputs,round-leaves"),
         ("simplify", "simplify,quantize-inputs,round-leaves"),
         ("quantize-inputs{input_bits=8},simplify", "quantize-inputs{input_bits=8},round-leaves,simplify"),
         ("simplify,fit-leaves,simplify", "simplify,quantize-inputs,fit-leaves,simplify"),
         ("round-leaves{exact=true}", "quantize-inputs{exact=true},round-leaves{exact=true}"),
     ):
-        assert ",".join(map(print_pass, passes_from(text))) == wanted
+        assert ",".join(map(print_pass, passes_from(text))) == expected
     assert passes_from("round-leaves", 0.1)[1] == RoundLeaves(scores=0.1)
     with pytest.raises(OptionError, match="keeps no scores"):
         passes_from("fit-leaves", 0.1)

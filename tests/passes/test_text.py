@@ -1,4 +1,4 @@
-"""Text in, text out: what each pass makes of small trees."""
+"""Tests what each pass does with small trees, with texts in and out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ FLOATS = HEAD.format(number="float32", zero="0.0", middle="0.5")
 WORDS = HEAD.format(number="uint4", zero="0", middle="2") + "scale 1.0\n"
 STUMP = "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 0.9"
 GRID = np.array([[a, b] for a in range(16) for b in range(16)], dtype=np.float32)
-LARGE = ArrayRows(GRID, (GRID[:, 0] >= 8).astype(np.int64))  # class yes: a is at least 8
+LARGE = ArrayRows(GRID, (GRID[:, 0] >= 8).astype(np.int64))  # The class is yes if a is at least 8.
 
 
 def passed(step, *trees, head=FLOATS, rows=None):
-    """The lines of `a`, of the decision, the scale and the trees, as the pass leaves them."""
+    """Returns the lines of `a`, of the decision, the scale and the trees after the pass."""
     text = head + "".join(
         "tree outputs 0\n" + "".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in trees
     )
@@ -90,9 +90,9 @@ def test_share_thresholds_takes_the_threshold_of_the_fewest_bits_between_the_sam
 @pytest.mark.parametrize(
     "values, number, word",
     [
-        ((1.5, 2.5, 9.5), "ufixed<1,-3>", 1),  # a multiple of 8 lies between them
-        ((3.5, 4.125, 4.5), "ufixed<4,1>", 9),  # none of 1 lies between 4.125 and 4.5
-        ((1, 4, 9), "uint3", 5),  # whole numbers stay exact, also those that are not among the rows
+        ((1.5, 2.5, 9.5), "ufixed<1,-3>", 1),  # A multiple of 8 lies between them.
+        ((3.5, 4.125, 4.5), "ufixed<4,1>", 9),  # No multiple of 1 lies between 4.125 and 4.5.
+        ((1, 4, 9), "uint3", 5),  # Integers stay exact, also if no row holds them.
     ],
 )
 def test_quantize_inputs_gives_a_feature_the_bits_that_its_rows_need(values, number, word):
@@ -125,8 +125,8 @@ TWO = "0 < 8 ? 1 : 2 | leaf 0.1 | leaf 0.7", "1 < 3 ? 1 : 2 | leaf 0.0 | leaf 0.
 @pytest.mark.parametrize(
     "step, threshold, leaves",
     [
-        (RoundLeaves(), 1, ("0 1", "0 0")),  # no row needs the second tree
-        (RoundLeaves(leaf_bits=3), 6, ("0 7", "0 1")),  # 0.1 of the first tree's leaves is a bias of 1
+        (RoundLeaves(), 1, ("0 1", "0 0")),  # No row needs the second tree.
+        (RoundLeaves(leaf_bits=3), 6, ("0 7", "0 1")),  # The 0.1 in the first tree's leaves becomes a bias of 1.
         (FitLeaves(leaf_bits=1, tolerance=0.5), 1, ("0 1", "0 0")),
     ],
 )

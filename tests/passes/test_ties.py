@@ -1,4 +1,5 @@
-"""Ties of the source are ties of the design, or are decided as the library's own rounding decides them; else named."""
+"""Tests ties: a tie of the model is a tie of the design, or is decided as the library's rounding decides it; otherwise
+the tie is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from forestc.search.levels import LEVELS
 
 
 def half_leaves():
-    """A tree of which some leaves hold as many rows of the one class as of the other."""
+    """Trains a tree with leaves that hold as many rows of the one class as of the other."""
     random = np.random.default_rng(0)
     X = random.normal(size=(240, 3))
     y = (X[:, 0] + random.normal(size=240) > 0).astype(int)
@@ -46,14 +47,15 @@ def half_leaves():
 
 
 def broken_tie(seed=1):
-    """A forest some of whose ties the library's additions break, and its rows."""
+    """Returns a forest with ties that the library's additions break, and its rows."""
     random = np.random.default_rng(seed)
     X = np.round(random.normal(size=(60, 2)) * 2)
     return RandomForestClassifier(4, max_depth=3, random_state=1).fit(X, random.integers(0, 2, 60)), X
 
 
 def stumps(*values, link="identity", on="scores", precision="float64", bias=None, divisor=1.0, decision=None):
-    """One split at 0.5 for each of the features x0, x1, ...; values: of the two leaves of each tree."""
+    """Makes a forest of one split at 0.5 for each of the features x0, x1, ... values: of the two leaves of
+    each tree."""
     count, classes = len(values), len(values[0][0])
     trees = [
         make_tree(
@@ -75,8 +77,8 @@ def all_rows(forest):
 
 
 def impossible():
-    """The order in which the library adds decides ties so that no leaf values, summed exactly, decide alike: a linear
-    program over them is infeasible."""
+    """Makes a forest with ties that no leaf values can decide as the library does. The library adds in float order; a
+    linear program over the leaf values is infeasible."""
     return stumps(
         [[0.4, 0.5], [0.5, 0.6]], [[0.8, 0.4], [0.4, 0.9]], [[0.8, 0.5], [0.7, 0.6]], [[0.5, 0.0], [0.4, 0.3]],
         [[0.3, 0.6], [0.8, 0.0]], [[0.8, 0.1], [0.7, 0.0]], divisor=6.0,
@@ -84,7 +86,7 @@ def impossible():
 
 
 def quantized(forest, level, X):
-    """The forest after a level's passes, and the step of round-leaves."""
+    """Returns the forest after a level's passes, and the step of round-leaves."""
     result, steps = run_passes(forest, passes_from(LEVELS[level].passes), ArrayRows(X))
     return result, next(step for step in steps if step.name.startswith("round-leaves"))
 
@@ -114,11 +116,11 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
     X = all_rows(forest)
     for level in (0, 1):
         result, step = quantized(forest, level, X)
-        wanted, got = evaluate(forest, X), evaluate(result, X)
-        tied = np.flatnonzero(wanted.index != got.index)
-        ordered = np.sort(wanted.scores[tied], axis=1)
+        expected, got = evaluate(forest, X), evaluate(result, X)
+        tied = np.flatnonzero(expected.index != got.index)
+        ordered = np.sort(expected.scores[tied], axis=1)
         assert 0 < len(tied) <= 2 and (ordered[:, -1] - ordered[:, -2] < 1e-15).all()
-        assert (wanted.leaves == got.leaves).all() and step.report["tied_rows"] == tied.tolist()
+        assert (expected.leaves == got.leaves).all() and step.report["tied_rows"] == tied.tolist()
         text = f"{len(tied)} of 64 given rows (rows {', '.join(map(str, tied))}, from 0)"
         assert text in (leaves_note(step) if level == 0 else step.report["note"])
         if level:
@@ -129,7 +131,7 @@ def test_what_no_leaves_decide_alike_is_compiled_and_named(tmp_path):
 
 
 def drawn(seed):
-    """Rows of few whole numbers, with two or three classes."""
+    """Draws rows of few integers, with two or three classes."""
     random = np.random.default_rng(seed)
     count, classes = int(random.integers(30, 90)), int(random.choice([2, 3]))
     X = np.round(random.normal(size=(count, 3)) * 2)
@@ -192,7 +194,7 @@ def test_decisions_after_a_link_are_exact_where_it_keeps_sums_apart(precision):
     for link, exact in (("softmax", True), ("sigmoid", True), ("order", False)):
         forest = stumps(*halves, link=link, on="values", precision=precision)
         assert (leaf_grid(forest, forest) is not None) == exact
-    far = [[[5e4, 0.0], [4e4, 1.0]], [[0.5, 2.0], [1.0, 3.0]]]  # the sigmoid of all large scores is 1
+    far = [[[5e4, 0.0], [4e4, 1.0]], [[0.5, 2.0], [1.0, 3.0]]]  # The sigmoid of all large scores is 1.
     assert leaf_grid(*[stumps(*far, link="sigmoid", on="values", precision=precision)] * 2) is None
     saturated = stumps([[60.0, 61.0], [0.0, 1.0]], link="sigmoid", on="values", precision=precision)
     assert len(np.unique(link_values(np.array([60.0, 61.0]), Link("sigmoid")))) == 1
@@ -209,9 +211,9 @@ def test_the_fewest_common_steps():
     thirds = stumps([[1 / 3, 2 / 3], [1 / 4, 3 / 4]])
     assert common_steps(thirds, 65534.0) == (12.0, True)
     leaves, lie = on_steps(thirds, 16)
-    assert lie and leaves.error < 1e-14 and leaves.decision.threshold == 7  # more than a half of 12
+    assert lie and leaves.error < 1e-14 and leaves.decision.threshold == 7  # The threshold is more than a half of 12.
     most, lie = common_steps(stumps([[1 / 3, 2 / 3], [0.123456789, 0.876543211]]), 65534.0)
-    assert not lie and most == 65532.0  # the largest multiple of 3
+    assert not lie and most == 65532.0  # This is the largest multiple of 3 in the range.
     assert common_steps(stumps([[1 / 511, 510 / 511], [1 / 509, 508 / 509], [1 / 503, 502 / 503]]), 65534.0)[1] is False
 
 
@@ -224,8 +226,8 @@ def test_a_threshold_beside_a_start_that_does_not_lie_on_steps():
 
 @pytest.mark.parametrize("weights, worth, whole, exact", [
     ((1.0, 0.5), 0.5, (2.0, 1.0), True),
-    ((1.0, 0.5), 0.5, (2.0, 2.0), False),  # the second counts for more than its weight
-    ((0.6, 0.3), 0.3, (2.0, 1.0), False),  # 0.3 is no power of two: sums of weights round
+    ((1.0, 0.5), 0.5, (2.0, 2.0), False),  # The second part counts for more than its weight.
+    ((0.6, 0.3), 0.3, (2.0, 1.0), False),  # 0.3 is no power of two, so sums of weights round.
 ])  # fmt: skip
 def test_weights_that_are_whole_numbers_of_votes(weights, worth, whole, exact):
     assert whole_votes(weights, worth, whole) == exact
@@ -251,7 +253,7 @@ def test_cells_hold_every_path():
 
 
 def lying(promise, forest):
-    """A pass that returns a forest with a promise."""
+    """Returns a pass that gives a forest with a promise."""
 
     class Lying(RoundLeaves):
         def run(self, before, rows, scorer=None):
@@ -277,7 +279,7 @@ def test_promises_about_ties_are_held_to():
 
 
 def test_every_combination_of_leaves_is_tried_where_paths_are_too_many():
-    """No given row reaches the leaf that changes."""
+    """No given row reaches the changed leaf."""
     many = DecisionTreeClassifier(max_depth=9, random_state=0).fit(
         np.random.default_rng(1).normal(size=(900, 12)), np.random.default_rng(2).integers(0, 3, 900)
     )

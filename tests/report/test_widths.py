@@ -1,4 +1,4 @@
-"""Tables fit the terminal without a broken word, and say which columns they leave out."""
+"""Tests that tables fit the terminal without a broken word, and list the columns left out."""
 
 import re
 
@@ -13,7 +13,7 @@ WORDS = {word for row in (HEADS, *ROWS) for cell in row for word in cell.split()
 
 
 def columns(width, rows=ROWS):
-    """The words of the printed table, and its text."""
+    """Returns the words of the printed table, and its text."""
     text = as_text([table("a title", HEADS, rows)], width)
     assert max(map(len, text.splitlines())) <= width
     body = [line for line in text.splitlines() if line.startswith(("┃", "│"))]

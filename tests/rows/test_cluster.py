@@ -1,4 +1,4 @@
-"""Reductions on a Dask cluster of two worker processes: the same as here, whatever happens to a worker."""
+"""Tests reductions on a Dask cluster of two workers: the results are those without a cluster, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from forestc.rows.files import rows_from
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two workers in this process, which are spoken to as others are: what they are sent is pickled."""
+    """Starts two workers in this process. Messages to them are pickled, as for other workers."""
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
     ) as two:
@@ -38,7 +38,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three files of several row groups each."""
+    """Writes three files of several row groups each."""
     _, X, y = trained("forest-binary")
     path = tmp_path_factory.mktemp("rows")
     for number, rows in enumerate(np.array_split(np.arange(len(X)), 3)):
@@ -77,7 +77,7 @@ def test_the_cluster_says_the_same(cluster, folder, step):
 
 @dataclass(frozen=True)
 class Deadly:
-    """A reduction during which the first worker that sees row 80 dies."""
+    """A reduction that kills the first worker to see row 80."""
 
     task: Observe
     mark: Path
@@ -121,7 +121,7 @@ def test_compile_on_a_cluster(cluster, folder, tmp_path):
 
 @dataclass(frozen=True)
 class Broken:
-    """A reduction that fails in a way nobody foresees."""
+    """A reduction that fails in an unforeseen way."""
 
     def start(self):
         return []

@@ -1,4 +1,4 @@
-"""Columns of files as float64: pyarrow's own conversion, which imports pandas, is the reference."""
+"""Tests columns of files as float64 against pyarrow's own conversion, which imports pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column each feature reads: models, headers and kinds of rows at random, against the libraries."""
+"""Tests which column each feature reads: random models, headers and kinds of rows, against the libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def classes_of(forest, rows, label=None):
 
 @pytest.fixture(scope="module")
 def from_array():
-    """A model trained on an array that reads columns 1, 2 and 3 of 4, and its rows with one-based names."""
+    """Trains a model on an array, from which it reads columns 1, 2 and 3 of 4; returns it with its rows under one-based
+    names."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame(random.normal(size=(300, 4)).astype(np.float32), columns=["x1", "x2", "x3", "x4"])
     frame["x1"] = np.float32(1)
@@ -50,14 +51,14 @@ def test_made_up_names_match_nothing(from_array, tmp_path):
     model, frame, y = from_array
     forest = load(model)
     assert [(feature.name, feature.named) for feature in forest.features] == [(f"x{k}", False) for k in (1, 2, 3)]
-    wanted = model.predict(frame.to_numpy())
+    expected = model.predict(frame.to_numpy())
     frame.assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
-    assert np.array_equal(classes_of(forest, tmp_path / "rows.csv", "label"), wanted)
+    assert np.array_equal(classes_of(forest, tmp_path / "rows.csv", "label"), expected)
     for rows in (frame, frame.rename(columns=dict(zip(frame, "zyxw", strict=True))), pa.Table.from_pandas(frame)):
-        assert np.array_equal(classes_of(forest, rows), wanted)
-        assert np.array_equal(evaluate(forest, rows).decision, wanted)
+        assert np.array_equal(classes_of(forest, rows), expected)
+        assert np.array_equal(evaluate(forest, rows).decision, expected)
     frame.set_axis(range(4), axis=1).to_parquet(tmp_path / "numbered.parquet")
-    assert np.array_equal(classes_of(forest, tmp_path / "numbered.parquet"), wanted)
+    assert np.array_equal(classes_of(forest, tmp_path / "numbered.parquet"), expected)
 
 
 @pytest.mark.parametrize("names", ["x2 x1 x3 x4", "f3 f2 f1 f0", "column_1 column_10 column_2 column_3", "3 2 1 0"])
@@ -66,7 +67,7 @@ def test_names_that_say_another_order_are_refused(from_array, names, tmp_path):
     rows = frame.set_axis(names.split(), axis=1)
     rows.to_parquet(tmp_path / "rows.parquet")
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    of_numbers = names[0].isdigit()  # the first line of such a CSV file may be a row
+    of_numbers = names[0].isdigit()  # The first line of such a CSV file may be a row.
     for asked in (rows, pa.Table.from_pandas(rows), tmp_path / "rows.parquet", tmp_path / "rows.csv")[: 4 - of_numbers]:
         with pytest.raises(RowsError, match=r"say another order: .*; put the columns into the order the model was"):
             classes_of(load(model), asked)
@@ -93,7 +94,7 @@ def test_libraries_names_for_arrays_are_made_up(from_array):
     for model in models.values():
         assert not any(feature.named for feature in load(model.fit(frame.to_numpy(), y)).features)
         assert all(feature.named for feature in load(model.fit(frame, y)).features)
-        numbered = load(model.fit(frame.set_axis([3, 1, 2, 0], axis=1), y))  # such a frame's own names are kept
+        numbered = load(model.fit(frame.set_axis([3, 1, 2, 0], axis=1), y))  # The names of such a frame are kept.
         assert all(feature.named and feature.name == str([3, 1, 2, 0][feature.column]) for feature in numbered.features)
 
 
@@ -124,12 +125,12 @@ def test_compile_keeps_the_rows_names(from_array, tmp_path):
     assert note == "the model has no column names: the rows' columns are taken in their order, site, age, mean size, x9"
     assert said.count(note) == 1
     assert [feature["name"] for feature in done.design.manifest["features"]] == ["age", "mean size", "x9"]
-    shuffled = rows[["x9", "y", "mean size", "age"]]  # what no condition reads may be left out from now on
+    shuffled = rows[["x9", "y", "mean size", "age"]]  # From here on columns that no condition reads may be left out.
     result = forestc.check(done.design, shuffled, label="y", engines=("netlist", "c"))
     assert result.ok and result.agreement.model == done.figures["accuracy"]["model"] > 0.9
     with pytest.raises(RowsError, match="column 'age' is missing"):
         forestc.check(done.design, frame.assign(y=y), label="y", engines=("netlist",))
-    assert forestc.check(done.design, frame.to_numpy(), engines=("netlist",)).ok  # rows without names, by position
+    assert forestc.check(done.design, frame.to_numpy(), engines=("netlist",)).ok  # without names: by position
     assert [f.name for f in forestc.quantize(model, rows, "y").features] == ["age", "mean size", "x9"]
     assert forestc.compile(model, frame.to_numpy(), tmp_path / "out", targets=("c",)).figures["notes"] == []
 
@@ -161,7 +162,7 @@ def test_a_table_has_its_label_by_name(from_array):
 
 @pytest.fixture(scope="module")
 def countries():
-    """A model of text columns, one with a category called NA, and its rows."""
+    """Trains a model of text columns, one with a category called NA; returns it with its rows."""
     random = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -239,14 +240,14 @@ def test_categories_that_are_codes_are_taken_everywhere(library, tmp_path):
         model = xgboost.XGBClassifier(n_estimators=4, enable_categorical=True).fit(frame, y)
     else:
         model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, min_data_per_group=1).fit(frame, y)
-    forest, wanted = load(model), model.predict(frame)
+    forest, expected = load(model), model.predict(frame)
     frame.to_parquet(tmp_path / "rows.parquet")
     plain = frame.assign(kind=kinds)
     for rows in (frame, plain, tmp_path / "rows.parquet", pa.Table.from_pandas(frame)):
-        assert np.array_equal(classes_of(forest, rows), wanted)
-    assert np.array_equal(evaluate(forest, frame).decision, wanted)
+        assert np.array_equal(classes_of(forest, rows), expected)
+    assert np.array_equal(evaluate(forest, frame).decision, expected)
     assert forestc.compile(model, frame, tmp_path / "out", label=list(y), targets=("c",)).figures["agreement"] == 1.0
-    # an array's model takes the codes of these, a frame's model the numbers
+    # A model of an array takes their codes, a model of a frame the numbers.
     for other in (coded(np.maximum(kinds, 1)), coded(kinds, [2, 1, 0])):
         for ask in (evaluate, lambda forest, rows: rows_from(rows, forest)):
             with pytest.raises(
@@ -259,10 +260,10 @@ def test_truth_values_in_a_file(tmp_path):
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"size": random.normal(size=300).astype(np.float32), "flag": random.random(300) < 0.5})
     model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1).fit(frame, frame.flag ^ (frame["size"] > 0))
-    forest, wanted = load(model), model.predict(frame)
+    forest, expected = load(model), model.predict(frame)
     for name, rows in (("True", frame), ("true", frame.assign(flag=frame.flag.map({True: "true", False: "false"})))):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
-        assert np.array_equal(classes_of(forest, tmp_path / f"{name}.csv"), wanted)
+        assert np.array_equal(classes_of(forest, tmp_path / f"{name}.csv"), expected)
     frame = frame.astype({"flag": object})
     frame.loc[:9, "flag"] = None
     frame.to_csv(tmp_path / "missing.csv", index=False)

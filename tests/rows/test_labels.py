@@ -1,4 +1,4 @@
-"""Labels of several targets, as zeros and ones, in columns of one, and with names that the model does not know."""
+"""Tests labels of several targets, as zeros and ones, in a column each, and with names that the model does not know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def two():
-    """Two targets of classes: names, and numbers."""
+    """Returns labels of two targets: names, and numbers."""
     return RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, np.column_stack([NAMES[KIND], KIND % 2]))
 
 
@@ -79,7 +79,7 @@ def test_a_column_for_each_class_may_hold_zeros_and_ones(iris, tmp_path):
 
 def test_several_targets_have_a_column_each(two, tmp_path):
     forest, frame = load(two), two_frame()
-    wanted = np.column_stack([KIND, KIND % 2])
+    expected = np.column_stack([KIND, KIND % 2])
     csv, bare, parquet = save(frame, tmp_path)
     np.savez(tmp_path / "t.npz", X=IRIS, name=NAMES[KIND], odd=(KIND % 2).astype(str))
     table = pa.Table.from_pandas(frame)
@@ -93,7 +93,7 @@ def test_several_targets_have_a_column_each(two, tmp_path):
         (frame[FIELDS], frame[["name", "odd"]]),
         (IRIS, frame[["name", "odd"]].to_numpy()),
     ):
-        assert np.array_equal(truth_in(rows_from(rows, forest, labels)), wanted)
+        assert np.array_equal(truth_in(rows_from(rows, forest, labels)), expected)
     with pytest.raises(RowsError, match=r"1 columns of labels, and the model has 2 targets.*column for each target"):
         truth_in(rows_from(csv, forest, "name"))
     with pytest.raises(RowsError, match=r"there is no column 'odder'"):
@@ -131,7 +131,7 @@ def test_values_of_several_outputs_are_judged_together(model, tmp_path):
     frame = pd.DataFrame(X).add_prefix("f").assign(a=truth[:, 0], b=truth[:, 1])
     csv, _, _ = save(frame, tmp_path)
     done = forestc.compile(model, csv, tmp_path / "out", label="a,b")
-    # both outputs have one spread here, so that both weigh the same
+    # Both outputs have the same spread, so that both have the same weight.
     assert done.figures["accuracy"]["model"] == pytest.approx(r2_score(truth, model.predict(X)), abs=1e-9)
 
 

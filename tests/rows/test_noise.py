@@ -1,4 +1,4 @@
-"""Noise on rows: values move to near values of their column, by ranks."""
+"""Tests noise on rows: values move to near values of their column, by ranks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_values_are_those_of_the_column_and_nan_stays():
 def test_noise_is_a_share_of_the_ranks(noise):
     X = rng().permutation(2000)[:, None]
     moved = with_noise(X, X, noise, rng())
-    inner = (X > 800) & (X < 1200)  # away from the ends, where ranks are cut off
+    inner = (X > 800) & (X < 1200)  # Ranks are cut off at the ends, so only inner values are compared.
     assert 0.85 * noise < (moved - X)[inner].std() / len(X) < 1.15 * noise
 
 

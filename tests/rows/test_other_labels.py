@@ -1,4 +1,4 @@
-"""Labels that are others than the model's classes are refused before anything long begins."""
+"""Tests that labels other than the model's classes are refused before any long step begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forestc.rows.labels import refuse_other_labels
 
 @pytest.fixture(scope="module")
 def iris():
-    """A forest, its rows, and labels 0, 1, 2."""
+    """Returns a forest, its rows, and labels 0, 1, 2."""
     X, y = load_iris(return_X_y=True)
     return RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y), X, y
 
@@ -35,7 +35,7 @@ def refused(labels: object, classes: tuple[object, ...]) -> str:
     ("labels", "classes"),
     [
         ([1, 2, 3, 4, 5, 6, 7], tuple(range(7))),
-        ([1, 2, 2, 3, 5, 7], tuple(range(7))),  # some classes have no row
+        ([1, 2, 2, 3, 5, 7], tuple(range(7))),  # Some classes have no row.
         (["1", "2"], (0, 1)),
         ([0, 1], (1, 2)),
         ([-1] + [1] * 40, (0, 1)),
@@ -45,7 +45,7 @@ def refused(labels: object, classes: tuple[object, ...]) -> str:
         (["no"] * 9 + ["maybe"], ("no", "yes")),
         ([0.5, 1.5], (0, 1)),
         (["A", "B", "c"], ("a", "b", "c")),
-        (list(range(10)), (0, 1)),  # most rows have a label that is no class
+        (list(range(10)), (0, 1)),  # Most rows have a label that is no class.
     ],
 )
 def test_other_labels_are_refused(labels, classes):
@@ -59,7 +59,7 @@ def test_other_labels_are_refused(labels, classes):
         ([3.0, 0.0], tuple(range(7))),
         (["0.0", "1.0", "1"], (0, 1)),
         ([True, False], (0, 1)),
-        ([0, 1, 1, 1, 2], (0, 1)),  # all classes, and a few rows of another one
+        ([0, 1, 1, 1, 2], (0, 1)),  # All classes occur, and a few rows have another one.
         ([0, 1, 2, 9], tuple(range(7))),
         (["a", "b", "b", "d"], ("a", "b", "c", "e", "f")),
         ([1, 2.5, "x"], ()),  # values

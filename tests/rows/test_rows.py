@@ -23,7 +23,7 @@ from forestc.rows.files import rows_from
 def forest():
     from dataclasses import replace
 
-    forest = load(trained("forest-binary")[0])  # reads all 30 columns
+    forest = load(trained("forest-binary")[0])  # This model reads all 30 columns.
     names = [f"mean {i}" for i in range(30)]
     features = tuple(replace(feature, name=names[feature.column], named=True) for feature in forest.features)
     return replace(forest, features=features)
@@ -56,7 +56,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_format_gives_the_same_rows(name, tmp_path, forest, frame):
-    shuffled = frame[[*frame.columns[::-1]]]  # by name, so order does not matter
+    shuffled = frame[[*frame.columns[::-1]]]  # Columns are found by name, so their order does not matter.
     WRITERS[name](shuffled, tmp_path / name)
     X, truth = read(rows_from(tmp_path / name, forest, "ill"))
     expected = frame.drop(columns="ill").to_numpy()
@@ -184,8 +184,8 @@ def test_which_first_lines_are_headers(tmp_path):
     iris = load(trained("forest-text-labels")[0])
     _, X, _ = trained("forest-text-labels")
     for lines, label, count in (
-        ({"header": False}, "-1", 150),  # text in the label column alone
-        ({"header": True}, "-1", 150),  # 0,1,2,3,target
+        ({"header": False}, "-1", 150),  # Only the label column holds text.
+        ({"header": True}, "-1", 150),  # The header is 0,1,2,3,target.
     ):
         frame = pd.DataFrame(X).assign(target="setosa")
         frame.columns = [*map(str, range(4)), "target"]
@@ -193,14 +193,14 @@ def test_which_first_lines_are_headers(tmp_path):
         found, truth = read(rows_from(tmp_path / "iris.csv", iris, label))
         assert (len(found), len(truth)) == (count, count)
         assert np.array_equal(found[:, iris.features_used()], X[:, iris.features_used()])
-    pd.DataFrame(X).to_csv(tmp_path / "numbers.csv", index=False)  # a data frame without names: 0,1,2,3
+    pd.DataFrame(X).to_csv(tmp_path / "numbers.csv", index=False)  # A data frame without names has the header 0,1,2,3.
     assert len(read(rows_from(tmp_path / "numbers.csv", iris))[0]) == 150
     (tmp_path / "na.csv").write_text("\n\nNA,1,2,3\n4,5,6,7\n")
     assert len(read(rows_from(tmp_path / "na.csv", iris))[0]) == 2
 
 
 def test_a_file_without_names_is_never_matched_by_names(tmp_path):
-    boosted = load(trained("xgboost-binary")[0])  # its features are called f0, f1, ...
+    boosted = load(trained("xgboost-binary")[0])  # The features are called f0, f1, ...
     _, X, y = trained("xgboost-binary")
     pd.DataFrame(np.column_stack([y, X])).to_csv(tmp_path / "bare.csv", index=False, header=False)
     with pytest.raises(RowsError, match="has 31 columns beside the label"):

@@ -1,4 +1,4 @@
-"""Models of very many columns: rows hold the columns that are read, in every command."""
+"""Tests models of very many columns: in every command, rows hold only the columns that are read."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ READ = (7, 12_345, 29_999)
 
 @pytest.fixture(scope="module")
 def narrow():
-    """A tree over three columns, and its rows."""
+    """Makes a tree over three columns, and its rows."""
     X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32).astype(np.float64)
     return forestc.load(DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, X.sum(axis=1) > 0)), X
 
 
 @pytest.fixture(scope="module")
 def wide(narrow):
-    """The same tree, whose columns are three of 30,000."""
+    """Makes the same tree over three of 30,000 columns."""
     forest, X = narrow
     features = [forest.features[k] for k in range(3)]
     moved = tuple(
@@ -53,21 +53,22 @@ def test_rows_hold_what_is_read(narrow, wide):
     with pytest.raises(RowsError, match="takes rows of 30000 columns"):
         forestc.evaluate(forest, X[:, :2])
     with pytest.raises(RowsError, match="takes rows of 30000 columns"):
-        forestc.quantize(forest, X)  # of rows that are given, those with all columns alone
+        forestc.quantize(forest, X)  # Rows with all columns are given only here.
     made = [made_rows(model, Ranges(), (model,)).X for model in (small, forest)]
-    assert np.array_equal(*made, equal_nan=True)  # the same values as for a model of these columns alone
+    assert np.array_equal(*made, equal_nan=True)  # The values are those of a model of these columns alone.
 
 
 def test_commands_need_no_array_of_all_columns(tmp_path, narrow, wide):
     (small, X), (forest, whole) = narrow, wide
     y = np.asarray(forestc.evaluate(small, X).decision)
-    forestc.compile(small, None, tmp_path / "small", targets="c,verilog", name="m")  # compiled code is loaded
+    # This loads compiled code before memory is measured.
+    forestc.compile(small, None, tmp_path / "small", targets="c,verilog", name="m")
     tracemalloc.start()
     design = forestc.compile(forest, None, tmp_path / "wide", targets="c,verilog", name="m").design
     assert forestc.check(design, engines=["c", "netlist"]).ok
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 120e6  # rows of all columns would take 6 GB
+    assert peak < 120e6  # Rows of all columns would take 6 GB.
     for file in ("verilog/m.v", "c/m.h"):
         texts = [(tmp_path / name / file).read_text().replace("30000", "3") for name in ("small", "wide")]
         assert len(texts[0].splitlines()) == len(texts[1].splitlines())

@@ -1,4 +1,4 @@
-"""Stand-ins of another model than the one at hand are refused, faithful ones are not, and both repeat."""
+"""Tests that stand-ins unlike the given model are refused, faithful ones are not, and both are reproducible."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from forestc.training.seeds import seeded, seeded_numpy
 
 @cache
 def rows():
-    """Rows of two classes, few of one, that overlap."""
+    """Draws overlapping rows of two classes, one of them rare."""
     X, y = make_classification(600, 8, n_informative=4, weights=[0.85], flip_y=0.1, class_sep=0.7, random_state=0)
     return X.astype(np.float32).astype(np.float64), y
 
@@ -64,12 +64,12 @@ FAITHFUL = {
 
 @pytest.mark.parametrize("kind", FAITHFUL)
 def test_a_model_that_says_how_it_was_trained_has_faithful_folds(kind):
-    with seeded_numpy(0):  # the models have no seed of their own
+    with seeded_numpy(0):  # The models have no seed of their own.
         model = clone(FAITHFUL[kind]).fit(*rows())
     found = folds(model)
     assert found.how == "models trained again with the same parameters"
     again = [print_forest(fold.model) for fold in folds(model).folds]
-    assert again == [print_forest(fold.model) for fold in found.folds]  # no seed is left to chance
+    assert again == [print_forest(fold.model) for fold in found.folds]  # No seed is left to chance.
 
 
 def weighted(model):
@@ -138,7 +138,7 @@ def test_all_parameters_of_a_live_booster_are_taken():
 
 
 def flipped(model, leaves):
-    """A model of one tree that decides some of its leaves the other way, those of the fewest rows first."""
+    """Returns a model of one tree with some leaves decided the other way, those of the fewest rows first."""
     tree = model.trees[0]
     values, rows_of = tree.values.copy(), np.zeros(len(tree.values))
     rows_of[tree.leaf[tree.leaf >= 0]] = tree.cover[tree.leaf >= 0]
@@ -165,7 +165,7 @@ def test_what_seeds_do_not_explain_widens_the_standard_error_until_it_is_refused
     small = load(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y))
     assert "trained again it has 4 leaves" in compared(model, given, lambda seed: small).why
     assert compared(model, given, lambda seed: small).far
-    # what seeds change is not added
+    # The variation between seeds is not added.
     assert compared(model, given, lambda seed: (other, model, model)[seed]) == StandInDifference()
 
 
@@ -173,7 +173,7 @@ def test_seeds_of_nested_estimators_and_splitters_are_numbers_of_their_own():
     nested = make_pipeline(MinMaxScaler(), BaggingClassifier(RandomForestClassifier(2), 3, random_state=5))
     copy = seeded(nested, 0)
     seeds = {name: value for name, value in copy.get_params().items() if name.endswith("random_state")}
-    assert seeds["baggingclassifier__random_state"] == 5  # the user's
+    assert seeds["baggingclassifier__random_state"] == 5  # This is the user's seed.
     assert None not in seeds.values() and len(set(seeds.values())) == len(seeds)
     assert nested.get_params()["baggingclassifier__estimator__random_state"] is None
     votes = seeded(FAITHFUL["vote"], 0).get_params()

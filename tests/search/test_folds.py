@@ -1,4 +1,5 @@
-"""Models trained again on folds: with their own parameters where these are known, else an ensemble of their kind."""
+"""Tests models trained again on folds: with the model's own parameters if known, otherwise as an ensemble of
+its kind."""
 
 from __future__ import annotations
 
@@ -33,13 +34,13 @@ def test_no_fold_is_judged_on_rows_that_its_model_was_trained_on():
     model, X, rows = rows_of("forest-binary")
     found = folds_of(model, load(model), rows)
     assert found.how == "models trained again with the same parameters"
-    judged = [np.ascontiguousarray(fold.scorer.held_out.X) for fold in found.folds]
-    assert len(found.folds) == 5 and sorted(map(bytes, np.concatenate(judged))) == sorted(map(bytes, X))
-    for fold, held in zip(found.folds, judged, strict=True):
+    held_out_rows = [np.ascontiguousarray(fold.scorer.held_out.X) for fold in found.folds]
+    assert len(found.folds) == 5 and sorted(map(bytes, np.concatenate(held_out_rows))) == sorted(map(bytes, X))
+    for fold, held in zip(found.folds, held_out_rows, strict=True):
         seen = {row.tobytes() for row in fold.fit.X}
         assert not seen & {row.tobytes() for row in held} and len(fold.fit.X) == len(X) - len(held)
         assert len(fold.model.trees) == len(load(model).trees) and fold.model.classes == load(model).classes
-    # each class is in every fold in its share
+    # Each class has its share in every fold.
     shares = [fold.scorer.held_out.truth.mean() for fold in found.folds]
     assert max(shares) - min(shares) < 0.02
 
@@ -77,7 +78,7 @@ def test_searches_boosters_and_regressions():
 def test_a_model_without_parameters_has_its_kind_trained(kind, library):
     model, _, rows = rows_of(kind)
     source = load(model)
-    found = folds_of(source, source, rows)  # a Forest holds no parameters
+    found = folds_of(source, source, rows)  # A Forest holds no training parameters.
     assert f"ensembles of the model's kind ({library} of" in found.how and "--held-out FILE" in found.how
     sizes = [len(fold.model.trees) for fold in found.folds]
     assert all(abs(size - len(source.trees)) <= len(source.trees) // 2 + len(source.classes) for size in sizes)
@@ -101,7 +102,7 @@ def test_a_class_of_a_single_row_is_refused():
 
 
 class Streamed:
-    """Rows 0 to 99 in batches of seven, as from a file; the most batches that were in memory at once."""
+    """A source of rows 0 to 99 in batches of seven, as from a file. It records the most batches in memory at once."""
 
     most = 0
 
@@ -138,11 +139,13 @@ def test_other_deals_hold_out_every_row_once_and_repeat():
     found = folds_of(model, load(model), rows)
     assert found.repeated is not None
     deals = [found.folds, found.repeated(1), found.repeated(2), found.repeated(1)]
-    judged = [[np.ascontiguousarray(fold.scorer.held_out.X) for fold in folds] for folds in deals]
-    for folds in judged:
+    held_out_rows = [[np.ascontiguousarray(fold.scorer.held_out.X) for fold in folds] for folds in deals]
+    for folds in held_out_rows:
         assert sorted(map(bytes, np.concatenate(folds))) == sorted(map(bytes, X))
-    assert all(np.array_equal(a, b) for a, b in zip(judged[1], judged[3], strict=True))
-    assert not np.array_equal(judged[0][0], judged[1][0]) and not np.array_equal(judged[1][0], judged[2][0])
+    assert all(np.array_equal(a, b) for a, b in zip(held_out_rows[1], held_out_rows[3], strict=True))
+    assert not np.array_equal(held_out_rows[0][0], held_out_rows[1][0]) and not np.array_equal(
+        held_out_rows[1][0], held_out_rows[2][0]
+    )
 
 
 def test_a_setting_that_is_just_too_much_is_tried_on_further_deals():

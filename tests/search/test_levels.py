@@ -1,4 +1,4 @@
-"""Levels: lists of passes, what each keeps, and what happens where it can't be kept."""
+"""Tests levels: their lists of passes, what each level keeps, and its behaviour if a promise cannot be kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compiled(kind, out, rows=True, **options):
 
 
 def few_rounds():
-    """(model, rows, labels) of a small booster, for what does not depend on its size."""
+    """Returns a small booster with its rows and labels, for tests that do not depend on its size."""
     model, X, y = trained("xgboost-binary")
     X, y = X[::2, :10], y[::2]
     return clone(model).set_params(n_estimators=5, max_depth=3).fit(X, y), X, y
@@ -66,7 +66,7 @@ def test_each_level_keeps_what_it_says(kind):
             assert (evaluate(forest, far).index == evaluate(quantized, far).index).mean() > 0.9995
         if level <= 1:
             planned = plan(None, level, ArrayRows(X[::2]))
-            kept, _ = run_passes(forest, planned.passes[:-1], ArrayRows(X[::2]))  # simplify joins equal leaves
+            kept, _ = run_passes(forest, planned.passes[:-1], ArrayRows(X[::2]))  # simplify joins equal leaves.
             assert (before.leaves == evaluate(kept, X[::2]).leaves).all()
         if level <= 1:
             assert (before.index == after.index).all()
@@ -148,7 +148,7 @@ def test_exact_looks_at_no_rows():
     )
     assert isinstance(one.promises[0], EveryPath) and one.report == other.report
     for step in run_passes(forest, passes, ArrayRows(X[:5]))[1]:
-        assert step.inputs_checked > 4000  # rows made about the thresholds beside those five
+        assert step.inputs_checked > 4000  # Besides the five given rows, rows made near the thresholds are checked.
     for kind in (QuantizeInputs, RoundLeaves):
         with pytest.raises(OptionError, match="exact=true uses no rows"):
             kind(exact=True, tolerance=0.1)
@@ -157,7 +157,7 @@ def test_exact_looks_at_no_rows():
 
 
 def test_a_path_that_only_made_rows_take_is_found():
-    """exact, held to its promise beside the rows: words of few rows do not tell all values apart."""
+    """The promise exact is checked on generated rows as well, since the words of few rows do not cover all values."""
 
     class Lying(QuantizeInputs):
         def run(self, forest, rows, scorer=None):
@@ -200,7 +200,7 @@ def test_models_that_pruning_does_not_take_are_searched(kind):
     planned = searched(2, forest, rows, folds, size, SearchTerms(0.1))
     assert any(trial.family != "paths kept" and trial.good for trial in planned.trials)
     assert planned.chosen is not None and planned.chosen.good
-    run_passes(forest, planned.passes, rows, held_out)  # raises for a broken promise
+    run_passes(forest, planned.passes, rows, held_out)  # A broken promise raises an error here.
 
 
 def test_scores_are_kept_by_the_level_below():
@@ -214,15 +214,15 @@ def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
     done = compiled("forest-text-labels", tmp_path / "a", level=3, tolerance=0.05)
     made = done.design.manifest["made"]
     assert made["held_out"] is None and made["level"]["judged_on"].startswith("cross-validation: models trained again")
-    judged = [step["held_out"] for step in done.figures["passes"] if step["held_out"]]
-    assert judged and judged[-1]["lost_in_all"] + judged[-1]["standard_error"] <= 0.05
+    scored = [step["held_out"] for step in done.figures["passes"] if step["held_out"]]
+    assert scored and scored[-1]["lost_in_all"] + scored[-1]["standard_error"] <= 0.05
     (taken,) = (trial for trial in made["level"]["table"] if trial["chosen"])
     assert taken["good"] and taken["passes"] == made["level"]["passes"]
     assert "settings, judged on cross" in (tmp_path / "a/report.md").read_text().replace("\\", "")
 
 
 def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
-    """Where a model is perfect on its own rows, an ensemble that is as good on others is taken all the same."""
+    """If a model is perfect on its training rows, an ensemble of equal accuracy on other rows is still taken."""
     random = np.random.default_rng(0)
     X = random.normal(size=(600, 5))
     y = ((X[:, 0] > 0) ^ (random.random(600) < 0.2)).astype(int)
@@ -244,7 +244,7 @@ def test_a_file_is_judged_by_models_trained_with_its_parameters(tmp_path):
 
 
 def overlapping():
-    """A model that is perfect on its rows, a fifth of whose labels are noise."""
+    """Trains a model that is perfect on its rows, although a fifth of their labels are noise."""
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 4))
     y = ((X[:, 0] > 0) ^ (random.random(120) < 0.2)).astype(int)
@@ -286,7 +286,7 @@ def test_held_out_rows_that_are_given_ones_are_noted(tmp_path):
 
 def test_what_nothing_smaller_keeps_is_left_as_it_is(tmp_path):
     model, X, y = trained("forest-text-labels")
-    few = forestc.compile(  # without labels whatever is decided otherwise is lost
+    few = forestc.compile(  # Without labels every changed decision counts as lost.
         clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
@@ -345,7 +345,8 @@ def test_passes_lists_the_levels():
 
 
 def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
-    """A pass that does not end is left at its time, and the best so far is taken; -O1 where nothing else was judged."""
+    """A pass that does not end is stopped at its time, and the best result so far is taken; it is -O1 if nothing else
+    was scored."""
     model, X, y = few_rounds()
     found = PruneSplits.ladder
     waits = threading.Event()

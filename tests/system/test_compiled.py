@@ -1,4 +1,4 @@
-"""That forestc compiles its own functions is said once, with the folder where they are kept."""
+"""Tests the message that forestc compiles its own functions: it comes once, with the folder that stores them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_first_compile_says_so_once_and_a_cached_one_nothing(tmp_path):
 
 
 def test_what_another_version_kept_is_forgotten(tmp_path):
-    """Compiled code that takes a class of a name that is gone since."""
+    """The stored code takes a class with a name that no longer exists."""
     for name in ("First", "Second"):
         lines = (
             "from typing import NamedTuple",

@@ -1,4 +1,4 @@
-"""What takes too long is left by its caller, and ends where it shares work out."""
+"""Tests that a caller leaves a slow function at its deadline, and the function ends where it divides its work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_what_ends_in_time_returns_and_raises_as_here():
     assert before(time.monotonic() + 60, lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         before(time.monotonic() + 60, lambda: 1 // 0)
-    look()  # no limit here
+    look()  # There is no limit here.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Records: what JSON leaves open is refused, and what does not hold to a schema is named by its field."""
+"""Tests records: JSON's loose ends are refused, and a field that breaks the schema is named."""
 
 from __future__ import annotations
 
@@ -121,13 +121,13 @@ def test_a_file_is_bounded_before_it_is_read(tmp_path):
     ],
 )  # fmt: skip
 def test_it_refuses_what_the_library_refuses(change):
-    """The manifest's schema, by this reader and by the library jsonschema."""
+    """Compares this reader with the library jsonschema on the manifest's schema."""
     schema = reading_schema()
     part = {"properties": {name: schema["properties"][name] for name in change}, "$defs": schema["$defs"]}
     with pytest.raises(DamagedError, match=next(iter(change))):
         hold(change, part)
     valid = jsonschema.Draft202012Validator(part).is_valid(change)
-    assert not valid or change in ({"hash": "0" * 64 + "\n"},)  # `$` of the library matches before a last line end
+    assert not valid or change in ({"hash": "0" * 64 + "\n"},)  # The library's `$` also matches before a last line end.
 
 
 def test_every_keyword_of_the_manifests_schema_is_known():

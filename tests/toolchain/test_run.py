@@ -1,4 +1,5 @@
-"""A tool has succeeded when it wrote what was asked for and its exit status says so; it commands no terminal."""
+"""Tests running of tools: a tool has succeeded if it wrote its files and its exit status says so; it cannot command the
+terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ SILENT = "#!/bin/sh\nexit 0\n"
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Puts a script in a tool's place: (name, script) to its path."""
+    """Puts a script in a tool's place; returns a function from (name, script) to its path."""
     folder = tmp_path / "tools"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -86,10 +87,10 @@ def test_what_tools_print_commands_no_terminal(tmp_path, program):
     "out", [b"", b"PASS 2 vectors\n", b"PASS\n", b"PASS 3 vectors\nFAIL 0 wrong\n", b"FAIL\n", b"\xff"]
 )
 def test_a_bench_passes_with_one_verdict_on_all_vectors(out):
-    wanted = np.zeros((3, 1), dtype=np.int64)
-    assert not bench_difference(b"note\nPASS 3 vectors\n", wanted).count
+    expected = np.zeros((3, 1), dtype=np.int64)
+    assert not bench_difference(b"note\nPASS 3 vectors\n", expected).count
     try:
-        assert bench_difference(out, wanted).count
+        assert bench_difference(out, expected).count
     except ToolError:
         assert out in (b"", b"\xff") or b"FAIL 0" in out
 
@@ -101,7 +102,7 @@ def test_results_that_are_cut_are_refused():
 
 
 def writing_status(text):
-    """A yosys that writes a status and ends with 0."""
+    """Makes a yosys that writes a status and ends with 0."""
     return f"#!/bin/sh\nprintf '{text}' > status.txt\n"
 
 

@@ -1,4 +1,4 @@
-"""synth: real synthesis, place and route of a small design with the tools from PyPI."""
+"""Tests synth: real synthesis, place and route of a small design with the tools from PyPI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forestc.toolchain import packaged, yosys
 
 @pytest.fixture(scope="module")
 def designs(tmp_path_factory):
-    """A small forest, combinational and with two registers."""
+    """Compiles a small forest, combinational and with two registers."""
     model, X, y = trained("forest-text-labels")
     model = clone(model).set_params(n_estimators=5).fit(X, y)
     folder = tmp_path_factory.mktemp("synth")
@@ -38,13 +38,13 @@ def designs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def placed(designs):
-    """Figures of a design of `designs` on a device, found once."""
+    """Returns a function that gives the figures of a design on a device, computed once."""
     return cache(lambda latency, device: synth(designs[latency], device))
 
 
 @pytest.fixture(autouse=True)
 def tools():
-    """The tools come with pip; where somebody left them out, say so."""
+    """Skips or fails the tests if the tools, which come with pip, are missing."""
     there = all(map(packaged.find_command, ("yosys", "nextpnr-ice40", "nextpnr-ecp5")))
     if not there and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys and nextpnr are not installed")
@@ -70,7 +70,8 @@ def test_placed_and_routed(placed, device):
 
 @pytest.mark.parametrize("device", only(["ice40-hx8k", "lut6", "ecp5-25k", "xcup"], 0))
 def test_native_tools_are_taken(designs, placed, need_tool, device):
-    """Debian's yosys 0.23 and nextpnr-ice40 0.4; Debian has no nextpnr for ECP5: PyPI's reads its yosys."""
+    """Uses Debian's yosys 0.23 and nextpnr-ice40 0.4. Debian has no nextpnr for ECP5, so PyPI's reads the netlist of
+    Debian's yosys."""
     need_tool("yosys")
     packaged, native = placed(2, device), synth(designs[2], device, native=True)
     assert native["tools"][0].startswith("Yosys 0.") and "(pip)" not in native["tools"][0]

@@ -1,7 +1,7 @@
-"""Vivado and Quartus: reports in their documented form are read, and programs on the PATH get the right arguments.
+"""Tests Vivado and Quartus: reports in their documented form are read, and programs on the PATH get the right
+arguments.
 
-The vendors' programs are not there: what runs here are stand-ins, which check how they are called and leave
-such reports.
+The vendors' programs are not installed here. Stand-ins check how they are called and write such reports.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_vivado_on_the_path(design, tmp_path, monkeypatch):
     before = sorted(design.folder.rglob("*"))
     output = synth(design, "vivado:xcku5p-ffvb676-2-e")
     assert (output["lut"], output["ff"], output["carry"], output["bram"], output["depth"]) == (1063, 345, 27, 0, 9)
-    assert output["fmax_mhz"] == 400.0  # 2 ns and 0.5 ns too slow
+    assert output["fmax_mhz"] == 400.0  # The path takes 2 ns and is 0.5 ns too slow.
     assert output["placed"] == {"used": 1063, "available": 216960} and output["tools"] == ["Vivado 2023.2"]
     assert sorted({*design.folder.rglob("*")} - {design.folder / "measured.json"}) == before
 

@@ -1,4 +1,5 @@
-"""Models trained again from their files: all rows give the same model where the file tells all, or nearly the same."""
+"""Tests models trained again from their files: all rows give the same model if the file tells all, otherwise nearly the
+same."""
 
 from __future__ import annotations
 

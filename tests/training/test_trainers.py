@@ -1,4 +1,4 @@
-"""Every trainer, through the models that the compiler reads."""
+"""Tests every trainer, with models read by the compiler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def task_of(kind: str, cost: str = "lut6") -> Task:
 
 
 def drawn(trainer, task, seed):
-    """Options as a search chooses them."""
+    """Draws options as a search does."""
     rng = np.random.default_rng(seed)
     chosen: dict[str, object] = {}
     for each in trainer.space(task):
@@ -74,7 +74,7 @@ def test_what_is_tried_first_lies_within_the_space(name):
 
 
 def test_symmetric_trees_are_for_luts_alone():
-    """What a processor pays for all the splits of a full tree is neither advised nor bought."""
+    """A processor pays for all splits of a full tree, so such trees are neither advised nor tried for it."""
     priced = TRAINERS["priced"]
     assert {start["shape"] for start in priced.starts(task_of("binary"))} == {"symmetric"}
     assert {start["shape"] for start in priced.starts(task_of("binary", "flash"))} == {"free"}

@@ -1,6 +1,7 @@
-"""Bits for rule learning from tables: deciles of numbers and values of categories, each with its negation.
+"""Makes bits for rule learning from tables: deciles of numbers and values of categories, each with its negation.
 
-As in Dash, Gunluk and Wei (2018, section 4): x <= t and x > t at the sample deciles, x = c and x != c for categories.
+The literals are those of Dash, Gunluk and Wei (2018, section 4): x <= t and x > t at the sample deciles, x = c and x !=
+c for categories.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ NEGATED: dict[Relation, Relation] = {"<=": ">", ">": "<=", "==": "!=", "!=": "==
 
 @dataclass(frozen=True)
 class Bit:
-    """One literal: a feature, a relation and a value."""
+    """A literal: a feature, a relation and a value."""
 
     feature: int
     relation: Relation
     value: Any
 
     def holds(self, column: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each value of the feature. Of a missing number only `!=` and no other relation holds."""
+        """Returns whether the relation holds for each value of the feature. For a missing number only `!=` holds."""
         match self.relation:
             case "<=":
                 return np.asarray(column.astype(np.float64) <= self.value)
@@ -40,37 +41,39 @@ class Bit:
 
 @dataclass(frozen=True)
 class Binarization:
-    """bits: the literals of a table's rows, by feature."""
+    """The literals of a table, in the order of the features."""
 
     bits: tuple[Bit, ...]
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(literals,) the feature of each, as `learn_rules` takes them."""
+        """The feature of each literal, as `learn_rules` takes them: (literals,)."""
         return np.array([bit.feature for bit in self.bits], dtype=np.int64)
 
     def transform(self, columns: list[NDArray[Any]]) -> NDArray[np.bool_]:
-        """(rows, literals) from the columns of a table."""
+        """Evaluates the literals on the columns of a table; returns (rows, literals)."""
         return np.stack([bit.holds(columns[bit.feature]) for bit in self.bits], axis=1)
 
 
 def binarization(columns: list[NDArray[Any]], *, quantiles: int = 10) -> Binarization:
-    """The literals of a table, fitted on training rows. columns: one array a feature; arrays of numbers are cut at
-    their quantiles (9 cuts for deciles, fewer where values repeat), all others are categories.
+    """Makes the literals of a table from its training rows. Numbers are cut at their quantiles (9 cuts for deciles,
+    fewer if values repeat); all other columns are categories. Raises RowsError if no feature has two different values.
 
-    Raises RowsError if no feature has two different values.
+    columns: one array for each feature.
     """
     bits: list[Bit] = []
     for feature, column in enumerate(columns):
         if np.issubdtype(column.dtype, np.number):
-            known = column[~np.isnan(column.astype(np.float64))]
-            cuts = np.unique(np.quantile(known, np.linspace(0, 1, quantiles + 1)[1:-1])) if len(known) else np.zeros(0)
+            present = column[~np.isnan(column.astype(np.float64))]
+            cuts = (
+                np.unique(np.quantile(present, np.linspace(0, 1, quantiles + 1)[1:-1])) if len(present) else np.zeros(0)
+            )
             bits += [
-                Bit(feature, relation, cut) for cut in cuts.tolist() if cut < known.max() for relation in ("<=", ">")
+                Bit(feature, relation, cut) for cut in cuts.tolist() if cut < present.max() for relation in ("<=", ">")
             ]
         else:
             values = np.unique(column).tolist()
-            # of two values, one's negation is the other
+            # If there are two values, each literal is the negation of the other.
             relations: tuple[Relation, ...] = ("==", "!=") if len(values) > 2 else ("==",)
             bits += [Bit(feature, relation, value) for value in values for relation in relations if len(values) > 1]
     if not bits:

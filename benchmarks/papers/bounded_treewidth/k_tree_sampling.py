@@ -1,8 +1,8 @@
-"""The sampling of Nie et al.: uniform k-trees, and within each a network (Algorithm 1, both versions).
+"""Samples k-trees uniformly, and within each finds a Bayesian network: Algorithm 1 of Nie et al., both versions.
 
-Version 2 draws an order within the k-tree (Algorithm 2) and takes the best parents of each variable that come before it
-in a common clique. Version 1 finds the best network within the k-tree, over all orders, by dynamic programming on its
-bags (after Korhonen and Parviainen 2013), in time proportional to (k + 1)! 3^k.
+Version 2 draws an order within the k-tree (Algorithm 2). Each variable takes its best parents among the variables that
+come before it in a common clique. Version 1 finds the best network within the k-tree over all orders, by dynamic
+programming on its bags (after Korhonen and Parviainen 2013), in time proportional to (k + 1)! 3^k.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled
 
-SAMPLES_A_RUN = 64  # k-trees of a run where their number is given
-LARGEST_EXACT = 6  # treewidth up to which the dynamic programming fits in time and memory
+SAMPLES_A_RUN = 64  # samples of each run if their total is given; fewer share the work more evenly among threads
+LARGEST_EXACT = 6  # limits the treewidth of Version 1, whose time and memory grow with (k + 1)! 3^k
 
 
 class Best(NamedTuple):
-    """The best network of a sampling; changed in place. random: (1,) the state of the random numbers."""
+    """The best network found so far; its arrays are changed in place. random: (1,) the state of the random numbers."""
 
     parents: Ints  # (n, most)
     sizes: Ints  # (n,)
@@ -45,19 +45,19 @@ def make_best(n: int, most: int, random: Words) -> Best:
 
 @compiled()
 def draw_k_tree(n: int, k: int, random: Words, bags: Ints, above: Ints) -> None:
-    """Fills in a k-tree drawn uniformly: its code is."""
+    """Draws a k-tree uniformly, by a uniform code; fills in its bags as `decode_into` does."""
     m = n - k
     chosen = np.arange(n)
     for at in range(k):
         other = at + int(draw(random) * (n - at))
         chosen[at], chosen[other] = chosen[other], chosen[at]
     chosen = np.sort(chosen[:k])
-    parent, place = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
+    parent, position = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
     for at in range(m - 2):
         code = int(draw(random) * (k * m + 1))
         if code > 0:
-            parent[at], place[at] = 1 + (code - 1) // k, (code - 1) % k
-    decode_into(n, k, chosen, parent, place, bags, above)
+            parent[at], position[at] = 1 + (code - 1) // k, (code - 1) % k
+    decode_into(n, k, chosen, parent, position, bags, above)
 
 
 @compiled()
@@ -72,56 +72,58 @@ def _improve(
     family: Ints,
     at: Ints,
 ) -> None:
-    """Takes the best parents of a child among the first `length` of the pool, if they are better than those it has.
+    """Replaces the parents of a child by the best ones among the first `length` of the pool, if they score better.
+    `family` and `at` are scratch arrays.
 
-    must: a parent that is in each set, or -1.
+    must: a parent in every set that is tried, or -1.
     """
     fixed = 0
     if must >= 0:
         family[0] = must
         fixed = 1
     for size in range(min(most - fixed, length) + 1):
-        for place in range(size):
-            at[place] = place
+        for position in range(size):
+            at[position] = position
         while True:
-            for place in range(size):
-                family[fixed + place] = pool[at[place]]
+            for position in range(size):
+                family[fixed + position] = pool[at[position]]
             score = family_score(scorer, child, family, fixed + size)
             if score > choice.score[child]:
                 choice.score[child] = score
                 choice.sizes[child] = fixed + size
                 choice.parents[child, : fixed + size] = family[: fixed + size]
-            place = size - 1
-            while place >= 0 and at[place] == length - size + place:
-                place -= 1
-            if place < 0:
+            position = size - 1
+            while position >= 0 and at[position] == length - size + position:
+                position -= 1
+            if position < 0:
                 break
-            at[place] += 1
-            for later in range(place + 1, size):
+            at[position] += 1
+            for later in range(position + 1, size):
                 at[later] = at[later - 1] + 1
 
 
 @compiled()
 def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) -> None:
-    """Algorithm 2: the vertices of each bag in a random order, such that two bags agree on those that they share."""
+    """Draws a random order of the vertices of each bag (Algorithm 2). Any two bags order their shared
+    vertices alike."""
     for bag in range(len(bags)):
         order = orders[bag]
         if bag == 0:
             order[:] = bags[0]
-            for place in range(k, 0, -1):
-                other = int(draw(random) * (place + 1))
-                order[place], order[other] = order[other], order[place]
+            for position in range(k, 0, -1):
+                other = int(draw(random) * (position + 1))
+                order[position], order[other] = order[other], order[position]
             continue
         source = orders[max(0, above[bag])]
         new = bags[bag, 0]
         where = int(draw(random) * (k + 1))
         filled = 0
         for v in source:
-            kept = False
+            in_bag = False
             for u in bags[bag, 1:]:
                 if u == v:
-                    kept = True
-            if kept:
+                    in_bag = True
+            if in_bag:
                 if filled == where:
                     filled += 1
                 order[filled] = v
@@ -131,7 +133,7 @@ def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) ->
 
 @compiled()
 def version_2(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best) -> None:
-    """Algorithm 1, Version 2: a number of k-trees, each with one order."""
+    """Runs Algorithm 1, Version 2: draws `samples` k-trees with one order each, and updates `best`."""
     n = len(scorer.states)
     m = n - k
     bags, above, orders = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64), np.zeros((m, k + 1), np.int64)
@@ -144,88 +146,88 @@ def version_2(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best)
         for bag in range(m):
             order = orders[bag]
             new = k + 1
-            for place in range(k + 1):
-                if bag == 0 or order[place] == bags[bag, 0]:
-                    new = min(new, place)
-                    _improve(scorer, order[place], order, place, -1, most, sampled, family, at)
-                elif place > new and most > 0:
-                    # parent sets without the new vertex were seen in the bag before
-                    pool = np.concatenate((order[:new], order[new + 1 : place]))
-                    _improve(scorer, order[place], pool, place - 1, bags[bag, 0], most, sampled, family, at)
+            for position in range(k + 1):
+                if bag == 0 or order[position] == bags[bag, 0]:
+                    new = min(new, position)
+                    _improve(scorer, order[position], order, position, -1, most, sampled, family, at)
+                elif position > new and most > 0:
+                    # Parent sets without the new vertex were tried in an earlier bag.
+                    pool = np.concatenate((order[:new], order[new + 1 : position]))
+                    _improve(scorer, order[position], pool, position - 1, bags[bag, 0], most, sampled, family, at)
         _take(sampled, bags, best)
 
 
 @compiled()
 def _take(sampled: Best, bags: Ints, best: Best) -> None:
-    """Keeps a network that was found in a k-tree if it is better."""
+    """Copies a network found in a k-tree to `best` if it scores better."""
     total = sampled.score.sum()
     if total > best.score[0]:
         best.score[0] = total
         best.parents[:] = sampled.parents
         best.sizes[:] = sampled.sizes
         m = len(bags)
-        for bag in range(m):  # the last to be joined goes first
+        for bag in range(m):  # The elimination order takes the vertex of the last bag first.
             best.order[m - 1 - bag] = bags[bag, 0]
         best.order[m:] = bags[0, 1:]
 
 
 def orders_of(k: int) -> Ints:
-    """(k!, k) the permutations of 0 .. k - 1, in the order of their ranks."""
+    """Returns the permutations of 0 .. k - 1 in the order of their ranks: (k!, k)."""
     return np.array(list(permutations(range(k))), np.int64).reshape(math.factorial(k), k)
 
 
 @compiled()
 def _rank(order: Ints, length: int) -> int:
-    """The rank of a permutation among those of its length, lexicographically."""
+    """Returns the lexicographic rank of a permutation among all of its length."""
     rank = 0
-    for place in range(length):
+    for position in range(length):
         smaller = 0
-        for later in range(place + 1, length):
-            if order[later] < order[place]:
+        for later in range(position + 1, length):
+            if order[later] < order[position]:
                 smaller += 1
-        rank = rank * (length - place) + smaller
+        rank = rank * (length - position) + smaller
     return rank
 
 
 @compiled()
 def _own_values(scorer: FamilyScorer, bag: Ints, most: int, values: Floats, family: Ints) -> None:
-    """values[i, mask]: the best score of member i with exactly the parents of a mask, then with any of its subsets."""
+    """Fills values[i, mask]: the best score of member i of a bag with parents that are a subset of the mask."""
     size = len(bag)
     for i in range(size):
         for mask in range(1 << size):
             count = 0
-            for place in range(size):
-                if mask >> place & 1:
+            for position in range(size):
+                if mask >> position & 1:
                     if count <= most:
-                        family[count] = bag[place]
+                        family[count] = bag[position]
                     count += 1
             values[i, mask] = -np.inf
             if count <= most and not mask >> i & 1:
                 values[i, mask] = family_score(scorer, bag[i], family, count)
-        for place in range(size):
+        for position in range(size):
             for mask in range(1 << size):
-                if mask >> place & 1:
-                    values[i, mask] = max(values[i, mask], values[i, mask ^ 1 << place])
+                if mask >> position & 1:
+                    values[i, mask] = max(values[i, mask], values[i, mask ^ 1 << position])
 
 
 class Tables(NamedTuple):
-    """What the dynamic programming keeps. A bag hands its parent bag, for each order of the clique that they share and
-    each subset of it, the best score of the families of the vertices below and of that subset."""
+    """The tables of the dynamic programming. Each bag sends its parent bag a message: for each order of their shared
+    clique, and each subset of the clique, the best score of the families of that subset and of all vertices below the
+    bag."""
 
     own: Floats  # (bags, k + 1, 2**(k + 1))
     messages: Floats  # (bags, k!, 2**k)
     first: Ints  # (bags,) the first child of a bag, or -1
     next: Ints  # (bags,) the next child of the same bag, or -1
-    places: Ints  # (bags, k) where a bag's clique is in its parent bag
-    layers: Floats  # (bags + 1, 2**(k + 1)) values of a bag after each of its children
+    positions: Ints  # (bags, k) index of each clique member of a bag within its parent bag
+    layers: Floats  # (bags + 1, 2**(k + 1)) values of a bag after each of its children is added
 
 
 @compiled()
 def _bag_values(tables: Tables, bag: int, order: Ints, ranks: Ints) -> int:
-    """Fills the layers of a bag for an order of its members: the best score of the families of a subset of them, and of
-    all vertices below the children that were added. ranks: of the children's cliques in this order. Returns how many
-    children there are.
-    """
+    """Fills the layers of a bag for one order of its members: for each subset of them, the best score of its families
+    together with all vertices below the children added so far. Fills `ranks` with the ranks of the children's cliques
+    in this order. Returns the number of children."""
     size = len(order)
     k = size - 1
     layer = tables.layers[0]
@@ -244,7 +246,7 @@ def _bag_values(tables: Tables, bag: int, order: Ints, ranks: Ints) -> int:
         filled, clique = 0, 0
         for i in order:
             for j in range(k):
-                if tables.places[child, j] == i:
+                if tables.positions[child, j] == i:
                     shared[filled] = j
                     filled += 1
                     clique |= 1 << i
@@ -256,7 +258,7 @@ def _bag_values(tables: Tables, bag: int, order: Ints, ranks: Ints) -> int:
             part = mask & clique
             given = part
             while given:
-                best = max(best, below[mask ^ given] + message[_translated(tables.places[child], given)])
+                best = max(best, below[mask ^ given] + message[_translated(tables.positions[child], given)])
                 given = (given - 1) & part
             layer[mask] = best
         count += 1
@@ -265,17 +267,18 @@ def _bag_values(tables: Tables, bag: int, order: Ints, ranks: Ints) -> int:
 
 
 @compiled()
-def _translated(places: Ints, mask: int) -> int:
-    """A subset of the parent bag's members as one of the child's clique."""
+def _translated(positions: Ints, mask: int) -> int:
+    """Translates a subset of a parent bag's members into a subset of the child's clique."""
     result = 0
-    for j in range(len(places)):
-        result |= (mask >> places[j] & 1) << j
+    for j in range(len(positions)):
+        result |= (mask >> positions[j] & 1) << j
     return result
 
 
 @compiled()
 def version_1(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best, orders: Ints) -> None:
-    """Algorithm 1, Version 1: a number of k-trees, the best network within each. orders: `orders_of(k + 1)`."""
+    """Runs Algorithm 1, Version 1: draws `samples` k-trees, and updates `best` with the best network within each.
+    orders: `orders_of(k + 1)`."""
     n = len(scorer.states)
     m = n - k
     bags, above = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64)
@@ -286,7 +289,7 @@ def version_1(scorer: FamilyScorer, k: int, most: int, samples: int, best: Best,
 
 @compiled()
 def best_within(scorer: FamilyScorer, bags: Ints, above: Ints, most: int, best: Best, orders: Ints) -> float:
-    """The score of the best network within a k-tree, which `best` becomes if it is better."""
+    """Finds the best network within a k-tree, and copies it to `best` if it scores better. Returns its score."""
     m, size = bags.shape
     k = size - 1
     n = m + k
@@ -304,9 +307,9 @@ def best_within(scorer: FamilyScorer, bags: Ints, above: Ints, most: int, best: 
         tables.next[bag] = tables.first[up]
         tables.first[up] = bag
         for j in range(k):
-            for place in range(size):
-                if bags[up, place] == bags[bag, 1 + j]:
-                    tables.places[bag, j] = place
+            for position in range(size):
+                if bags[up, position] == bags[bag, 1 + j]:
+                    tables.positions[bag, j] = position
     ranks, shared = np.zeros(m, np.int64), np.zeros(k, np.int64)
     top, top_order = -np.inf, 0
     for bag in range(m - 1, -1, -1):
@@ -319,7 +322,7 @@ def best_within(scorer: FamilyScorer, bags: Ints, above: Ints, most: int, best: 
                     top, top_order = layer[(1 << size) - 1], row
                 continue
             filled = 0
-            for i in order:  # member 0 is the bag's own vertex, which its parent bag does not have
+            for i in order:  # Member 0 is the bag's own vertex, which is not in the parent bag.
                 if i > 0:
                     shared[filled] = i
                     filled += 1
@@ -329,48 +332,49 @@ def best_within(scorer: FamilyScorer, bags: Ints, above: Ints, most: int, best: 
     if top <= best.score[0]:
         return top
     sampled = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
-    # from the top down: the order of each bag, and the subset whose families are found in it or below it
-    wanted_rank, wanted_mask = np.full(m, -1), np.zeros(m, np.int64)
+    # The network is read off from the top bag down: each bag gets its order and the subset of families to be placed in
+    # it or below it.
+    chosen_rank, chosen_mask = np.full(m, -1), np.zeros(m, np.int64)
     rest, at = np.zeros(size, np.int64), np.zeros(most + 1, np.int64)
     for bag in range(m):
         row, mask = top_order, (1 << size) - 1
         if bag > 0:
-            mask = wanted_mask[bag] << 1 | 1
-            row = _row_of(tables, bag, orders, wanted_rank[bag], mask, ranks, shared)
+            mask = chosen_mask[bag] << 1 | 1
+            row = _row_of(tables, bag, orders, chosen_rank[bag], mask, ranks, shared)
         order = orders[row]
         count = _bag_values(tables, bag, order, ranks)
         children = np.zeros(count, np.int64)
         child = tables.first[bag]
-        for place in range(count):
-            children[place] = child
+        for position in range(count):
+            children[position] = child
             child = tables.next[child]
-        for place in range(count - 1, -1, -1):
-            child = children[place]
-            goal, message = tables.layers[place + 1, mask], tables.messages[child, ranks[place]]
+        for position in range(count - 1, -1, -1):
+            child = children[position]
+            goal, message = tables.layers[position + 1, mask], tables.messages[child, ranks[position]]
             clique = 0
             for j in range(k):
-                clique |= 1 << tables.places[child, j]
+                clique |= 1 << tables.positions[child, j]
             part = mask & clique
             given = part
-            while tables.layers[place, mask ^ given] + message[_translated(tables.places[child], given)] < goal:
+            while tables.layers[position, mask ^ given] + message[_translated(tables.positions[child], given)] < goal:
                 given = (given - 1) & part
-            wanted_rank[child] = ranks[place]
-            wanted_mask[child] = _translated(tables.places[child], given)
+            chosen_rank[child] = ranks[position]
+            chosen_mask[child] = _translated(tables.positions[child], given)
             mask ^= given
-        for place in range(size):
-            if mask >> order[place] & 1:
-                for earlier in range(place):
+        for position in range(size):
+            if mask >> order[position] & 1:
+                for earlier in range(position):
                     rest[earlier] = bags[bag, order[earlier]]
-                child = bags[bag, order[place]]
+                child = bags[bag, order[position]]
                 sampled.score[child] = -np.inf
-                _improve(scorer, child, rest, place, -1, most, sampled, family, at)
+                _improve(scorer, child, rest, position, -1, most, sampled, family, at)
     _take(sampled, bags, best)
     return top
 
 
 @compiled()
 def _row_of(tables: Tables, bag: int, orders: Ints, rank: int, mask: int, ranks: Ints, shared: Ints) -> int:
-    """The order of a bag that its message to its parent came from."""
+    """Returns the index of the order of a bag that gave its message to its parent bag."""
     k = len(shared)
     goal = tables.messages[bag, rank, mask >> 1]
     for row in range(len(orders)):
@@ -381,7 +385,7 @@ def _row_of(tables: Tables, bag: int, orders: Ints, rank: int, mask: int, ranks:
                 filled += 1
         if _rank(shared, k) == rank and tables.layers[_bag_values(tables, bag, orders[row], ranks), mask] >= goal:
             return row
-    return 0  # not reached: the message is the largest of these values
+    return 0  # This line is not reached: the message is the largest of these values.
 
 
 def sample(
@@ -395,10 +399,13 @@ def sample(
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
-    """The best network that Algorithm 1 finds in the time, or in a number of k-trees whatever the time.
+    """Returns the best network that Algorithm 1 finds until `end`, or in `samples` k-trees whatever the time.
 
-    version: 1, for treewidth up to LARGEST_EXACT, or 2. k from 1 to n - 1. end: by time.monotonic().
-    """  # fmt: skip
+    k: treewidth, from 1 to n - 1.
+    version: 1, for treewidth up to LARGEST_EXACT, or 2.
+    end: by time.monotonic().
+    better: called with each better network.
+    """
     runs = Runs(scorer, end, better)
     kernel, more = (version_1, (orders_of(k + 1),)) if version == 1 else (version_2, ())
     n = len(scorer.states)

@@ -1,10 +1,10 @@
-"""k-trees, the maximal graphs of treewidth k, and the codes that number them (Caminiti, Fusco and Petreschi, Bijective
-Linear Time Coding and Decoding for k-Trees, 2010).
+"""Encodes and decodes k-trees, the maximal graphs of treewidth k, as codes that number them (Caminiti, Fusco and
+Petreschi, Bijective Linear Time Coding and Decoding for k-Trees, 2010).
 
-A code is a set Q of k vertices and n - k - 2 pairs: a parent and a place. Vertices outside Q are numbered 1 to n - k by
-their order, those of Q after them. Each vertex v outside Q stands for the k-clique K(v) that it was joined to, which is
-its parent's clique with the parent put in for the vertex at one place; parent 0 stands for Q itself. Any function from
-vertices to pairs is a code: its cycles are opened, as Dandelion codes of trees do, at a vertex x that hangs on Q.
+A code is a set Q of k vertices and n - k - 2 pairs of a parent and a position. Vertices outside Q are numbered 1 to n -
+k in their order, the vertices of Q after them. Each vertex v outside Q is joined to a k-clique K(v): the clique of its
+parent, with the parent in place of the vertex at the pair's position. Parent 0 stands for Q itself. Any function from
+vertices to pairs is a code. Its cycles are opened, as Dandelion codes of trees do, at a vertex x that hangs on Q.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 from forestc.system.compiled import compiled
 
 Ints = NDArray[np.int64]
-Code = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]  # Q ascending; pairs of (parent, place), (0, 0) for Q itself
+# A code is Q, ascending, and pairs of (parent, position), with (0, 0) for Q itself.
+Code = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 @compiled()
-def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: Ints, above: Ints) -> None:
-    """The k-tree of a code, as bags: each a vertex and the k-clique that it is joined to, parents before children.
+def decode_into(n: int, k: int, chosen: Ints, parent: Ints, position: Ints, bags: Ints, above: Ints) -> None:
+    """Decodes the k-tree of a code into bags, parents before children. A bag is a vertex with the k-clique that it is
+    joined to.
 
-    chosen: (k,) Q ascending. parent, place: (n - k + 1,) room, of which the first n - k - 2 are the pairs of the code.
-    bags: (n - k, k + 1) is filled: the vertex, then its clique. above: (n - k,) is filled: the bag that a bag hangs on,
-    or -1 for those that hang on Q.
+    chosen: (k,) Q ascending.
+    parent, position: (n - k + 1,) room; the first n - k - 2 entries are the pairs of the code.
+    bags: (n - k, k + 1) is filled with the vertex, then its clique.
+    above: (n - k,) is filled with the index of the parent bag, or -1 if the parent is Q.
     """
     m = n - k
     outside = np.zeros(m + 1, np.int64)  # the vertex of each number
@@ -39,9 +42,9 @@ def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: I
             number += 1
             outside[number] = v
     if m == 1:
-        parent[1], place[1] = 0, 0
+        parent[1], position[1] = 0, 0
     else:
-        # the highest number that no pair names is the leaf whose own pair, (0, 0), is left out; number 1 is x
+        # No pair names the leaf, the highest such number; its own pair, (0, 0), is left out of the code. Number 1 is x.
         named = np.zeros(m + 1, np.bool_)
         for at in range(m - 2):
             named[parent[at]] = True
@@ -51,18 +54,19 @@ def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: I
         at = m - 3
         for number in range(m, 0, -1):
             if number == leaf or number == 1:
-                parent[number], place[number] = 0, 0
+                parent[number], position[number] = 0, 0
             else:
-                parent[number], place[number] = parent[at], place[at]
+                parent[number], position[number] = parent[at], position[at]
                 at -= 1
-        # a cycle was cut at its highest number, the cycle of the highest first; so they are undone from the lowest
+        # Encoding cut each cycle at its highest number, starting with the cycle of the highest; decoding joins them
+        # from the lowest.
         state = np.zeros(m + 1, np.int64)
         for begin in range(1, m + 1):
             v = begin
             while v and state[v] == 0:
                 state[v] = begin
                 v = parent[v]
-            if v and state[v] == begin:  # a new cycle: mark its highest
+            if v and state[v] == begin:  # A new cycle is found: mark its highest number.
                 highest = v
                 u = parent[v]
                 while u != v:
@@ -72,7 +76,7 @@ def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: I
         for number in range(1, m + 1):
             if state[number] < 0:
                 parent[1], parent[number] = parent[number], parent[1]
-                place[1], place[number] = place[number], place[1]
+                position[1], position[number] = position[number], position[1]
     cliques = np.zeros((m + 1, k), np.int64)  # of numbers, ascending
     for at in range(k):
         cliques[0, at] = m + 1 + at
@@ -96,7 +100,7 @@ def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: I
                 filled = 0
                 waiting = True
                 for at in range(k):
-                    if at == place[v]:
+                    if at == position[v]:
                         continue
                     if waiting and cliques[up, at] > up:
                         cliques[v, filled] = up
@@ -116,19 +120,19 @@ def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: I
 
 
 def decode(code: Code, n: int) -> tuple[Ints, Ints]:
-    """(bags, above) of the k-tree of a code over n vertices, as `decode_into` fills them."""
+    """Decodes a code over n vertices; returns (bags, above) as `decode_into` fills them."""
     chosen, pairs = code
     k = len(chosen)
-    parent, place = np.zeros(n - k + 1, np.int64), np.zeros(n - k + 1, np.int64)
+    parent, position = np.zeros(n - k + 1, np.int64), np.zeros(n - k + 1, np.int64)
     for at, pair in enumerate(pairs):
-        parent[at], place[at] = pair
+        parent[at], position[at] = pair
     bags, above = np.zeros((n - k, k + 1), np.int64), np.zeros(n - k, np.int64)
-    decode_into(n, k, np.array(chosen, np.int64), parent, place, bags, above)
+    decode_into(n, k, np.array(chosen, np.int64), parent, position, bags, above)
     return bags, above
 
 
 def encode(neighbors: Sequence[set[int]], k: int) -> Code:
-    """The code of a k-tree of at least k + 1 vertices, given each vertex's neighbors."""
+    """Returns the code of a k-tree of at least k + 1 vertices. neighbors: of each vertex."""
     n = len(neighbors)
     left = [set(near) for near in neighbors]
     leaf = max(v for v in range(n) if len(left[v]) == k)
@@ -139,7 +143,7 @@ def encode(neighbors: Sequence[set[int]], k: int) -> Code:
     outside = [v for v in range(n) if v not in left[leaf]]
     number = {v: at for at, v in enumerate((*outside, *chosen), start=1)}
     clique: dict[int, list[int]] = {0: sorted(number[v] for v in chosen)}
-    order: list[int] = []  # as they are taken off, leaves first, until Q is left
+    order: list[int] = []  # lists the vertices in the order of their removal, leaves first, until only Q is left
     ready = [v for v in outside if len(left[v]) == k]
     while ready:
         v = ready.pop()
@@ -170,14 +174,14 @@ def encode(neighbors: Sequence[set[int]], k: int) -> Code:
 
 
 def random_code(n: int, k: int, random: np.random.Generator) -> Code:
-    """A code drawn uniformly, so its k-tree is uniform over all on n >= k + 1 vertices."""
+    """Draws a code uniformly, so that its k-tree is uniform over all k-trees on n >= k + 1 vertices."""
     chosen = tuple(int(v) for v in np.sort(random.choice(n, k, replace=False)))
     drawn = random.integers(0, k * (n - k) + 1, max(0, n - k - 2)).tolist()
     return chosen, tuple((0, 0) if code == 0 else (1 + (code - 1) // k, (code - 1) % k) for code in drawn)
 
 
 def edges(bags: Ints) -> list[set[int]]:
-    """The neighbors of each vertex of a k-tree that is given as bags."""
+    """Returns the neighbors of each vertex of a k-tree in bags."""
     n = bags.shape[0] + bags.shape[1] - 1
     near: list[set[int]] = [set() for _ in range(n)]
     for bag in bags.tolist():

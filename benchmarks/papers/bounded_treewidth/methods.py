@@ -1,5 +1,5 @@
-"""The methods of Nie, Maua, de Campos and Ji (2014) that forestc does not use: both versions of their Algorithm 1,
-which samples k-trees, and their program (6)."""
+"""Holds the methods of Nie, Maua, de Campos and Ji (2014) that forestc does not use: both versions of their Algorithm
+1, which samples k-trees, and their program (6)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ from forestc.algorithms.networks.family_scores import make_scorer
 from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError
 
-SEARCH_SHARE = 0.2  # of the time limit, before the program
+SEARCH_SHARE = 0.2  # share of the time limit for the search, before the program is solved
 Method = Literal["version-1", "version-2", "program"]
 
 
 def learn_by(
     method: Method, bits: NDArray[Any], options: NetworkSearch, states: Sequence[int] | None = None
 ) -> BayesianNetwork:
-    """The network that a method of the paper finds; the others as of `bounded_treewidth.learn`.
-
-    Raises OptionError for version-1 above treewidth LARGEST_EXACT, and for more columns than the program takes.
-    """
+    """Learns a network by a method of the paper. The other arguments are those of `bounded_treewidth.learn`. Raises
+    OptionError for version-1 above treewidth LARGEST_EXACT, and for the program with more than MOST_COLUMNS columns."""
     cells, sizes = checked(bits, states)
     n = len(sizes)
     k = min(options.treewidth, n - 1)

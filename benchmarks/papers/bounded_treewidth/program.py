@@ -1,7 +1,7 @@
-"""The mixed-integer program of Nie et al. (6a)-(6l) for networks of bounded treewidth, solved by HiGHS.
+"""Solves the mixed-integer program of Nie et al. (6a)-(6l) for networks of bounded treewidth with HiGHS.
 
-Rows (6g), (6h) and (6i) are written once for all parent sets of a variable that contain the same parent or the same two
-parents, which says the same of whole solutions, as one parent set is chosen, and more of fractional ones.
+Rows (6g), (6h) and (6i) are written once for all parent sets of a variable with the same parent or the same two
+parents. This is equivalent for integer solutions, since one parent set is chosen, and tighter for fractional ones.
 """
 
 from __future__ import annotations
@@ -15,37 +15,40 @@ from forestc.algorithms.highs import make_highs
 from forestc.algorithms.networks.family_scores import FamilyScorer, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 
-MOST_COLUMNS = 40  # n * n * n rows
+MOST_COLUMNS = 40  # columns of a data set at most: the program has about n * n * n rows
 
 
 class _Rows:
-    """Rows of a program: sums of terms that are at most a bound."""
+    """Rows of a program: sums of terms between a lower and an upper bound."""
 
     def __init__(self) -> None:
         self.starts = [0]
-        self.places: list[int] = []
+        self.columns: list[int] = []
         self.values: list[float] = []
         self.lower: list[float] = []
         self.upper: list[float] = []
 
     def add(self, terms: dict[int, float], most: float, least: float = -np.inf) -> None:
-        self.places += terms.keys()
+        self.columns += terms.keys()
         self.values += terms.values()
-        self.starts.append(len(self.places))
+        self.starts.append(len(self.columns))
         self.upper.append(most)
         self.lower.append(least)
 
 
 def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end: float, seed: int = 0) -> NetworkProof:
-    """The best network of treewidth at most k, or the best and a bound when the time is over.
+    """Solves the program for the best network of treewidth at most k. Returns the best network, and a bound that is its
+    score if it is proved.
 
-    start: a network of this treewidth, which the solver is given. end: by time.monotonic().
+    most: parents of a variable.
+    start: a network of this treewidth, which the solver starts from.
+    end: by time.monotonic().
     """
     import highspy
 
     n = len(scorer.states)
     sets = [useful_parent_sets(scorer, child, most) for child in range(n)]
-    z, v, pi = n * n, n * n + n, n * n + 2 * n  # y comes first, its diagonal fixed at 0
+    z, v, pi = n * n, n * n + n, n * n + 2 * n  # The variables y come first; y[i, i] is fixed at 0.
     first = (pi + np.concatenate([[0], np.cumsum([len(family_sets) for family_sets in sets])])).tolist()
     variables = first[-1]
     rows = _Rows()
@@ -65,11 +68,11 @@ def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end:
         for at, (parents, _) in zip(chosen, sets[i], strict=True):
             for some in (*combinations(parents, 1), *combinations(parents, 2)):
                 containing.setdefault(some, []).append(at)
-        for some, places in containing.items():
+        for some, columns in containing.items():
             u, w = (i, *some) if len(some) == 1 else some
-            rows.add({**dict.fromkeys(places, 1.0), u * n + w: -1.0, w * n + u: -1.0}, 0.0)  # (6h), (6i)
+            rows.add({**dict.fromkeys(columns, 1.0), u * n + w: -1.0, w * n + u: -1.0}, 0.0)  # (6h), (6i)
             if len(some) == 1:  # (6g)
-                rows.add({**dict.fromkeys(places, n + 1.0), v + i: 1.0, v + some[0]: -1.0}, n)
+                rows.add({**dict.fromkeys(columns, n + 1.0), v + i: 1.0, v + some[0]: -1.0}, n)
     cost, upper = np.zeros(variables), np.ones(variables)
     cost[pi:] = [score for family_sets in sets for _, score in family_sets]
     upper[z:pi] = n
@@ -80,18 +83,18 @@ def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end:
     model.row_lower_, model.row_upper_ = np.array(rows.lower), np.array(rows.upper)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.array(rows.starts, np.int32)
-    model.a_matrix_.index_ = np.array(rows.places, np.int32)
+    model.a_matrix_.index_ = np.array(rows.columns, np.int32)
     model.a_matrix_.value_ = np.array(rows.values)
     model.sense_ = highspy.ObjSense.kMaximize
-    whole = np.ones(variables, bool)
-    whole[z:pi] = False
+    is_integer = np.ones(variables, bool)
+    is_integer[z:pi] = False
     kinds = highspy.HighsVarType
-    model.integrality_ = [kinds.kInteger if integral else kinds.kContinuous for integral in whole]
+    model.integrality_ = [kinds.kInteger if integral else kinds.kContinuous for integral in is_integer]
     solver = make_highs(time_limit=max(0.1, end - time.monotonic()), seed=seed, mip_rel_gap=0.0)
     solver.passModel(model)
-    known = highspy.HighsSolution()
-    known.col_value = _values(start, sets, first, variables)
-    solver.setSolution(known)
+    initial = highspy.HighsSolution()
+    initial.col_value = _values(start, sets, first, variables)
+    solver.setSolution(initial)
     solver.run()
     info = solver.getInfo()
     bound = max(float(info.mip_dual_bound), start.score)
@@ -109,7 +112,8 @@ def solve(scorer: FamilyScorer, k: int, most: int, start: ScoredNetwork, *, end:
 def _values(
     start: ScoredNetwork, sets: list[list[tuple[tuple[int, ...], float]]], first: list[int], variables: int
 ) -> list[float]:
-    """The variables of the program for a network; where its parent sets were left out, subsets that score better."""
+    """Returns the program's variables for a network. A parent set outside `sets` becomes a subset that scores
+    better."""
     n = len(sets)
     values = np.zeros(variables)
     parents: list[tuple[int, ...]] = []
@@ -121,14 +125,14 @@ def _values(
     for i, family in enumerate(parents):
         for u in (i, *family):
             near[u] |= {i, *family}
-    for place, i in enumerate(start.order):
-        values[n * n + i] = place
+    for position, i in enumerate(start.order):
+        values[n * n + i] = position
         near[i].discard(i)
         for j in near[i]:
             values[i * n + j] = 1.0
             near[j] = (near[j] | near[i]) - {i}
     left, depth = set(range(n)), float(n - 1)
-    while left:  # parents have larger values of v than their children
+    while left:  # Parents have larger values of v than their children.
         for i in sorted(i for i in left if not left & set(parents[i])):
             values[n * n + n + i] = depth
             depth -= 1.0

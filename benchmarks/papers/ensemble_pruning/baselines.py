@@ -1,4 +1,4 @@
-"""Methods that ensemble selection is compared with: all members, backfitting, kappa pruning, and four hill climbers.
+"""Holds the baselines of ensemble selection: all members, backfitting, kappa pruning, and four hill climbers.
 
 As in section 5.2 of Bastos et al. (see `members.selection`), all decide by the majority of the chosen members. The
 fitness functions are those of I. Partalas, G. Tsoumakas and I. Vlahavas, "An ensemble uncertainty aware measure for
@@ -17,21 +17,22 @@ Votes = NDArray[np.uint8]
 Right = NDArray[np.bool_]
 Fitness = Callable[[Right, Right, NDArray[np.float64]], NDArray[np.float64]]
 
-LEAST_SHARE, MOST_SHARE = 0.2, 0.8  # of the members, for methods that need to know how many to choose
+LEAST_SHARE, MOST_SHARE = 0.2, 0.8  # share of the members that backfitting and kappa choose, at least and at most
 
 
 def majority(votes: Votes, members: list[int]) -> Votes:
-    """(rows,) 0/1: what more than half of the members vote for."""
+    """Returns 1 for each row that more than half of the members vote 1 for, otherwise 0: (rows,)."""
     return np.asarray(2 * votes[:, members].sum(axis=1, dtype=np.int64) > len(members), dtype=np.uint8)
 
 
 def full(votes: Votes, y: Votes) -> list[int]:
-    """All members."""
+    """Chooses all members."""
     return list(range(votes.shape[1]))
 
 
 def _accuracies(votes: Votes, y: Votes, sums: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """(members,) the accuracy of the majority of an ensemble after each member joins it. sums: (rows,) its votes."""
+    """Returns the accuracy of the ensemble's majority after each member joins it: (members,). sums: (rows,) the
+    ensemble's votes."""
     decided = 2 * (sums[:, None] + votes) > size + 1
     return np.asarray((decided == (y[:, None] == 1)).mean(axis=0), dtype=np.float64)
 
@@ -41,8 +42,9 @@ def _accuracy(votes: Votes, y: Votes, members: list[int]) -> float:
 
 
 def backfitting(votes: Votes, y: Votes, *, time_limit: float = 300.0) -> list[int]:
-    """Reduced-error pruning with backfitting: greedy by accuracy, and after each member that joins every chosen one is
-    replaced where that betters the accuracy. The best of all sizes from 20 to 80 % of the members."""
+    """Chooses members greedily by accuracy (reduced-error pruning with backfitting). After each new member, every
+    chosen member is replaced if another one betters the accuracy. Returns the most accurate ensemble of 20 to 80 % of
+    the members."""
     until = time.perf_counter() + time_limit
     count = votes.shape[1]
     chosen: list[int] = []
@@ -59,26 +61,26 @@ def backfitting(votes: Votes, y: Votes, *, time_limit: float = 300.0) -> list[in
 
 
 def _revised(votes: Votes, y: Votes, chosen: list[int], accuracy: float, until: float) -> tuple[list[int], float]:
-    """Members replaced one by one by any left out while that betters the accuracy."""
+    """Replaces chosen members one by one while this betters the accuracy; returns the members and their accuracy."""
     chosen = list(chosen)
-    place = 0
+    index = 0
     sums = votes[:, chosen].sum(axis=1, dtype=np.int64)
-    while place < len(chosen) and time.perf_counter() < until:
-        without = sums - votes[:, chosen[place]]
+    while index < len(chosen) and time.perf_counter() < until:
+        without = sums - votes[:, chosen[index]]
         rated = _accuracies(votes, y, without, len(chosen) - 1)
         rated[chosen] = -1
         other = int(np.argmax(rated))
         if rated[other] > accuracy:
-            chosen[place], accuracy = other, float(rated[other])
-            sums, place = without + votes[:, other], 0
+            chosen[index], accuracy = other, float(rated[other])
+            sums, index = without + votes[:, other], 0
         else:
-            place += 1
+            index += 1
     return chosen, accuracy
 
 
 def kappa(votes: Votes, y: Votes) -> list[int]:
-    """Kappa pruning: members that agree least with those chosen so far, by the mean kappa statistic. The most accurate
-    of all sizes from 20 to 80 % of the members."""
+    """Chooses, one by one, the member that agrees least with the chosen ones by the mean kappa statistic. Returns the
+    most accurate ensemble of 20 to 80 % of the members."""
     share = votes.mean(axis=0)
     both = votes.T.astype(np.float32) @ votes.astype(np.float32) / len(votes)
     agree = 1 - share[:, None] - share + 2 * both
@@ -97,26 +99,28 @@ def kappa(votes: Votes, y: Votes) -> list[int]:
 
 
 def _complementariness(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows that the member decides rightly and the ensemble wrongly."""
+    """Returns how many rows each member decides rightly and the ensemble wrongly."""
     return np.asarray((member & ~ensemble[:, None]).sum(axis=0, dtype=np.float64))
 
 
 def _concurrency(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """2 for rows that the member alone decides rightly, 1 for those that both do, -2 for those that neither does."""
+    """Sums over the rows for each member: 2 if it alone decides rightly, 1 if both it and the ensemble do, -2 if
+    neither does."""
     worth = np.where(member, np.where(ensemble, 1, 2)[:, None], np.where(ensemble, 0, -2)[:, None])
     return np.asarray(worth.sum(axis=0, dtype=np.float64))
 
 
 def _uncertainty_weighted(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows weigh by how sure the ensemble is: share, of its members that decide the row rightly."""
-    # a row that the ensemble decides wrongly weighs by the share of members that are right, and the other way round
+    """Sums over the rows for each member: plus the row's weight if it decides rightly, otherwise minus it. share: of
+    the ensemble's members that decide each row rightly."""
+    # A row weighs the share of members that disagree with the ensemble's decision on it.
     weight = np.where(ensemble, 1 - share, share)[:, None]
     return np.asarray(np.where(member, weight, -weight).sum(axis=0, dtype=np.float64))
 
 
 def hill_climb(votes: Votes, y: Votes, fitness: Fitness | None) -> list[int]:
-    """Members join one by one, first the most accurate, then each time the one with the largest fitness (None: the
-    ensemble's accuracy). Of all ensembles on the way the most accurate, and of equal ones the smallest."""
+    """Adds members one by one: first the most accurate, then the one with the largest fitness (None: the accuracy of
+    the ensemble with it). Returns the most accurate ensemble on the way; of equal ones, the smallest."""
     right = votes == y[:, None]
     chosen = [int(np.argmax(right.mean(axis=0)))]
     sums = votes[:, chosen[0]].astype(np.int64)
@@ -134,7 +138,7 @@ def hill_climb(votes: Votes, y: Votes, fitness: Fitness | None) -> list[int]:
     return sorted(chosen[: int(np.argmax(sizes)) + 1])
 
 
-# Name to method: (votes, y) -> members, which then decide by majority.
+# BASELINES holds the methods by name; each takes votes and labels and returns the chosen members.
 BASELINES: dict[str, Callable[[Votes, Votes], list[int]]] = {
     "full": full,
     "backfitting": backfitting,

@@ -1,4 +1,4 @@
-"""A real browser, and the pages that are looked at in it."""
+"""Starts a real browser, and makes the pages that tests open in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 
 @pytest.fixture(scope="session")
 def chromium():
-    """Debian's Chromium, by Playwright; None if it is not installed."""
+    """Yields Debian's Chromium, by Playwright; None if it is not installed."""
     path = shutil.which("chromium")
     if path is None:
         yield None
@@ -71,7 +71,7 @@ def design(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def design_file(design):
-    """The page of the design, with rows."""
+    """Writes the page of the design, with rows."""
     out = design.folder.parent / "report.html"
     report(design.folder, out, rows=design.folder.parent / "rows.csv", label="target")
     return out
@@ -84,7 +84,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def study_file(study):
-    """The page of the study, with peers."""
+    """Writes the page of the study, with peers."""
     out = study.folder.parent / "the study.html"
     peers = study.folder.parent / "peers.csv"
     peers.write_text("name,lut,accuracy\nTreeLUT,900,0.95\n</script><img src=x onerror=alert(1)>,402,0.93\n")

@@ -1,4 +1,4 @@
-"""The page of a design, as a browser shows it and as its text says it."""
+"""Tests the page of a design, as a browser shows it and as its text says it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_colors_follow_the_reader_and_are_distinguished(visit, design_file):
 
 
 def contrast(one, other):
-    """The contrast of two colors, by WCAG 2."""
+    """Returns the contrast of two colors, by WCAG 2."""
 
     def luminance(color):
         parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
@@ -103,7 +103,7 @@ def test_the_page_says_what_was_measured(design, design_file):
     assert np.trace(found.confusion) / 285 == pytest.approx(found.agreed.compiled)
     text = design_file.read_text()
     assert f"{100 * found.agreed.compiled:.2f} %" in text and "On rows.csv" in text
-    assert text.count("window.vegaEmbed=") == 1  # Vega is there once
+    assert text.count("window.vegaEmbed=") == 1  # The page holds Vega once.
 
 
 def test_nothing_of_the_rows_but_histograms_is_in_the_page(design, design_file):
@@ -135,7 +135,7 @@ def test_luts_and_stages_are_those_of_the_netlist(design):
     assert len(stages) == design.netlist.latency == 3
     assert all(stage.delay == pytest.approx(sum(delay for _, delay in stage.path)) for stage in stages)
     assert sum(stage.registers for stage in stages) >= sum(one.flip_flops for one in found.values())
-    assert stages[-1].registers >= 2  # the label and out_valid
+    assert stages[-1].registers >= 2  # The label and out_valid are registers.
 
 
 def test_thresholds_lie_where_the_conditions_change(design):

@@ -1,4 +1,4 @@
-"""Names from models, rows and studies can't act in a page, wherever they stand."""
+"""Tests that names from models, rows and studies cannot run code in a page, wherever they stand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTILE = [
 
 
 def page_acts(page):
-    """What a hostile name would have made."""
+    """Returns True if a hostile name changed the page."""
     return page.evaluate(
         "document.querySelectorAll('img, iframe, object, script:not([type]) ~ svg').length"
     ) or page.evaluate(

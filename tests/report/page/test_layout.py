@@ -1,4 +1,4 @@
-"""Pages on wide and narrow screens and on paper."""
+"""Tests pages on wide and narrow screens and on paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 400, "height": 800}
 
-# Words of more than one line: rectangles of a word's range, in the page's text and outside scrolled code.
+# This script finds words of more than one line: the rectangles of a word's range, in the page's text and outside of
+# scrolled code.
 BROKEN = """() => {
   const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
@@ -23,7 +24,7 @@ BROKEN = """() => {
   }
   return found;
 }"""
-# The smallest height of letters of charts that are shown, in pixels of the screen.
+# This script returns the smallest height of letters in visible charts, in pixels of the screen.
 SMALLEST = """() => Math.min(...Array.from(document.querySelectorAll("figure svg text"))
   .filter((text) => text.getClientRects().length)
   .map((text) => [parseFloat(getComputedStyle(text).fontSize), text.getScreenCTM()])
@@ -31,7 +32,7 @@ SMALLEST = """() => Math.min(...Array.from(document.querySelectorAll("figure svg
 SILENT = """() => Array.from(document.querySelectorAll(".scroll"))
   .filter((place) => place.scrollWidth > place.clientWidth + 1)
   .filter((place) => !getComputedStyle(place, "::before").content.includes("scrolls sideways")).length"""
-# By section, which part of the page's width its widest block or row of blocks reaches.
+# This script returns, by section, the share of the page's width that its widest block or row of blocks reaches.
 REACHED = """() => Array.from(document.querySelectorAll("section"), (section) => {
   const whole = section.getBoundingClientRect();
   const blocks = Array.from(section.querySelectorAll(".blocks > figure, .blocks > .table, .blocks > .block, dl"));
@@ -57,7 +58,7 @@ def test_a_narrow_page_is_readable(visit, page_file, scripts):
 
 def test_the_width_is_used(visit, page_file):
     with visit(page_file, viewport=WIDE) as page:
-        reached, short = dict(page.evaluate(REACHED)), ("failures", "model", "firmware")  # of small tables
+        reached, short = dict(page.evaluate(REACHED)), ("failures", "model", "firmware")  # sections of small tables
         assert {name: part for name, part in reached.items() if part < 0.6 and name not in short} == {}
         assert page.evaluate("document.documentElement.scrollWidth") <= 1400 and page.evaluate(BROKEN) == []
 

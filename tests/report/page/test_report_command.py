@@ -1,4 +1,4 @@
-"""forestc report on the command line: what it says, writes, and refuses."""
+"""Tests forestc report on the command line: its output, files, and refusals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ def test_json_tells_what_was_written(design, tmp_path, capsys):
     assert output == {"out": str(out), "kind": "design", "bytes": out.stat().st_size, "pages": [], "notes": []}
     assert os.listdir(tmp_path) == ["a.html"]
     first = out.read_bytes()
-    assert run(design.folder, "-o", out) == 0 and out.read_bytes() == first  # the same page each time
+    assert run(design.folder, "-o", out) == 0 and out.read_bytes() == first  # The page is the same each time.
     assert "design" in capsys.readouterr().out
 
 
 def test_a_name_without_html_gets_it(design, tmp_path, capsys):
-    for name, wanted in (("a", "a.html"), ("b.study", "b.study.html"), ("c.HTML", "c.HTML"), ("d.htm", "d.htm")):
+    for name, expected in (("a", "a.html"), ("b.study", "b.study.html"), ("c.HTML", "c.HTML"), ("d.htm", "d.htm")):
         assert run(design.folder, "-o", tmp_path / name, "--json") == 0
-        assert json.loads(capsys.readouterr().out)["out"] == str(tmp_path / wanted) and (tmp_path / wanted).is_file()
+        assert (
+            json.loads(capsys.readouterr().out)["out"] == str(tmp_path / expected) and (tmp_path / expected).is_file()
+        )
 
 
 def test_what_is_neither_a_design_nor_a_study_is_refused(design, tmp_path, capsys):
@@ -137,7 +139,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     replace = Path.replace
 
     def failing(self, target):
-        if self.name == "new1":  # the page, after the folder of pages
+        if self.name == "new1":  # This is the page, written after the folder of pages.
             raise OSError(28, "No space left on device")
         return replace(self, target)
 

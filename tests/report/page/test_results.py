@@ -1,4 +1,4 @@
-"""What tools found of a design: recorded in its folder, and first on its page."""
+"""Tests results of tools on a design: they are recorded in its folder, and stand first on its page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def streamed(tmp_path_factory):
 
 @pytest.fixture
 def own(streamed, tmp_path):
-    """A copy of the design that a test may change."""
+    """Copies the design for tests that change it."""
     shutil.copytree(streamed.folder, tmp_path / "out")
     return forestc.open_design(tmp_path / "out")
 
@@ -173,7 +173,7 @@ def test_the_stream_has_a_section(streamed):
 
 @pytest.mark.slow
 def test_the_stream_is_synthesized_and_placed(own):
-    """The wrapper holds rows and results: it takes more flip-flops than the core, and a clock of its own."""
+    """The wrapper stores rows and results: it takes more flip-flops than the core, and has its own clock."""
     alone, whole = synth(own, "ice40-hx8k"), synth(own, "ice40-hx8k", stream=True)
     assert whole["ff"] > alone["ff"] + 32 and whole["lut"] > alone["lut"] and whole["fmax_mhz"] > 0
     assert (alone["stream"], whole["stream"]) == (False, True) and whole["latency_cycles"] == alone[

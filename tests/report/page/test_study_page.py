@@ -1,4 +1,4 @@
-"""The page of a study: what a browser shows, and what it computes of the trials."""
+"""Tests the page of a study: its look in a browser, and its figures of the trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_page_is_small_and_complete_in_a_browser(visit, study, study_file):
         assert page.locator("h2").all_text_contents() == titles
         assert page.locator("section#trials tbody tr").count() == 200
         front = page.locator("section#front table").first.locator("tbody tr")
-        assert front.count() == len(study.front) + 1  # the unpruned model
+        assert front.count() == len(study.front) + 1  # The unpruned model is listed, too.
         assert "TreeLUT" in page.locator("section#front").inner_text()
 
 
@@ -57,7 +57,7 @@ def test_the_table_filters_and_sorts(visit, study, study_file):
         place = head.evaluate("head => head.cellIndex")
         cells = rows.evaluate_all(f"all => all.map(row => row.cells[{place}].dataset.n ?? null)")
         known = [float(cell) for cell in cells if cell is not None]
-        assert known == sorted(known, reverse=True) and cells[-1] is None  # the failed ones come last
+        assert known == sorted(known, reverse=True) and cells[-1] is None  # Failed trials come last.
         assert len(known) == len(study.complete)
 
 
@@ -230,8 +230,8 @@ def test_columns_are_those_of_the_device_and_the_processor(study):
     figures = {"estimate": {"lut": 3.0, "ff": 1.0, "fmax_mhz": 70.0, "latency_cycles": 2.0, "ram": 9.0, "flash": 50.0}}
     trials = (replace(study.complete[0], figures=figures, corrected={}),)
     front = study_page(Study(study.folder, study.goals, study.limits, asked, trials), ()).sections[1].blocks[-1]
-    wanted = ("LUTs", "Fmax, MHz", "flip-flops", "latency, cycles", "flash, bytes", "RAM, bytes")
-    assert front.head[1:7] == wanted and front.rows[0][3].text == "1"
+    expected = ("LUTs", "Fmax, MHz", "flip-flops", "latency, cycles", "flash, bytes", "RAM, bytes")
+    assert front.head[1:7] == expected and front.rows[0][3].text == "1"
 
 
 def test_options_that_say_little_are_folded_and_words_are_explained(study):
@@ -294,7 +294,7 @@ def test_one_goal_three_goals_and_goals_without_figures(tmp_path):
 
 
 def test_warnings_of_the_search_are_on_the_page(study, tmp_path):
-    """Test rows that a model has seen make its accuracy look better than it is: the page must not hide it."""
+    """The page must not hide that test rows known to the model make its accuracy look better than it is."""
     asked = {**study.asked, "notes": ["7 of 9 test rows are <b>also</b> among the rows given"], "stopped": True}
     page = study_page(Study(study.folder, study.goals, study.limits, asked, study.trials), ())
     said = str(page)
