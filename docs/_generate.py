@@ -1,9 +1,9 @@
-"""The pages made from the code (command line, passes, Python API, manifest, boards), and measured figures in others.
+"""Writes the reference pages from the code, and measured figures into other pages.
 
     python docs/_generate.py            writes docs/reference, and the figures of benchmarks between their markers
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
-All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
+All pages are committed: they can be read in the repository, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DOCS = ROOT / "docs"
 COMMAND = "python docs/_generate.py"
 MADE = f"<!-- Made by `{COMMAND}` from the code. -->"
 COPIED = DOCS / "benchmarks" / "notes.md"  # of benchmarks/NOTES.md, by docs/conf.py
-OF_THE_SHELL = ("install_completion", "show_completion")  # typer words these by the shell that it finds
+OF_THE_SHELL = ("install_completion", "show_completion")  # leaves out options with help texts that depend on the shell
 
 
 def _code(text: str) -> str:
@@ -57,7 +57,7 @@ def _page(parts: Iterable[str]) -> str:
 
 
 def commands_page() -> str:
-    """Every command with its arguments and options, read from the program itself."""
+    """Returns the page of every command with its arguments and options, read from the program itself."""
     top = typer.main.get_command(command_line)
     parts = ["# Command line", MADE, _sentence(plain(top.help or "")), _options_table(top)]
     parts.append("`forestc COMMAND --help` shows the same for one command.")
@@ -70,7 +70,7 @@ def commands_page() -> str:
 
 
 def _keys(command: str, name: str, group: Group) -> list[str]:
-    """The keys of a flag, each with the flag that sets it alone."""
+    """Returns a table of the keys of a flag, each with the flag that sets it alone."""
     rows = [
         (_code(key), _code(str(field.default)) * bool(field.default), _code(spec.flags[0]), plain(spec.help))
         for key, (field, spec) in group.keys.items()
@@ -93,7 +93,7 @@ def _usage(command: Any) -> Iterator[str]:
 
 
 def _value_of(option: Any) -> str:
-    """What stands for an option's value, after a blank; nothing for a flag."""
+    """Returns the placeholder of an option's value, after a blank; nothing for a flag."""
     longest = max(option.opts, key=len).strip("-").replace("-", "_")
     return "" if option.is_flag else f" {option.metavar or longest.upper()}"
 
@@ -117,7 +117,7 @@ def _options_table(command: Any) -> str:
 
 
 def passes_page() -> str:
-    """Every pass with its promise and its options, read from the passes' own docstrings and fields."""
+    """Returns the page of every pass, its promise and its options, read from the passes' docstrings and fields."""
     parts = [
         "# Passes",
         MADE,
@@ -182,7 +182,7 @@ def api_page() -> str:
 
 
 def _call(name: str, thing: Any) -> str:
-    """A code block with the parameters and their defaults, without types: docstrings say what arguments are."""
+    """Returns a code block with the parameters and their defaults, without types: docstrings say what arguments are."""
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ def _call(name: str, thing: Any) -> str:
 
 
 def _shown(default: Any) -> str:
-    """A default as text that is the same on every machine."""
+    """Returns a default as text that is the same on every machine."""
     if dataclasses.is_dataclass(default) or not callable(default):
         return repr(default)
     return "..." if default.__name__ == "<lambda>" else str(default.__name__)
@@ -285,7 +285,7 @@ def _names(text: str) -> str:
 
 
 def manifest_page() -> str:
-    """The JSON Schema of manifest.json as tables, an object a section."""
+    """Returns the page of the JSON Schema of manifest.json: a table for each object."""
     whole = schema()
     parts = [
         "# manifest.json",
@@ -312,7 +312,7 @@ def manifest_page() -> str:
 
 
 def _kind(whole: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]:
-    """A field's type in words, and the schema of the object in it that gets a table of its own."""
+    """Returns a field's type in words, and the schema of an object in it if that object gets a table of its own."""
     if "$ref" in field:
         name = field["$ref"].rsplit("/", 1)[1]
         return ("SHA-256", None) if name == "sha256" else _kind(whole, whole["$defs"][name])
@@ -345,7 +345,7 @@ _PIP = "yosys and nextpnr, which come with `pip`"
 
 
 def boards_page() -> str:
-    """What to type for a board, from the table in forestc/costs/boards.py."""
+    """Returns the page of boards, from the table in forestc/costs/boards.py."""
     return _page(
         (
             "# Boards",
@@ -399,7 +399,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def texts() -> dict[Path, str]:
-    """Every file that this program writes, with its text."""
+    """Returns the text of every file that this program writes."""
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     known = results(DOCS / "benchmarks")
@@ -411,7 +411,7 @@ def texts() -> dict[Path, str]:
 
 
 def outdated() -> dict[Path, str]:
-    """Those that are not in the repository as they would be written."""
+    """Returns the texts of the files that differ from the repository or are not in it."""
     return {
         path: text for path, text in texts().items() if not path.is_file() or path.read_text(encoding="utf-8") != text
     }

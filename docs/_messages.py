@@ -1,4 +1,4 @@
-"""Collects the messages that forestc raises: what is wrong, where, and what to do.
+"""Collects the error messages of forestc: what is wrong, the place, and the remedy.
 
     python docs/_messages.py            # all of them, one a line
     python docs/_messages.py --lacking  # those without a place or a remedy
@@ -22,7 +22,7 @@ PASSES = sorted(
 )
 # Names a place within the text: an option, a pass, a field with its value, or a value in quotes.
 NAMED = re.compile(r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|\w=\{|!r\}|" + "|".join(PASSES))
-# Names the code that adds a place to errors of a folder that have none.
+# Names the code that adds a place to errors of a folder.
 ADDED = {
     "forestc/frontends/": "load",
     "forestc/forest/": "load",
@@ -136,7 +136,7 @@ def makers_of(trees: dict[str, ast.Module]) -> dict[str, list[Maker]]:
 
 
 def _of_function(node: ast.FunctionDef, makers: dict[str, Maker]) -> Maker | None:
-    """Returns the maker that a function is, if it makes an error whose text is one of its own parameters."""
+    """Returns a maker for a function that makes an error from a text in its parameters; None for another function."""
     arguments = [*node.args.posonlyargs, *node.args.args]
     names = tuple(arg.arg for arg in arguments if arg.arg != "self")
     defaults = dict(
