@@ -136,4 +136,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,9 @@
-"""Trains the two models that the demo compiles, and saves them to examples/models.
+"""
+Train the models of the demo
+============================
 
-They are shipped trained, so that the demo needs no training; this is how they were made.
+The two models that the demo compiles are shipped trained, so that it needs no training. This script
+made them; it saves them to examples/models.
 """
 
 from pathlib import Path
