@@ -1,6 +1,6 @@
 """The pages made from the code (command line, passes, Python API, manifest, boards), and measured figures in others.
 
-    python docs/_generate.py            writes docs/reference, and the figures of benchmarks between their markers
+    python docs/_generate.py            writes docs/reference, the pictures of benchmarks, and their figures in pages
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
 All of it is committed, so that the pages can be read in the repository as well as in what Sphinx builds.
@@ -21,6 +21,7 @@ from typing import Any
 
 import typer
 from _figures import filled, plain, results, table
+from _pictures import FOLDER, PICTURES, drawn
 
 import forestc
 from forestc.cli import app as command_line
@@ -417,6 +418,7 @@ def texts() -> dict[Path, str]:
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     known = results(DOCS / "benchmarks")
+    made |= {DOCS / FOLDER / f"{name}.svg": drawn(name, known) for name in PICTURES if name in known}
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
@@ -436,6 +438,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, text in old.items():
         sys.stdout.write(f"{path.relative_to(ROOT)}{' is not up to date' if check else ''}\n")
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and old:
         sys.stderr.write(f"run: {COMMAND}\n")

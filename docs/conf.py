@@ -58,7 +58,9 @@ suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # firmware_qemu/demo.
 
 # What lies outside of these pages, and the page that stands for it. The notes get a copy, which git ignores.
 OUTSIDE = {"benchmarks/NOTES.md": "benchmarks/notes.md", "examples/README.rst": "gallery/index.rst"}
-COMMAND = re.compile(r"(?:[A-Z]+=\S+ )?(?:forestc|pip|python|make|cd|diff|yosys|iverilog|ghdl|v\+\+|vitis\S+|uvx|docker) ")
+COMMAND = re.compile(
+    r"(?:[A-Z]+=\S+ )?(?:forestc|pip|python|make|cd|diff|yosys|iverilog|ghdl|v\+\+|vitis\S+|uvx|docker) "
+)
 NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
 NO_NUMBER = ("", "-", "\u2013", "none")  # stand in a column of numbers for a missing one
 
@@ -127,16 +129,21 @@ def align_numbers(app: Any, doctree: nodes.document) -> None:
         heads = sum(len(list(head.findall(nodes.row))) for head in table.findall(nodes.thead))
         for column in zip(*lines, strict=False):
             texts = [cell.astext().strip() for cell in column[heads:]]
-            if any(map(NUMBER.fullmatch, texts)) and all(
-                NUMBER.fullmatch(text) or text in NO_NUMBER for text in texts
-            ):
+            if any(map(NUMBER.fullmatch, texts)) and all(NUMBER.fullmatch(text) or text in NO_NUMBER for text in texts):
                 for cell in column:
                     cell["classes"].append("number")
+
+
+def mark_pictures(app: Any, doctree: nodes.document) -> None:
+    """Gives the pictures of results the class `result`, which has their width."""
+    for image in doctree.findall(nodes.image):
+        if "pictures/" in image["uri"]:
+            image["classes"].append("result")
 
 
 def setup(app: Any) -> None:
     app.connect("builder-inited", copy_notes)
     for change in (link_outside, contents, tabs):
         app.connect("source-read", change)
-    for change in (name_languages, align_numbers):
+    for change in (name_languages, align_numbers, mark_pictures):
         app.connect("doctree-read", change)
