@@ -178,11 +178,11 @@ def _common(box: tuple[float, float, float, float], other: tuple[float, float, f
 
 
 def _figure(value: float) -> str:
-    """Writes 20000 as 20 k, 3000000 as 3 M, and smaller numbers as they are."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+    """Writes 20000 as 20 k, 3000000 as 3 M, and numbers below 1000 as they are."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= size:
-            return f"{value / min(size, 1e3 if unit == ' k' else size):g}{unit}"
-    return f"{value:,g}" if value < 1000 else f"{value:,.0f}"
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -424,7 +424,7 @@ def input_model(result: Result) -> tuple[Picture, str]:
     rows = result["rows"]
     step = 24
     picture = Picture(62 + step * len(rows))
-    across = Axis(50, 100, 172, WIDTH - 14, range(50, 101, 10), log=False)
+    across = Axis(50, 100, 196, WIDTH - 14, range(50, 101, 10), log=False)
     bottom = 26 + step * len(rows)
     for tick in across.ticks:
         picture.add(_rule(across(tick), 24, across(tick), bottom, "grid"))
@@ -434,7 +434,7 @@ def input_model(result: Result) -> tuple[Picture, str]:
         y = 38 + step * place
         data, _, trees = row["model"].rpartition(" ")
         model = f"{NAMES.get(data, data)}, {trees}"
-        picture.text(162, y + 4, f"{model} trees", "", "end")
+        picture.text(186, y + 4, f"{model} trees", "", "end")
         picture.line([(across(row["random %"]), y), (across(row["all %"]), y)], "grid")
         for key, kind in (("random %", "peer"), ("drawn %", "third"), ("all %", "ours")):
             picture.mark(across(max(across.low, row[key])), y, kind)

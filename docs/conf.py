@@ -135,9 +135,9 @@ def align_numbers(app: Any, doctree: nodes.document) -> None:
 
 
 def mark_pictures(app: Any, doctree: nodes.document) -> None:
-    """Gives the pictures of results the class `result`, which has their width."""
+    """Gives the pictures of results, and that of the flow, the class `result`, which has their width."""
     for image in doctree.findall(nodes.image):
-        if "pictures/" in image["uri"]:
+        if "pictures/" in image["uri"] or image["uri"].endswith("flow.svg"):
             image["classes"].append("result")
 
 

@@ -1,8 +1,7 @@
-"""A real browser, and the pages that are looked at in it."""
+"""The pages that are looked at in a browser."""
 
 from __future__ import annotations
 
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,24 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc.commands.report import report
-
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Debian's Chromium, by Playwright; None if it is not installed."""
-    path = shutil.which("chromium")
-    if path is None:
-        yield None
-        return
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
