@@ -21,7 +21,7 @@ from typing import Any
 
 import typer
 from _figures import filled, plain, results, table
-from _pictures import FOLDER, PICTURES, drawn
+from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
 
 import forestc
 from forestc.cli import app as command_line
@@ -419,6 +419,7 @@ def texts() -> dict[Path, str]:
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     known = results(DOCS / "benchmarks")
     made |= {DOCS / FOLDER / f"{name}.svg": drawn(name, known) for name in PICTURES if name in known}
+    made |= {DOCS / CARD_FOLDER / f"{name}.svg": card(name) for name in CARDS}
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
@@ -438,7 +439,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, text in old.items():
         sys.stdout.write(f"{path.relative_to(ROOT)}{' is not up to date' if check else ''}\n")
         if not check:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and old:
         sys.stderr.write(f"run: {COMMAND}\n")

@@ -465,3 +465,30 @@ def linked(name: str, known: Mapping[str, Result]) -> str:
     """Returns the Markdown that shows a picture on docs/benchmarks/index.md, with a text that says what is seen."""
     _, said = PICTURES[name](known[name])
     return f"![{said}](pictures/{name}.svg)"
+
+
+# Examples that draw no plot: what goes in, and what comes out, on a card of the gallery
+CARDS = {
+    "first_files": (("model.json",), ("train.csv", "test.csv")),
+    "demo": (("XGBoost", "random forest"), ("Verilog", "C header")),
+    "engine_digits": (("model 1", "model 2"), ("one engine",)),
+    "hls4ml_forest": (("network", "forest"), ("hls4ml",)),
+    "litex_stream": (("forest",), ("LiteX module",)),
+    "train_models": (("rows",), ("XGBoost", "random forest")),
+}
+CARD_FOLDER = "images/cards"  # of docs
+
+
+def card(name: str) -> str:
+    """Returns the SVG of an example's card. Its colors are light: a dark page turns them around, as it does plots."""
+    parts = []
+    for column, (lines, kind) in enumerate(zip(CARDS[name], ("peer", "ours"), strict=True)):
+        for place, line in enumerate(lines):
+            x, y = 128 + 224 * column, 160 + 72 * (place - (len(lines) - 1) / 2)
+            parts.append(f'<rect x="{x - 96}" y="{_n(y - 28)}" width="192" height="56" rx="8" fill="{LIGHT[kind]}"/>')
+            parts.append(f'<text x="{x}" y="{_n(y + 9)}">{escape(line)}</text>')
+    style = "text{font:26px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#fff;text-anchor:middle}"
+    arrow = f'<path d="M228 152h12v-8l14 16l-14 16v-8h-12z" fill="{LIGHT["soft"]}"/>'
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 320" width="480" height="320">'
+    page = '<rect width="480" height="320" fill="#fff"/>'
+    return "\n".join([head, f"<style>{style}</style>", page, arrow, *parts, "</svg>"]) + "\n"

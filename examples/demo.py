@@ -10,6 +10,8 @@ The models are XGBoost on the breast cancer data and a random forest on the hand
 Input formats and leaf bits are chosen on the training rows; the accuracy is that of the test rows.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/demo.svg"
+
 import sys
 import time
 from pathlib import Path

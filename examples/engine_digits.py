@@ -12,6 +12,8 @@ It writes an engine for 20 trees and the images of two forests, one trained on 6
 are whole numbers, so both models read the same words. Verilator compiles the Verilog.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/engine_digits.svg"
+
 from __future__ import annotations
 
 import sys

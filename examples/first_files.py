@@ -10,6 +10,8 @@ The model is the XGBoost model of scikit-learn's breast cancer data in examples/
 itself is not needed. The column ``target`` of the rows says whether the tumour was benign.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/first_files.svg"
+
 import shutil
 from pathlib import Path
 

@@ -12,6 +12,8 @@ Two dense layers are trained on the handwritten digits, a random forest on their
 one ONNX graph, which hls4ml turns into C++ for Vitis HLS. This needs g++, and no vendor tools.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/hls4ml_forest.svg"
+
 from __future__ import annotations
 
 import contextlib

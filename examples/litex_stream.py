@@ -12,6 +12,8 @@ The module's streams go into a design of your own (``self.forest = litex_module(
 ``csrs=True`` a processor of a LiteX SoC loads rows through registers instead.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/litex_stream.svg"
+
 from __future__ import annotations
 
 import sys

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 
 X, y = load_iris(return_X_y=True)
-model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
+model = RandomForestClassifier(50, max_depth=6, random_state=0).fit(X, y)
 
 # %%
 # ``samples=`` searches a fixed number of times, so the same file comes out each time;
@@ -25,8 +25,9 @@ print(inputs)
 print({name: round(value, 2) for name, value in said["held_out_log_likelihood"].items()})
 
 # %%
-# The petals of rows drawn depend on each other as those of real rows do; drawn
-# independently, they would not.
+# The model knows which thresholds of the forest a row passes, and draws values uniformly
+# between two thresholds. The petals of rows drawn depend on each other nearly as those of
+# real rows do.
 
 drawn = inputs.rows(len(X), seed=0)
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True)

@@ -18,21 +18,25 @@ import forestc
 
 X, _, y, _ = split_digits()
 
-figure, axes = plt.subplots()
-for trees, mark in ((5, "o"), (10, "s"), (20, "^")):
+found = {}
+for trees in (5, 10, 20):
     model = RandomForestClassifier(trees, max_depth=6, random_state=0).fit(X, y)
     done = forestc.compile(model, X, tempfile.mkdtemp(), label=y, targets="c", cpu="cortex-m4")
-    firmware = done.figures["firmware"]
-    points = {name: (each["mean"], each["flash"]) for name, each in firmware["layouts"].items()}
+    found[trees] = done.figures["firmware"]
+    print(f"{trees} trees: {found[trees]['layout']} is taken")
+
+# %%
+# Down and left is better. ``c_layout=`` names another layout; ``flash=`` and
+# ``instructions=`` set a budget that the design must keep.
+
+figure, axes = plt.subplots()
+for mark, (trees, firmware) in zip("os^", found.items(), strict=True):
+    layouts = firmware["layouts"]
+    points = {name: (each["mean"], each["flash"]) for name, each in layouts.items()}
     axes.plot(*zip(*points.values(), strict=True), mark, label=f"{trees} trees")
     for name, point in points.items():
         axes.annotate(name, point, xytext=(5, 3), textcoords="offset points", fontsize=8.5)
-    print(f"{trees} trees: {firmware['layout']} is taken")
-
-# %%
-# Down and left is better. ``layout=`` names another one; ``flash=`` and
-# ``instructions=`` set a budget that the design must keep.
-
-axes.set(xscale="log", yscale="log", xlabel="instructions of an average row", ylabel="flash, bytes")
+axes.set(xlim=(0, None), ylim=(0, None))
+axes.set(xlabel="instructions of an average row", ylabel="flash, bytes")
 axes.legend(frameon=False)
 plt.show()

@@ -6,6 +6,8 @@ The two models that the demo compiles are shipped trained, so that it needs no t
 made them; it saves them to examples/models.
 """
 
+# sphinx_gallery_thumbnail_path = "images/cards/train_models.svg"
+
 from pathlib import Path
 
 import skops.io

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_nothing_is_cut_on_any_page(pages, view):
         for width in (1280, 400)
     )
     assert not wide and not narrow
+
+
+def test_every_example_is_in_the_gallery_with_a_picture_of_its_own(pages):
+    text = (BUILT / "gallery" / "index.html").read_text(encoding="utf-8")
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    shown = set(re.findall(r'src="\.\./_images/sphx_glr_(\w+)_thumb\.(?:svg|png)"', text))
+    assert shown == examples
+    plots = {path.stem for path in (ROOT / "examples").glob("plot_*.py")}
+    drawn = {path.stem.removeprefix("sphx_glr_") for path in (BUILT / "_images").glob("sphx_glr_*_001.png")}
+    assert drawn == {f"{plot}_001" for plot in plots} and len(plots) >= 6
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.stem)
