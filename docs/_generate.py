@@ -211,7 +211,8 @@ def _call(name: str, thing: Any) -> str:
         stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
     lines = textwrap.wrap(", ".join(texts), 96, break_long_words=False, break_on_hyphens=False)
-    inner = "".join(f"\n    {line}" for line in lines) + "\n" if len(lines) > 1 else "".join(lines)
+    folded = len(lines) > 1 or len(name) + sum(map(len, lines)) > 100
+    inner = "".join(f"\n    {line}" for line in lines) + "\n" if folded else "".join(lines)
     return f"```text\n{name}({inner})\n```"
 
 

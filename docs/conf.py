@@ -143,7 +143,7 @@ def mark_pictures(app: Any, doctree: nodes.document) -> None:
 
 def setup(app: Any) -> None:
     app.connect("builder-inited", copy_notes)
-    for change in (link_outside, contents, tabs):
-        app.connect("source-read", change)
-    for change in (name_languages, align_numbers, mark_pictures):
-        app.connect("doctree-read", change)
+    for of_text in (link_outside, contents, tabs):
+        app.connect("source-read", of_text)
+    for of_nodes in (name_languages, align_numbers, mark_pictures):
+        app.connect("doctree-read", of_nodes)
