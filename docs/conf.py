@@ -103,7 +103,7 @@ def tabs(app: Any, name: str, source: list[str]) -> None:
         ]
         return ":::::{tab-set}\n" + "\n".join(items) + ":::::"
 
-    source[0] = re.sub(r"<!-- tabs -->\n(.*?)<!-- end of tabs -->", made, source[0], flags=re.DOTALL)
+    source[0] = re.sub(r"^<!-- tabs -->\n(.*?)^<!-- end of tabs -->", made, source[0], flags=re.DOTALL | re.MULTILINE)
 
 
 def name_languages(app: Any, doctree: nodes.document) -> None:

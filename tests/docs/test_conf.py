@@ -54,8 +54,8 @@ def test_parts_between_the_marks_become_tabs(conf):
 def test_every_page_closes_its_tabs_and_names_them():
     for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        assert text.count("<!-- tabs -->") == text.count("<!-- end of tabs -->"), page
-        for part in text.split("<!-- tabs -->")[1:]:
+        assert text.count("\n<!-- tabs -->\n") == text.count("\n<!-- end of tabs -->\n"), page
+        for part in text.split("\n<!-- tabs -->\n")[1:]:
             inside = part.split("<!-- end of tabs -->")[0]
             titles = [line for line in inside.splitlines() if line.startswith("**") and line.endswith("**")]
             assert titles == ["**Command line**", "**Python**"], page
