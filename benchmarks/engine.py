@@ -31,7 +31,7 @@ from forestc.checks.walking import Load, Simulation, unpacked_results
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import EngineImage, image_of, packed_rows
-from forestc.engine.sizing import WantedEngine, capacity_for
+from forestc.engine.sizing import EngineRequest, capacity_for
 from forestc.engine.vectors import results_of
 from forestc.engine.verilog import emit
 from forestc.forest.builder import make_forest, make_tree
@@ -182,7 +182,7 @@ def ecp5(options: Any) -> dict[str, Any]:
 
 def up5k(options: Any) -> dict[str, Any]:
     model = forest(0, 40, 16, 501)
-    capacity = capacity_for(WantedEngine(40, 22_000, 16, word_bits=8), "ice40-up5k")
+    capacity = capacity_for(EngineRequest(40, 22_000, 16, word_bits=8), "ice40-up5k")
     return on_device("up5k", capacity, "ice40-up5k", model, SEEDS[: options.seeds], options.rows // 10)
 
 

@@ -40,7 +40,7 @@ from forestc.errors import ForestcError, MissingToolError, OptionError
 from forestc.firmware import avr
 from forestc.firmware.costly import costly_words
 from forestc.firmware.emulator import Emulator
-from forestc.firmware.entries import made_entry
+from forestc.firmware.entries import measured_entry
 from forestc.firmware.image import read_image, static_stack
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest
@@ -128,7 +128,7 @@ def measured(
             folder = Path(scratch)
             (folder / "m.h").write_text(text, encoding="utf-8")
             design = Design(folder, manifest, subject.forest, subject.forest)
-            entry = made_entry(design, cpu, "predict" if subject.forest.decides else "scores")
+            entry = measured_entry(design, cpu, "predict" if subject.forest.decides else "scores")
             (folder / "e.c").write_text(entry.source, encoding="utf-8")
             made = build(cpu, compiler, "e.c", folder, "s")
             image, stack = read_image(made.image), static_stack(made)

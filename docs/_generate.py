@@ -22,11 +22,13 @@ from typing import Any
 import typer
 from _figures import filled, plain, results, table
 from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
+from _sections import Docstring, Entry, own_members, parsed
 
 import forestc
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
+from forestc.options.c import COptions
 from forestc.options.fields import Group, options_of
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
@@ -42,11 +44,6 @@ OF_THE_SHELL = ("install_completion", "show_completion")  # typer words these by
 
 def _code(text: str) -> str:
     return f"`{text}`" if text else ""
-
-
-def _codes(text: str) -> str:
-    """Several, separated by semicolons."""
-    return "; ".join(map(_code, text.split("; ")))
 
 
 def _sentence(text: str) -> str:
@@ -162,15 +159,9 @@ def _value(default: Any) -> str:
 
 # The Python API
 
-# What the keywords of `compile` mean beyond their help on the command line.
-OPTIONS = {
-    "What they mean in Python": "forestc.options.compile.CompileOptions",
-    "Those of the C header": "forestc.options.c.COptions",
-}
-
 
 def api_page() -> str:
-    """An entry for each public name: how it is called, its docstring, its parameters or members."""
+    """Returns a section for each public name: how it is called, its docstring, and the members of a class."""
     parts = [
         "# Python API",
         MADE,
@@ -182,11 +173,7 @@ def api_page() -> str:
     for name, thing in things.items():
         if inspect.isfunction(thing):
             parts += [f"### {name}", _call(f"forestc.{name}", thing), *_documented(thing)]
-            parts += [_keywords_table(thing.options)] if hasattr(thing, "options") else []
-    parts.append("## Options of compile")
-    for title, path in OPTIONS.items():
-        module, _, name = path.rpartition(".")
-        parts += [f"### {title}", *_documented(getattr(sys.modules[module], name))]
+    parts += ["## Options of the C header", *_documented(COptions)]
     parts.append("## Classes")
     for name, thing in things.items():
         if inspect.isclass(thing):
@@ -210,7 +197,7 @@ def _call(name: str, thing: Any) -> str:
         keyword_only |= each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
         stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
-    lines = textwrap.wrap(", ".join(texts), 96, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(", ".join(texts), 84, break_long_words=False, break_on_hyphens=False)
     folded = len(lines) > 1 or len(name) + sum(map(len, lines)) > 100
     inner = "".join(f"\n    {line}" for line in lines) + "\n" if folded else "".join(lines)
     return f"```text\n{name}({inner})\n```"
@@ -223,78 +210,77 @@ def _shown(default: Any) -> str:
     return "..." if default.__name__ == "<lambda>" else str(default.__name__)
 
 
-def _keywords_table(kind: type) -> str:
-    """The parameters of a command's function, with the flags that give them on the command line."""
-    rows = [
-        (_code(each.name), _codes("; ".join(spec.flags)), _code(_default(each)), plain(spec.help))
-        for each, spec in options_of(kind)
-    ]
-    return table(("parameter", "on the command line", "default", "meaning"), rows)
-
-
-def _default(each: dataclasses.Field[Any]) -> str:
-    return "" if each.default is dataclasses.MISSING else repr(each.default)
-
-
 def _members(thing: type) -> Iterator[str]:
-    """What a class says of itself; not what scikit-learn's classes or an IR's bring along."""
-    own: dict[str, Any] = {}
-    for kind in thing.__mro__:
-        if kind.__module__.startswith("forestc."):
-            for name, member in vars(kind).items():
-                if not name.startswith("_") and inspect.getdoc(member) and hasattr(member, "__get__"):
-                    own.setdefault(name, member)
-    for name, member in own.items():
-        if name.startswith("set_") and name.endswith("_request"):
-            continue  # scikit-learn's own, made for each estimator
-        title = f"{thing.__name__}.{name}"
-        value = isinstance(member, property | cached_property)
-        yield f"```text\n{title}\n```" if value else _call(title, getattr(thing, name))
-        yield from _documented(member)
+    """Yields a table of a class's properties, and a part for each of its methods."""
+    attributes = parsed(inspect.getdoc(thing) or "").names("Attributes")
+    members = {name: member for name, member in own_members(thing).items() if name not in attributes}
+    values = {name: member for name, member in members.items() if isinstance(member, property | cached_property)}
+    if values:
+        yield table(("property", "meaning"), [(_code(name), _of_property(member)) for name, member in values.items()])
+    for name, member in members.items():
+        if name not in values:
+            yield f"#### {thing.__name__}.{name}"
+            yield _call(f"{thing.__name__}.{name}", getattr(thing, name))
+            yield from _documented(member)
 
 
-def _documented(thing: Any) -> list[str]:
-    """A docstring as paragraphs of Markdown, `name: meaning.` sentences about parameters or fields as a list."""
-    text = inspect.getdoc(thing) or ""
-    try:
-        known = set(inspect.signature(thing).parameters)
-    except (TypeError, ValueError):
-        known = set()
-    if dataclasses.is_dataclass(thing):
-        known |= {field.name for field in dataclasses.fields(thing)}
-    names = "|".join(sorted(map(re.escape, known)))
-    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ") if known else None
-    made: list[str] = []
-    for paragraph in filter(None, re.split(r"\n\s*\n", text)):
-        if paragraph.startswith((" ", "|")):
-            made.append(_as_it_stands(paragraph))
-            continue
-        paragraph = " ".join(paragraph.split())
-        before, *entries = [paragraph] if start is None else start.split(paragraph)
-        if not entries:
-            made.append(plain(paragraph))
-            continue
-        entries[-1], rest = _result(entries[-1])
-        made += [plain(before.strip())] if before.strip() else []
-        items = zip(entries[::2], entries[1::2], strict=True)
-        made.append("\n".join(f"- {_names(own)}: {plain(meaning.strip().rstrip(';'))}" for own, meaning in items))
-        made += [plain(rest)] if rest else []
-    return made
+def _of_property(member: Any) -> str:
+    doc = parsed(inspect.getdoc(member) or "")
+    errors = (f"Raises `{name}` {why[:1].lower()}{why[1:]}" for name, why in _errors(doc))
+    return plain(" ".join((doc.summary, doc.more, *errors)))
 
 
-def _as_it_stands(paragraph: str) -> str:
-    """An indented block is code; a table is a table already."""
-    return paragraph if paragraph.startswith("|") else f"```text\n{textwrap.dedent(paragraph)}\n```"
+def _errors(doc: Docstring) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.meaning) for entry in doc.entries.get("Raises", ())]
+
+
+def _documented(thing: Any) -> Iterator[str]:
+    """Yields a docstring in numpydoc's sections as paragraphs, tables and lists of Markdown."""
+    doc = parsed(inspect.getdoc(thing) or "")
+    yield plain(doc.summary)
+    if doc.more:
+        yield plain(_joined(doc.more))
+    kind = COptions if thing is COptions else getattr(thing, "options", None)
+    flags = {} if kind is None else {each.name: spec.flags for each, spec in options_of(kind)}
+    for section in ("Parameters", "Attributes"):
+        if entries := doc.entries.get(section):
+            yield _entries_table(section, entries, flags)
+    match doc.entries.get("Returns", ()):
+        case [result]:
+            yield f"**Returns** {plain(result.kind)}: {plain(result.meaning)}"
+        case [_, *_] as results:
+            yield "**Returns**"
+            yield "\n".join(f"- {_names(e.names[0])} ({plain(e.kind)}): {plain(e.meaning)}" for e in results)
+    if errors := _errors(doc):
+        yield "**Raises**"
+        yield "\n".join(f"- `{name}`: {plain(why)}" for name, why in errors)
+    if paper := doc.texts.get("References"):
+        yield f"**Reference** {plain(_joined(paper))}"
+    if example := doc.texts.get("Examples"):
+        before, prompt, code = example.partition(">>>")
+        yield f"{before}```pycon\n{prompt}{code}\n```"
+
+
+def _joined(text: str) -> str:
+    """Returns a text with each paragraph on one line."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+def _entries_table(section: str, entries: Sequence[Entry], flags: Mapping[str, Sequence[str]]) -> str:
+    """Returns the table of parameters or attributes. flags: of the command line, by parameter."""
+    head, rows = [section.lower()[:-1], "type", "meaning"], []
+    for entry in entries:
+        row = [_names(", ".join(entry.names)), plain(entry.kind), plain(entry.meaning)]
+        if flags:
+            row.insert(2, ", ".join(_code(flag) for name in entry.names for flag in flags.get(name, ())))
+        rows.append(row)
+    if flags:
+        head.insert(2, "flag")
+    return table(head, rows)
 
 
 def _names(text: str) -> str:
     return ", ".join(map(_code, text.split(", ")))
-
-
-def _result(text: str) -> tuple[str, str]:
-    """What is said of the last parameter, and what follows of results and errors."""
-    found = re.search(r" (?=(?:Raises|Returns) )", text)
-    return (text, "") if found is None else (text[: found.start()], text[found.end() :])
 
 
 # The manifest

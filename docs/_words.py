@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from _sections import parsed
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("forestc", "hw_sim", "benchmarks", "docs", "examples")
 CHAINED = re.compile(r"\b(?:which|whose|that|those|what)\b", re.IGNORECASE)
@@ -77,6 +79,10 @@ def _described(node: ast.AST) -> set[str] | None:
 
 def faults(kind: str, text: str, described: set[str] | None) -> Iterator[str]:
     """Yields the faults of a text. described: the names that it may describe; None for any."""
+    doc = parsed(text)
+    if doc.entries:
+        meanings = (f"{entry.kind}\n\n{entry.meaning}" for entries in doc.entries.values() for entry in entries)
+        text = "\n\n".join((doc.summary, doc.more, *meanings))
     plain = CODE.sub("`", text)
     for sentence in SENTENCES.split(plain):
         if len(words := CHAINED.findall(sentence)) > 1:

@@ -1,4 +1,4 @@
-"""The program's first steps: Ctrl-C gets one line even while the command line is being loaded."""
+"""Starts the program. Ctrl-C gives one line even while the command line is being imported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def run() -> None:
-    """`python -m forestc`, and the program `forestc`."""
+    """Runs `python -m forestc`, and the program `forestc`."""
     try:
         from forestc.cli import main
     except KeyboardInterrupt:

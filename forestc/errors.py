@@ -1,23 +1,23 @@
-"""The exceptions of forestc, with what is wrong, where, and what to do; and how the command line reports them."""
+"""Defines the exceptions of forestc (an error, its location, a remedy), and how the command line reports them."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-KEYWORDS: dict[str, str] = {}  # by flag of the command line: the keyword of Python, filled by `forestc.options`
+KEYWORDS: dict[str, str] = {}  # maps a flag of the command line to a keyword of Python; filled by `forestc.options`
 _FLAG = re.compile(
     r"(?<![\w-])(--[a-z][a-z0-9-]*)"
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
-# Commands to a terminal: an escape sequence with its parameters, a control character (not tab and line feed), or a
-# mark that changes the direction of the text after it.
+# Matches terminal commands: escape sequences, control characters but tab and line feed, marks of text direction.
 _COMMANDS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -27,21 +27,50 @@ _COMMANDS = re.compile(
 
 
 def printable(text: str) -> str:
-    """A text of a tool or a file without what a terminal would take for commands."""
+    """Returns a text from a tool or file without control sequences for the terminal."""
     return _COMMANDS.sub("", text)
 
 
 class ForestcError(Exception):
-    """An error that the user can fix. The command line prints its parts; `str(error)` is for Python: the same line,
-    with keywords in the place of flags.
+    """Error that the user can fix.
 
-    what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1.
+    The command line prints its parts. `str(error)` is the same line with Python's keywords in place of flags.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong.
+    where : str, optional
+        The place: a file, tree, node or feature. Default: `usual_where`.
+    do : str, optional
+        The remedy. Default: `usual_do`.
+
+    Attributes
+    ----------
+    what, where, do : str
+        The parts.
+    exit_status : int
+        Exit status of the command line: 1; 2 for OptionError, 3 for CheckError and InternalError, 4 for ToolError.
+    usual_where, usual_do : str
+        Place and remedy of errors of the class that give none.
+
+    Examples
+    --------
+    >>> import forestc
+    >>> try:
+    ...     forestc.load("model.json")
+    ... except forestc.ForestcError as error:
+    ...     print(error.what)
+    there is no such file
     """
 
     exit_status = 1
+    usual_where = ""
+    usual_do = ""
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what, self.where, self.do = (printable(part) for part in (what, where, do))
+        where = where or ("" if self.usual_where in what else self.usual_where)
+        self.what, self.where, self.do = (printable(part) for part in (what, where, do or self.usual_do))
         super().__init__("; ".join(part for part in (self.what, self.where, self.do) if part))
 
     def __str__(self) -> str:
@@ -49,67 +78,100 @@ class ForestcError(Exception):
 
 
 class ModelError(ForestcError):
-    """The model can't be read, or has a property that forestc can't preserve exactly."""
+    """An error of the model: it can't be read, or has a property that forestc can't preserve exactly."""
+
+    usual_do = "train or save the model again with its library; if the message stays, report it"
 
 
 class RowsError(ForestcError):
-    """The rows can't be read or do not match the model."""
+    """An error of the rows: they can't be read, or do not match the model."""
 
 
 class OptionError(ForestcError):
-    """An option, pass or target that does not exist, or an invalid value. Exit status 2."""
+    """An error of an option: the option, pass or target does not exist, or its value is invalid. Exit status 2."""
 
     exit_status = 2
 
 
 class MissingExtraError(ForestcError):
-    """An optional library is not installed."""
+    """Error for an optional library that is not installed.
+
+    Parameters
+    ----------
+    library : str
+        Name of the library.
+    extra : str
+        The extra of forestc that installs it.
+    """
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed", do=f'pip install "forestc[{extra}]"')
+        super().__init__(
+            f"{library} is not installed", where=f"Python in {sys.prefix}", do=f'pip install "forestc[{extra}]"'
+        )
 
 
 class CheckError(ForestcError):
-    """A promise was not kept: outputs differ, or a pass broke its guarantee. Exit status 3."""
+    """An error for a broken promise: outputs differ, or a pass broke its guarantee. Exit status 3."""
 
     exit_status = 3
+    usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"
 
 
 class ToolError(ForestcError):
-    """An external program is missing, failed, or took too long. Exit status 4."""
+    """An error of an external program: it is missing, failed, or took too long. Exit status 4."""
 
     exit_status = 4
+    usual_do = "run it again with --debug, and look at what the program printed"
 
 
 class MissingToolError(ToolError):
-    """An external program, or a library that runs one, is not installed; `do` says how to install it."""
+    """An error for a missing external program, or for a missing library that runs one; `do` says how to install it."""
+
+    usual_where = "the PATH"
 
 
 class InternalError(ForestcError):
-    """A malformed IR: a bug in forestc, not in the model. Exit status 3."""
+    """An error for a malformed IR: a bug in forestc, not in the model. Exit status 3."""
 
     exit_status = 3
+    usual_do = "this is a bug of forestc: report it with the model"
+
+
+@contextmanager
+def located(where: str, name: str = "") -> Iterator[None]:
+    """Gives a place to errors that pass through without one, unless their text has the name of the place."""
+    try:
+        yield
+    except ForestcError as error:
+        if not error.where and not (name and name in error.what):
+            error.where = printable(where)
+        raise
 
 
 def in_python(text: str) -> str:
-    """The text with the keywords of Python in the place of the flags: `label=COL` for `--label COL`."""
-    return _FLAG.sub(lambda flag: KEYWORDS.get(flag[1], flag[0]), text)
+    """Returns the text with keywords of Python in place of flags: `label=COL` for `--label COL`."""
+
+    def keyword(flag: re.Match[str]) -> str:
+        name = KEYWORDS.get(flag[1], flag[0])
+        return name if flag.string[flag.end() : flag.end() + 1] not in ("", ";", ",") else name.removesuffix("=")
+
+    return _FLAG.sub(keyword, text)
 
 
 def known_names(given: str, known: Iterable[str]) -> str:
-    """What to do about a name that is not known: the nearest one, and all of them."""
+    """Returns a remedy for an unknown name: the nearest known name, and all of them."""
     names = list(known)
     near = "".join(f"did you mean {name!r}? " for name in get_close_matches(str(given), names, 1))
     return f"{near}known: {', '.join(names)}"
 
 
 def check_exists(path: Path, kind: type[ForestcError]) -> None:
-    """Raises an error of the kind for a file that is not there; it says the nearest name in the folder."""
+    """Raises an error of this kind if the file does not exist; the remedy names the most similar file in the folder."""
     try:
         if path.exists():
             return
         beside = [file.name for file in path.parent.iterdir()]
-    except OSError:  # there is no such folder either, or the name is too long
+    except OSError:  # The folder does not exist, or the name is too long.
         beside = []
     near = get_close_matches(path.name, beside, 1, 0.8)
     remedy = f"did you mean {str(path.parent / near[0])!r}?" if near else "check the path"
@@ -118,10 +180,8 @@ def check_exists(path: Path, kind: type[ForestcError]) -> None:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as the command line reports it: one line of text, or one JSON object.
-
-    kind: the error's class name, UsageError or Interrupted. what, where, do: as in ForestcError. status: the exit
-    status."""
+    """An error as the command line reports it: one line of text, or one JSON object. kind: the class name of the error,
+    UsageError or Interrupted. what, where, do: as in ForestcError. status: the exit status."""
 
     kind: str
     what: str
@@ -135,7 +195,7 @@ class Failure:
         return Failure(type(error).__name__, error.what, error.where, do, error.exit_status)
 
     def tell(self, as_json: bool) -> None:
-        """Writes one line to standard error; standard output is for results."""
+        """Writes the error to standard error, as one line or as a JSON object."""
         if as_json:
             sys.stderr.write(json.dumps({"error": asdict(self)}) + "\n")
         else:
@@ -144,8 +204,7 @@ class Failure:
 
 
 def interrupted(status: int, signalled: BaseException | None = None) -> Failure:
-    """The failure of a program ended by a signal, with the notes of what it left. status: 128 plus the signal's
-    number."""
+    """Returns the failure of a program ended by a signal. status: 128 plus the signal's number."""
     return Failure("Interrupted", "interrupted", do="; ".join(_notes(signalled)), status=status)
 
 
@@ -154,5 +213,5 @@ def _notes(error: BaseException | None) -> tuple[str, ...]:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and control characters."""
+    """Returns the text without line breaks and control characters."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))

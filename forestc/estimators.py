@@ -1,4 +1,4 @@
-"""The former home of the estimators: pickles of earlier versions import them from here."""
+"""Was the home of the estimators; pickles of earlier versions import them from here."""
 
 from forestc.integrations.sklearn_estimators import CompiledClassifier as CompiledClassifier
 from forestc.integrations.sklearn_estimators import CompiledRegressor as CompiledRegressor

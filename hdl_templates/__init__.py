@@ -1,4 +1,4 @@
-"""Jinja2 templates of everything forestc writes. They loop and substitute; Python computes the rest."""
+"""Jinja2 templates of all files that forestc writes. They only loop and substitute; Python computes the rest."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ def _environment(folder: str, escaping: bool) -> Environment:
 
 
 def render(template: str, **view: Any) -> str:
-    """The template's text with the view filled in; an undefined name is an error."""
+    """Returns the text of a template with the variables in `view`. Raises UndefinedError for a name that is not among
+    them."""
     return _environment(".", False).get_template(template).render(**view)
 
 
 def render_page(template: str, **view: Any) -> str:
-    """The same for a template of HTML, in which every text of the view is escaped that is not markup."""
+    """Returns the text of a template in the folder `page`. HTML in variables is escaped unless it is marked as safe."""
     return _environment("page", True).get_template(template).render(**view)
 
 
 def page_file(name: str) -> str:
-    """A style sheet or a script of pages, as it is."""
+    """Returns the text of a style sheet or script in the folder `page`."""
     return files("hdl_templates").joinpath("page", name).read_text(encoding="utf-8")

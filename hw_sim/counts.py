@@ -15,8 +15,8 @@ BATCH = 8192  # rows evaluated at once
 
 @dataclass(frozen=True)
 class NetActivity:
-    """Counts over rows that enter one a clock cycle. ones, toggles: for each net (width,), lowest bit first: rows for
-    which the bit is 1, and changes from one row to the next. Glitches within a cycle are not counted."""
+    """Counts of a netlist's bits over rows, one in each clock cycle. ones, toggles: for each net (width,), lowest bit
+    first, the rows for which the bit is 1, and its changes from row to row. Glitches within a cycle are not counted."""
 
     rows: int
     ones: tuple[NDArray[np.int64], ...]
@@ -24,19 +24,19 @@ class NetActivity:
 
 
 def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:
-    """Counts for every net. words: (rows, inputs), as for `evaluate`. A register counts what it delays: the pipeline is
-    full before the first row and runs on after the last."""
+    """Returns the counts for every net. words: (rows, inputs), as for `evaluate`. A register gets the counts of its
+    input, as if the pipeline were full before the first row and ran on after the last."""
     widths = [word.width for word in netlist.types]
     ones = [np.zeros(width, dtype=np.int64) for width in widths]
     toggles = [np.zeros(width, dtype=np.int64) for width in widths]
     ends: list[NDArray[np.int64] | None] = [None] * len(widths)
-    place = {net: column for column, (net, _) in enumerate(netlist.inputs)}
+    column_of = {net: column for column, (net, _) in enumerate(netlist.inputs)}
     last = {read: net for net, cell in enumerate(netlist.cells) for read in reads(cell)}
     for start in range(0, len(words), BATCH):
         batch = words[start : start + BATCH]
         held: dict[Net, Column] = {}
         for net, cell in enumerate(netlist.cells):
-            column = batch[:, place[net]] if isinstance(cell, Input) else value_of(cell, held, len(batch))
+            column = batch[:, column_of[net]] if isinstance(cell, Input) else value_of(cell, held, len(batch))
             held[net] = column
             if not isinstance(cell, Const):
                 bits = column[:, None] >> np.arange(widths[net]) & 1

@@ -1,8 +1,8 @@
 """One-bit logic: equal gates are shared, most inverters are free, and constants are folded.
 
-A literal is `2 * plane + inverted`. Planes are numbered in order of creation, so a gate reads
-planes below its own. Plane 0 is all zeros and plane 1 all ones; the literals of the constants are
-ZERO and ONE, both of plane 0.
+A plane is one bit of every simulated vector. Planes are numbered in order of creation, so a gate reads planes below its
+own. A literal is `2 * plane + inverted`. Plane 0 is all zeros and plane 1 all ones. The constants are the literals ZERO
+and ONE, both of plane 0.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ Plane: TypeAlias = int
 Literal: TypeAlias = int
 ZERO: Literal = 0
 ONE: Literal = 1
-ONES_PLANE: Plane = 1  # behind the plane of zeros
+ONES_PLANE: Plane = 1  # follows the plane of zeros
 
 
 class Op(IntEnum):
-    """What a gate computes from its operand planes a, b, c, ...
+    """The operation of a gate on its operand planes a, b, c, ... A gate inverts planes when it reads them, not when it
+    writes them. So the arms of muxes higher up a tree are not inverted, and MUX4 needs no inverted variants."""
 
-    Inversions are pushed into the gate that reads a plane, not the gate that drives it: the arms of
-    the muxes higher up a tree are then not inverted, and MUX4 needs no inverted variants.
-    """
-
-    SOURCE = 0  # written by the kernel: input ranks and bits, registers, the constants
+    SOURCE = 0  # written by the kernel: input ranks and bits, registers, constants
     AND = 1  # a & b
     AND_NOT = 2  # ~a & b
     NOR = 3  # ~a & ~b
@@ -45,14 +42,12 @@ class Op(IntEnum):
     MUX4 = 16  # (d if b else e) if a else (f if c else g)
 
 
-_OPS = tuple(Op)  # indexing a tuple is far faster than Op(number)
+_OPS = tuple(Op)  # replaces Op(number), as indexing a tuple is far faster
 
 
 class Gates:
-    """Adds gates; every method returns the literal that carries the result.
-
-    ops[plane], operands[plane]: the gate that drives a plane and the planes it reads;
-    owners[plane]: the `owner` (a net) when the gate was created.
+    """A growing list of gates. Each method that adds one returns the literal of its result. ops, operands: by plane,
+    the gate that writes it and its operand planes. owners: by plane, the value of `owner` (a net) when it was created.
     """
 
     def __init__(self) -> None:
@@ -71,7 +66,7 @@ class Gates:
         return 2 * len(self.ops) - 2
 
     def is_gate(self, literal: Literal) -> bool:
-        """False for a constant or a source, inverted or not."""
+        """Returns False for a constant or a source, inverted or not."""
         return self.ops[literal >> 1] != Op.SOURCE
 
     def _gate(self, op: Op, *operands: Plane) -> Literal:
@@ -85,14 +80,14 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
-        """AND or OR. absorbing: the constant that alone decides the result."""
+        """Returns an AND or OR. absorbing: the constant that decides the result alone."""
         if a > b:
             a, b = b, a
         if a <= ONE:
             return a if a == absorbing else b
         if a ^ b <= 1:
             return a if a == b else absorbing
-        if b & 1 and not a & 1:  # the variant with the inversions of a and b
+        if b & 1 and not a & 1:  # the variant of the gate with the same inversions of a and b
             a, b = b, a
         return self._gate(_OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
 
@@ -110,12 +105,12 @@ class Gates:
         return self._gate(Op.XOR, a >> 1, b >> 1) ^ (a ^ b) & 1
 
     def mux(self, select: Literal, a: Literal, b: Literal) -> Literal:
-        """a if select is 1, else b."""
+        """Returns a if select is 1, otherwise b."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if select == ZERO or a == b:
             return b
-        if a >> 1 == select >> 1:  # this arm is only used where select is 1, so it is constant
+        if a >> 1 == select >> 1:  # this arm only matters if select is 1, so it is constant
             a = select ^ a ^ 1
         if b >> 1 == select >> 1:
             b = select ^ b
@@ -133,7 +128,7 @@ class Gates:
         first: tuple[Literal, Literal],
         second: tuple[Literal, Literal],
     ) -> Literal:
-        """mux(s, mux(t, *first), mux(u, *second)) in one gate, s, t, u being the selects."""
+        """Returns mux(s, mux(t, *first), mux(u, *second)) as one gate, for the selects s, t, u."""
         s, t, u = selects
         if s & 1:
             s, t, u, first, second = s ^ 1, u, t, second, first
@@ -144,7 +139,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """A plane that equals the literal."""
+        """Returns a plane with the literal's value, by a NOT gate if the literal is inverted."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1
@@ -166,7 +161,7 @@ class Gates:
             return a if a == b else c
         if b ^ c <= 1:
             return b if b == c else a
-        # The majority of three inverses is the inverse of the majority: one inversion is enough.
+        # The majority of three inverses is the inverse of the majority, so one inversion is enough.
         flip = int((a & 1) + (b & 1) + (c & 1) >= 2)
         a, b, c = sorted((a ^ flip, b ^ flip, c ^ flip), key=lambda literal: (~literal & 1, literal))
         return self._gate(Op.MAJORITY_NOT if a & 1 else Op.MAJORITY, a >> 1, b >> 1, c >> 1) ^ flip
@@ -178,7 +173,7 @@ class Gates:
         return result
 
     def less(self, a: Sequence[Literal], b: Sequence[Literal], signed: bool) -> Literal:
-        """1 if a < b: words of equal width, low plane first."""
+        """Returns a literal that is 1 if a < b, for words of equal width, lowest bit first."""
         if signed:
             a, b = (*a[:-1], a[-1] ^ 1), (*b[:-1], b[-1] ^ 1)
         result = ZERO
@@ -187,7 +182,7 @@ class Gates:
         return result
 
     def add(self, words: Iterable[tuple[Sequence[Literal], bool]], width: int) -> list[Literal]:
-        """The sum modulo 2**width of words given as (planes, signed)."""
+        """Returns the sum of words (bits, signed) modulo 2**width."""
         columns: list[deque[Literal]] = [deque() for _ in range(width + 1)]
         constant = 0
         for planes, signed in words:
@@ -196,7 +191,7 @@ class Gates:
                 top -= 1
             for k in range(min(top + 1, width)):
                 literal = planes[k]
-                if signed and k == top:  # weighs -2**k, and -s = (1 - s) - 1
+                if signed and k == top:  # a sign bit s weighs -2**k, and -s = (1 - s) - 1
                     literal ^= 1
                     constant -= 1 << k
                 if literal <= ONE:

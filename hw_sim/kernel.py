@@ -1,7 +1,7 @@
-"""The compiled loops that run a program on blocks of W * 64 lanes.
+"""The compiled loops that run a simulation program on blocks of W * 64 vectors.
 
-A plane of a block is a vector of W words. Whole vectors are loaded and stored explicitly, because
-the compiler can't prove that the slots of a buffer do not overlap and would work word by word. W is
+A plane (one bit of each vector) of a block is W machine words. They are loaded and stored explicitly as one LLVM
+vector: the compiler can't prove that planes in a buffer do not overlap, and would otherwise work word by word. W is
 passed as the length of a tuple, so that the code is compiled for each W.
 """
 
@@ -26,7 +26,7 @@ from hw_sim.schedule import Method, Records, Scratch, Tables, Width
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-# numba caches compiled code until this file changes, so constants compiled into it must be defined here.
+# Constants that are compiled into cached code must be defined here, as numba recompiles only if this file changes.
 _SINGLES_AND_PAIRS = ["SOURCE", "AND", "AND_NOT", "NOR", "OR", "OR_NOT", "NAND", "XOR", "NOT"]
 _TRIPLES = ["MUX", "MUX_NOT_B", "MUX_NOT_C", "MUX_NOT_BC", "XOR3", "MAJORITY", "MAJORITY_NOT"]
 assert [op.name for op in Op] == [*_SINGLES_AND_PAIRS, *_TRIPLES, "MUX4"]
@@ -34,7 +34,7 @@ assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
 
 
 def compiled(function: Function) -> Function:
-    """A function compiled without the GIL, cached on disk if there is a folder to write to."""
+    """Returns the function compiled without the GIL. The code is cached on disk if there is a folder to write to."""
     try:
         decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
         return decorate(function)
@@ -44,7 +44,7 @@ def compiled(function: Function) -> Function:
 
 
 class _Vector(types.Type):  # type: ignore[misc]
-    """An LLVM vector of integers of one width."""
+    """The numba type of an LLVM vector of integers of one width."""
 
     def __init__(self, count: int, bits: int = 64) -> None:
         super().__init__(name=f"Vector({count}, {bits})")
@@ -59,11 +59,11 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 _OCTETS = _Vector(64, 8)
 
-# what LLVM's builder and numba's intrinsics take and give
+# Types in code that generates LLVM:
 Builder: TypeAlias = ir.IRBuilder
 Value: TypeAlias = ir.Value
 Generated: TypeAlias = tuple[Signature, Callable[..., Value]]
-# of compiled loops; a plane is an LLVM vector
+# Types in compiled loops; a plane is an LLVM vector:
 Number: TypeAlias = np.uint64
 Plane: TypeAlias = _Vector
 Words: TypeAlias = NDArray[np.uint64]
@@ -72,7 +72,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 def _fill(builder: Builder, value: Value, count: int) -> Value:
-    """A vector with one value in all places."""
+    """Returns a vector with one value in all lanes."""
     vector = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
@@ -84,7 +84,7 @@ def _at(builder: Builder, address: Value, kind: ir.Type) -> Value:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def read_word(context: BaseContext, address: types.Type) -> Generated:
-    """The 64-bit word at an address."""
+    """Reads the 64-bit word at an address."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         return builder.load(_at(builder, args[0], ir.IntType(64)), align=8)
@@ -94,7 +94,7 @@ def read_word(context: BaseContext, address: types.Type) -> Generated:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def octets_of(context: BaseContext, address: types.Type, shift: types.Type) -> Generated:
-    """64 octets: the low octets of the 64 words at the address, each word shifted right."""
+    """Returns the low octets of the 64 words at the address, each word shifted right first."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
@@ -105,7 +105,7 @@ def octets_of(context: BaseContext, address: types.Type, shift: types.Type) -> G
 
 @intrinsic  # type: ignore[untyped-decorator]
 def meet(context: BaseContext, octets: types.Type, mask: types.Type) -> Generated:
-    """A word whose bit k is 1 if octet k and the mask have a bit in common."""
+    """Returns a word in which bit k is 1 if octet k and the mask have a bit in common."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         common = builder.and_(args[0], _fill(builder, args[1], 64))
@@ -117,7 +117,7 @@ def meet(context: BaseContext, octets: types.Type, mask: types.Type) -> Generate
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(context: BaseContext, address: types.Type, width: types.Type) -> Generated:
-    """The plane at an address, as one vector."""
+    """Reads the plane at an address as one vector."""
 
     vector = _Vector(width.count)
 
@@ -140,44 +140,44 @@ def store(context: BaseContext, address: types.Type, vector: types.Type) -> Gene
 
 @intrinsic  # type: ignore[untyped-decorator]
 def both(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """a and b, lane by lane."""
+    """Returns the bitwise and of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def either(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """a or b, lane by lane."""
+    """Returns the bitwise or of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def differ(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """a xor b, lane by lane."""
+    """Returns the bitwise xor of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def inverse(context: BaseContext, a: types.Type) -> Generated:
-    """not a, lane by lane."""
+    """Returns the bitwise inverse of a."""
     return a(a), lambda context, builder, signature, args: builder.not_(*args)
 
 
 @compiled
 def _slot(base: Number, slot: Number | int, width: Width) -> Number:
-    """Address of a slot."""
+    """Returns the address of a slot, the memory of one plane."""
     return base + np.uint64(slot) * np.uint64(8 * len(width))
 
 
 @compiled
-def _get(base: Number, code: Codes, place: Number, width: Width) -> Plane:
-    """The plane in the slot given at a place in the code."""
-    plane: Plane = load(_slot(base, code[place], width), width)
+def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
+    """Reads the plane in a slot. index: position in the code of the slot's number."""
+    plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 
 
 @compiled
-def _put(base: Number, code: Codes, place: Number, width: Width, plane: Plane) -> None:
-    store(_slot(base, code[place], width), plane)
+def _put(base: Number, code: Codes, index: Number, width: Width, plane: Plane) -> None:
+    store(_slot(base, code[index], width), plane)
 
 
 @compiled
@@ -188,7 +188,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """A run of gates with two operands, code `to, a, b`, or of NOT gates, code `to, a`."""
+    """Runs gates with two operands, code `to, a, b`, or NOT gates, code `to, a`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -232,7 +232,7 @@ def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, widt
 
 @compiled
 def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """A run of gates with three operands: code `to, a, b, c`."""
+    """Runs gates with three operands, code `to, a, b, c`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     if op == Op.MUX:
         while at < end:
@@ -273,7 +273,7 @@ def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, wi
 
 @compiled
 def _run_mux4(code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """A run of MUX4 gates: code `count, s, t, u`, then `count` times `to, a1, a2, b1, b2`."""
+    """Runs MUX4 gates: code `count, s, t, u`, then `count` times `to, a1, a2, b1, b2`."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five
@@ -303,7 +303,7 @@ def _run_gates(runs: Records, code: Codes, base: Number, width: Width) -> None:
 
 @compiled
 def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Number, column: Words) -> int:
-    """Reads up to 64 words as distances from `low`; returns the first lane out of range, or -1."""
+    """Reads up to 64 words, minus `low`, into `column`. Returns the first lane with a word out of range, or -1."""
     outside = False
     for lane in range(lanes):
         word = read_word(address) - low
@@ -319,7 +319,7 @@ def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Numbe
 
 @compiled
 def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -> None:
-    """Writes the low `bits` bits of 64 words to one word in each of `bits` planes."""
+    """Transposes 64 words: writes each of their `bits` low bits as one 64-bit word of a plane."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
         octets = octets_of(address, np.uint64(done))
@@ -330,14 +330,14 @@ def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -
 
 @compiled
 def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words) -> None:
-    """Computes, for each of 64 words, how many of the port's thresholds are at or below it."""
+    """Computes for each of 64 words how many of the port's thresholds are at or below it."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
     shift, one = np.uint64(port.bucket_shift), np.uint64(1)
     for lane in range(64):
         bucket = min((max(column[lane], first) - first) >> shift, last_bucket)
         ranks[lane] = begin + np.uint64(buckets[table + bucket])
-    # All lanes bisect in lockstep, so that their steps do not depend on one another.
+    # All lanes bisect in lockstep, so that their steps do not depend on each other.
     left = port.window
     while left > 1:
         half = np.uint64(left >> 1)
@@ -353,7 +353,7 @@ def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: 
 def _unpack_port(
     port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words, planes: Words, word: int, width: Width
 ) -> None:
-    """Writes one word of the planes that are computed directly from the port's value."""
+    """Writes, for 64 vectors, the planes that are computed directly from the port's words."""
     if port.value_bits:
         at = np.uint64(port.value_slot * len(width) + word)
         _unpack(column, port.value_bits, planes, at, width)
@@ -385,11 +385,9 @@ def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width)
 
 @compiled
 def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, width: Width) -> None:
-    """Writes the planes `word < threshold` of a port from the planes of its value or rank.
-
-    The number is split into a high and a low half. It is below a threshold if its high half is
-    below that of the threshold, or equal and the low half is below: one mux per threshold.
-    """
+    """Writes the planes `word < threshold` of a port from the planes of its value or rank. The number is divided into a
+    high and a low half. It is below a threshold if its high half is, or if the high halves are equal and its low half
+    is below. This takes one mux for each threshold."""
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
     slot = port.rank_slot if by_rank else port.value_slot
@@ -485,12 +483,9 @@ def run_vectors(
     out: Integers,
     width: Width,
 ) -> tuple[int, int]:
-    """Runs vectors begin .. end - 1 in blocks of W * 64 and writes their rows of `out`.
-
-    Port p's word of vector v is the int64 at addresses[p] + v * strides[p]. Returns (vector,
-    port) of the first word out of range, (vector, number of ports) for the first sum that does
-    not fit its word, or (-1, -1).
-    """
+    """Runs the vectors begin .. end - 1 in blocks of W * 64 and writes their rows of `out`. The word of vector v at
+    port p is the int64 at addresses[p] + v * strides[p]. Returns (vector, port) for the first word out of range,
+    (vector, number of ports) for the first sum that does not fit its word, and (-1, -1) if all is well."""
     ports, limits, buckets = tables.ports, tables.limits, tables.buckets
     runs, code, overflow = tables.runs, tables.code, tables.overflow
     results, bits = tables.results, tables.bits
@@ -518,6 +513,6 @@ def run_vectors(
 
 @compiled
 def latch(latches: Records, planes: Words) -> None:
-    """A clock edge, with W = 1: every register takes its next value."""
+    """Applies a clock edge, with W = 1: every register takes its next value."""
     for k in range(len(latches)):
         planes[latches[k].state] = planes[latches[k].slot] ^ np.uint64(latches[k].flip)

@@ -12,21 +12,19 @@ from forestc.errors import InternalError, RowsError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, SumCell, linear, reads
 
-Column: TypeAlias = NDArray[Any]  # of int64, or int16 for small constants, or bool where a net is one bit
+Column: TypeAlias = NDArray[Any]  # int64, or int16 for small constants, or bool for nets of one bit
 
 
 def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(vectors, outputs): the output words, as by `Simulator`; registers are treated as wires.
-
-    words: (vectors, inputs) int64, ports in the netlist's order. Time O(cells * vectors), memory O(live nets *
-    vectors). Raises RowsError for words outside a port's range, InternalError for a sum that does not fit its word
-    and for nets of 64 unsigned bits, which no lowering makes.
-    """
+    """Returns the output words (vectors, outputs), those of `Simulator`. Registers are treated as wires. words:
+    (vectors, inputs) int64, ports in the netlist's order. Time O(cells * vectors), memory O(live nets * vectors).
+    Raises RowsError for a word outside its port's range, and InternalError for a sum outside its word's range or for
+    nets of 64 unsigned bits, which no lowering makes."""
     if words.shape[1:] != (len(netlist.inputs),):
-        raise RowsError(f"words of shape {words.shape}", do=f"give (vectors, {len(netlist.inputs)})")
-    columns = {net: words[:, place] for place, (net, _) in enumerate(netlist.inputs)}
+        raise RowsError(f"words of shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
+    columns = {net: words[:, index] for index, (net, _) in enumerate(netlist.inputs)}
     last = {read: net for net, cell in enumerate(netlist.cells) for read in reads(cell)}
-    kept = {net for _, net in netlist.outputs}
+    output_nets = {net for _, net in netlist.outputs}
     held: dict[Net, Column] = {}
     for net, cell in enumerate(netlist.cells):
         column = columns[net] if isinstance(cell, ir.Input) else value_of(cell, held, len(words))
@@ -34,18 +32,17 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
             _check(netlist, net, column)
         held[net] = column
         for read in set(reads(cell)):
-            if last[read] == net and read not in kept:
+            if last[read] == net and read not in output_nets:
                 del held[read]
     outputs = [held[net] for _, net in netlist.outputs]
     return np.stack(outputs, axis=1).astype(np.int64) if outputs else np.zeros((len(words), 0), np.int64)
 
 
-def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vectors: int) -> Column:
-    """(vectors,): what a net holds where others hold what is known, registers taken for wires.
-
-    Raises InternalError for a sum outside its word's range, KeyError where it reads a port that is not known.
-    """
-    held: dict[Net, Column] = dict(known)
+def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vectors: int) -> Column:
+    """Returns the words of a net (vectors,), computed from the given words of other nets. Registers are treated as
+    wires. given: words of nets at which the computation starts. Raises InternalError for a sum outside its word's
+    range, and KeyError if an input port is needed that is not given."""
+    held: dict[Net, Column] = dict(given)
     stack = [net]
     while stack:
         at = stack[-1]
@@ -65,7 +62,8 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
 
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
-    """`forestc.netlist.ir.evaluate` of a cell for all vectors; a register passes its word on."""
+    """Returns the words of a cell for all vectors, as `forestc.netlist.ir.evaluate` defines them. A register passes on
+    its word."""
     if isinstance(cell, SumCell):
         terms, constant = linear(cell)
         total = np.full(vectors, constant, np.int64)
@@ -91,7 +89,7 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
 
 
 def _multiplexed(select: Column, a: Column, b: Column) -> Column:
-    """`np.where(select, a, b)` without a branch for each vector, which processors predict badly on mixed columns."""
+    """Returns `np.where(select, a, b)` without a branch for each vector: processors predict mixed columns badly."""
     change = a ^ b
     mask = select if change.dtype == np.bool_ else np.negative(select.astype(change.dtype))
     return np.asarray(b ^ (change & mask))
@@ -107,6 +105,6 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
     vector, value = int(wrong[0]), int(column[wrong[0]])
     if isinstance(cell, ir.Input):
         message = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
-        raise RowsError(message, where=f"vector {vector}")
+        raise RowsError(message, where=f"vector {vector}", do="give words within the range of their port")
     where = f"netlist {netlist.name}, vector {vector}"
     raise InternalError("a sum does not fit its word", where=where)

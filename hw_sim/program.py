@@ -1,8 +1,8 @@
-"""Turns a netlist into one-bit logic: every word becomes a tuple of planes.
+"""Turns a netlist into one-bit logic: every word becomes a tuple of planes, one for each of its bits.
 
-Comparators on an input word are sources, not gates: the kernel ranks the word among all thresholds
-on that input and writes all their planes at once (`InputPlanes.less`). Two levels of muxes become one MUX4
-gate, because moving planes costs the simulator more than the logic.
+A plane holds one bit of every simulated vector. Comparators on an input word are sources, not gates: the kernel ranks
+the word among all thresholds on this input and writes all their planes at once (`InputPlanes.less`). Two levels of
+muxes become one MUX4 gate, because moving planes costs the simulator more than the logic.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from forestc.netlist.builder import width_for
 from forestc.netlist.ir import Linear, Net, Netlist, SumCell, WordType, linear, reads
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
-Word: TypeAlias = tuple[Literal, ...]  # one literal per bit, lowest first
-MAX_PORT_BITS = 64  # a word is passed as an int64
+Word: TypeAlias = tuple[Literal, ...]  # one literal for each bit, lowest first
+MAX_PORT_BITS = 64  # bits of a port's word at most, as it is passed as an int64
 
 
 @dataclass
 class InputPlanes:
-    """An input word and the planes read from it, created on first use.
-
-    less[threshold]: 1 where the word is below the threshold. bits[k]: bit k of the word minus its
-    least value, which is bit k of the word itself, except for an inverted sign bit.
-    """
+    """An input word and the planes read from it, created on first use. less[threshold]: 1 if the word is below the
+    threshold. bits[k]: bit k of the word minus its least value. This is bit k of the word itself, except for an
+    inverted sign bit."""
 
     name: str
     word: WordType
@@ -38,12 +36,9 @@ class InputPlanes:
 
 @dataclass
 class Program:
-    """One-bit logic with its sources and results.
-
-    results: the words to return, in the requested order. registers: (state, next) literals,
-    highest net first, so that latching one by one never overwrites a value that is still to be read.
-    overflow: 1 where some sum does not fit its word.
-    """
+    """One-bit logic with its sources and results. results: the words to return, in the requested order. registers:
+    literals (state, next), highest net first: latching them one by one never overwrites a value that is still needed.
+    overflow: 1 if some sum does not fit its word."""
 
     gates: Gates
     ports: list[InputPlanes]
@@ -53,12 +48,9 @@ class Program:
 
 
 def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
-    """The logic that computes the nets in `results`.
-
-    clocked=False treats registers as wires, which is valid because all paths from inputs to
-    outputs pass the same number; clocked=True makes them sources and computes their next values.
-    Raises InternalError for a port or result of more than 64 bits.
-    """
+    """Returns the logic that computes the nets in `results`. clocked: False treats registers as wires, as all paths
+    from inputs to outputs pass the same number of them; True makes registers sources and also computes their next
+    values. Raises InternalError for a port or result of more than 64 bits."""
     for net, cell in netlist.inputs:
         _check_width(netlist, net, f"input {cell.port.name!r}")
     for net in results:
@@ -75,7 +67,7 @@ def _check_width(netlist: Netlist, net: Net, what: str) -> None:
 
 
 def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
-    """Least and greatest value of each net; clocked: registers may also hold their initial 0."""
+    """Returns the least and greatest value of each net. clocked: registers may also hold their initial 0."""
     ranges: list[tuple[int, int]] = []
     for cell, word in zip(netlist.cells, netlist.types, strict=True):
         match cell:
@@ -96,13 +88,13 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The least and greatest sum of nets in these ranges. Factors are not negative."""
+    """Returns the least and greatest sum of nets with these ranges. Factors must not be negative."""
     low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
     return low, high
 
 
 class _Elaboration:
-    """Creates the planes of the nets that the results need, tree by tree."""
+    """Builder of the planes of all nets that the results need, tree by tree."""
 
     def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
         self.cells, self.types = netlist.cells, netlist.types
@@ -111,7 +103,7 @@ class _Elaboration:
         self.words: list[Word | None] = [None] * len(self.cells)
         self.ranges = value_ranges(netlist, clocked)
         self.overflows: list[Literal] = []
-        self.wires = list(range(len(self.cells)))  # the net each net stands for
+        self.wires = list(range(len(self.cells)))  # by net, the net with the same value after registers are removed
         self.registers: list[tuple[Net, ir.Register]] = []
         for net, cell in enumerate(self.cells):
             if isinstance(cell, ir.Register) and clocked:
@@ -124,7 +116,8 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        self.lone_muxes: set[Net] = set()  # not fused with a mux below, so a mux above may fuse with them
+        # muxes that were not fused with one below, and may be fused with one above
+        self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:
         for net in self.order:
@@ -143,12 +136,12 @@ class _Elaboration:
         )
 
     def _reads(self, net: Net) -> tuple[Net, ...]:
-        if self.words[net] is not None:  # a register's state
+        if self.words[net] is not None:  # the state of a register
             return ()
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """The nets that the roots need, depth first, so that a tree's planes are used soon after they are written."""
+        """Returns the nets behind the roots, depth first: a tree's planes are used soon after they are written."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]
@@ -165,7 +158,7 @@ class _Elaboration:
     def _planes(self, net: Net) -> Word:
         net = self.wires[net]
         word = self.words[net]
-        if word is None:  # an input; most are only compared and need no bits
+        if word is None:  # an input: most are only compared and need no bits
             word = self.words[net] = tuple(self._bit(net, k) for k in range(self.types[net].width))
         return word
 
@@ -201,7 +194,8 @@ class _Elaboration:
                 assert_never(cell)
 
     def _less(self, net: Net, threshold: int) -> Literal:
-        """1 where the word is below a threshold, which may be out of the word's range."""
+        """Returns a literal that is 1 if the word is below a threshold. The threshold may be out of the word's
+        range."""
         net = self.wires[net]
         word = self.types[net]
         if threshold <= word.low or threshold > word.high:
@@ -216,8 +210,8 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """1 where the word is a member. Membership changes at the edges of each run of consecutive members, so a word
-        is a member if it is below an odd number of edges."""
+        """Returns a literal that is 1 if the word is a member. Membership changes at the edges of each run of
+        consecutive members, so a word is a member if it is below an odd number of edges."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]
@@ -231,12 +225,12 @@ class _Elaboration:
         low, high = sum_range(added, self.ranges)
         exact = width_for(low, high)
         addends: list[tuple[Sequence[Literal], bool]] = [
-            ([*[ZERO] * place, *self._planes(a)], self.types[a].signed)
+            ([*[ZERO] * bit, *self._planes(a)], self.types[a].signed)
             for a, factor in added.terms
-            for place in range(factor.bit_length())
-            if factor >> place & 1
+            for bit in range(factor.bit_length())
+            if factor >> bit & 1
         ]
-        constant = [added.constant >> place & 1 for place in range(added.constant.bit_length())]
+        constant = [added.constant >> bit & 1 for bit in range(added.constant.bit_length())]
         planes = self.gates.add([*addends, (constant, False)], exact.width)
         fill = planes[-1] if exact.signed else ZERO
         planes += [fill] * (word.width - exact.width)
@@ -246,7 +240,7 @@ class _Elaboration:
         return planes[: word.width]
 
     def _mux(self, net: Net, cell: ir.Mux) -> Sequence[Literal]:
-        """Fuses a mux with the muxes that drive its arms, if nothing else reads them, into MUX4 gates."""
+        """Fuses a mux into MUX4 gates with the muxes that drive its arms, if nothing else reads these."""
         gates = self.gates
         a, b = self.wires[cell.a], self.wires[cell.b]
         select, first, second = self._planes(cell.select)[0], self._planes(a), self._planes(b)
@@ -265,7 +259,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """The select and arms of a mux that may be fused; otherwise `select` and the word itself twice."""
+        """Returns the select and the arms of a mux that may be fused; otherwise `select` and twice the word itself."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -1,9 +1,9 @@
 """Orders a program's gates and assigns its planes to slots, as tables of numbers for the kernel.
 
-A slot holds one plane of a block of lanes. Sources keep their slots; gates share the others, and
-the slot freed last is reused first, so that the planes in use stay in the nearest cache. Gates run
-in runs of one op: within a window of gates, those that are ready and have the current op go next.
-The kernel's branches are then predictable, and a window is small enough for the cache.
+A plane is one bit of every vector of a block; a slot is the memory of one plane. Sources keep their slots. Gates share
+the others, and the slot freed last is reused first, so that the planes in use stay in the nearest cache. Gates run in
+runs of one op: within a window of gates, all ready gates with the current op go next. So the kernel's branches are
+predictable, and a window is small enough for the cache.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from forestc.netlist.ir import WordType
 from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
 from hw_sim.program import InputPlanes, Program, Word
 
-WINDOW = 500  # gates; their planes are some 40 KB in blocks of 8 words
-NARROW = 12  # bits; thresholds on words up to this width are decoded from the word's bits
-FEW = 8  # up to this many thresholds on a wider word are compared one by one, more are ranked by bisection
+WINDOW = 500  # gates ordered together; their planes take some 40 KB in blocks of 8 words
+NARROW = 12  # bits of a word up to which its thresholds are decoded from its bits
+FEW = 8  # thresholds on a wider word that are compared one by one; more are ranked by bisection
 
 Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a word
 
@@ -37,11 +37,12 @@ class Method(IntEnum):
 
 
 # A port's word is stored minus `low`, its least value; `span` is its greatest value minus `low`.
-# It is unpacked into value_bits planes from value_slot on. The planes `word < threshold` start at
-# limit_slot, in the order of limits[limit_from:limit_to]. RANK needs rank_bits planes from
-# rank_slot on. DECODE and RANK split the number into low_bits low bits and the high ones.
-# A word in bucket b, at least b << bucket_shift above the least threshold, has a rank from
-# buckets[bucket_from + b] to `window` more; the last b is last_bucket.
+# The stored word is unpacked into value_bits planes from value_slot on.
+# The planes `word < threshold` start at limit_slot, in the order of limits[limit_from:limit_to].
+# The method RANK needs rank_bits planes, which start at rank_slot.
+# The methods DECODE and RANK divide the number into low_bits low bits and the high ones.
+# A word at least b << bucket_shift above the least threshold is in bucket b, or in last_bucket if b is larger.
+# The rank of a word in bucket b is from buckets[bucket_from + b] to `window` more.
 PORT = np.dtype(
     [
         ("low", np.int64),
@@ -61,25 +62,22 @@ PORT = np.dtype(
         ("bucket_shift", np.int64),
     ]
 )
-# `ones` are the bits of a result that are 1 in every lane. Each of bits[bit_from:bit_to] adds the
-# bits in `mask` where the plane in `slot`, inverted if `flip` is -1, is 1.
+# `ones` are the bits of a result that are 1 in every lane.
+# Each of bits[bit_from:bit_to] adds the bits in `mask` if the plane in `slot`, inverted if `flip` is -1, is 1.
 RESULT = np.dtype([("ones", np.int64), ("bit_from", np.int64), ("bit_to", np.int64)])
 BIT = np.dtype([("slot", np.int64), ("flip", np.int64), ("mask", np.int64)])
 RUN = np.dtype([("op", np.int64), ("end", np.int64)])
 LATCH = np.dtype([("slot", np.int64), ("flip", np.int64), ("state", np.int64)])
 
 Records: TypeAlias = NDArray[np.void]
-Width: TypeAlias = tuple[int, ...]  # of W zeros
+Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 
 
 class Tables(NamedTuple):
-    """The kernel's input. A slot is W words of 64 lanes; the kernel chooses W.
-
-    limits: the ports' sorted thresholds minus the least value. buckets: where the search for a
-    word's rank begins. runs: an op and where its part of `code` ends. scratch: the first of the
-    slots where thresholds are decoded. overflow: at most one bit, 1 where a sum does not fit its
-    word.
-    """
+    """The kernel's input. A slot is W words of 64 lanes; the kernel chooses W. limits: the ports' sorted thresholds
+    minus the least value. buckets: start of the search for a word's rank. runs: an op and the end of its part of
+    `code`. scratch: the first of the slots for decoding thresholds. overflow: at most one bit, 1 if a sum does not fit
+    its word."""
 
     ports: Records  # of PORT
     limits: NDArray[np.uint64]
@@ -104,18 +102,18 @@ class Scratch(NamedTuple):
 
 
 def schedule(program: Program) -> Tables:
-    """The kernel's tables for a program."""
+    """Returns the kernel's tables for a program."""
     slot_of: dict[Plane, int] = {0: 0, 1: 1}
     ports = _lay_out_ports(program.ports, slot_of)
     slots = ports.slots
     for state, _ in program.registers:
         slot_of[state >> 1] = slots
         slots += 1
-    kept = _kept_planes(program)
-    units = _units(program.gates, _live(program.gates, kept))
-    runs, code, slots = _emit(program.gates, _order(program.gates, units), slot_of, slots, kept)
+    retained = _retained_planes(program)
+    units = _units(program.gates, _live(program.gates, retained))
+    runs, code, slots = _emit(program.gates, _order(program.gates, units), slot_of, slots, retained)
 
-    def place(literal: Literal) -> tuple[int, int]:
+    def slot_and_flip(literal: Literal) -> tuple[int, int]:
         return slot_of[literal >> 1], -(literal & 1)
 
     results, bits = _lay_out_results(program.results, slot_of)
@@ -127,8 +125,8 @@ def schedule(program: Program) -> Tables:
         code=np.array(code, np.uint32),
         results=results,
         bits=bits,
-        latches=np.array([(*place(after), slot_of[state >> 1]) for state, after in program.registers], LATCH),
-        overflow=np.array([(*place(program.overflow), 1)] if program.overflow != ZERO else [], BIT),
+        latches=np.array([(*slot_and_flip(after), slot_of[state >> 1]) for state, after in program.registers], LATCH),
+        overflow=np.array([(*slot_and_flip(program.overflow), 1)] if program.overflow != ZERO else [], BIT),
         scratch=slots,
         slots=slots + ports.scratch,
     )
@@ -154,7 +152,7 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
         value_bits = port.word.width if port.bits or (narrow and count) else 0
         rank_bits = count.bit_length() if method == Method.RANK else 0
         decoded = rank_bits or value_bits
-        low_bits = min(decoded, (decoded + 3) // 2)  # the kernel loops over the high bits: keep them fewer
+        low_bits = min(decoded, (decoded + 3) // 2)  # the kernel loops over the high bits, so there are fewer of them
         if count and method != Method.COMPARE:
             scratch = max(scratch, (1 << low_bits) + (1 << (decoded - low_bits)))
         record["low"], record["span"], record["method"] = low, port.word.high - low, method
@@ -179,11 +177,9 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Divides the thresholds' range into equal buckets, two to eight times as many as thresholds.
-
-    Returns the bucket size as a shift, the most thresholds in one bucket (the window), and for each
-    bucket the number of thresholds in the buckets below, reduced so that a whole window follows.
-    """
+    """Divides the thresholds' range into equal buckets, two to eight times as many as thresholds. Returns the bucket
+    size as a shift, the most thresholds in one bucket (the window), and for each bucket the number of thresholds in the
+    buckets below, reduced so that a whole window follows."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -211,16 +207,16 @@ def _lay_out_results(results: Sequence[tuple[Word, WordType]], slot_of: dict[Pla
     return np.array(records, RESULT), np.array(bits, BIT)
 
 
-def _kept_planes(program: Program) -> list[Plane]:
-    """The planes read after the last gate."""
+def _retained_planes(program: Program) -> list[Plane]:
+    """Returns the planes that are read after the last gate."""
     literals = [literal for word, _ in program.results for literal in word]
     literals += [after for _, after in program.registers]
     return [literal >> 1 for literal in (*literals, program.overflow)]
 
 
-def _live(gates: Gates, kept: Iterable[Plane]) -> bytearray:
+def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
     live = bytearray(len(gates.ops))
-    for plane in kept:
+    for plane in retained:
         live[plane] = 1
     for plane in range(len(gates.ops) - 1, -1, -1):
         if live[plane]:
@@ -230,8 +226,8 @@ def _live(gates: Gates, kept: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """The live gates, in units that read only earlier units; MUX4 gates of a word with the same selects are one
-    unit."""
+    """Returns the live gates in units that read only earlier units. MUX4 gates of a word with equal selects form
+    one."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -255,7 +251,8 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """Picks the op with the most ready units and runs them, and all units of that op that become ready meanwhile."""
+    """Returns the planes in the order of their gates: the op with the most ready units, all units of this op that
+    become ready meanwhile, and so on."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]
@@ -286,15 +283,13 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _emit(
-    gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, kept: Iterable[Plane]
+    gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, retained: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """The runs and code of the gates in this order, and the number of slots; adds to slot_of.
-
-    The code of most gates is `to, a, b, ...`. MUX4 gates with the same selects share them: `count,
-    s, t, u`, then for each gate `to, a1, a2, b1, b2`.
-    """
+    """Returns the runs and code of the gates in this order, and the number of slots; adds to slot_of. The code of most
+    gates is `to, a, b, ...`. MUX4 gates with the same selects share them: `count, s, t, u`, then for each gate `to, a1,
+    a2, b1, b2`."""
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
-    for plane in (*kept, *slot_of):
+    for plane in (*retained, *slot_of):
         last[plane] = len(order)
     free: list[int] = []
     code: list[int] = []

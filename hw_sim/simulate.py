@@ -1,4 +1,5 @@
-"""Runs netlists: `Simulator` in bulk with registers as wires, `Clocked` and `clock_rows` cycle by cycle."""
+"""Runs netlists: `Simulator` runs many vectors at once with registers as wires, `Clocked` and `clock_rows` cycle by
+cycle."""
 
 from __future__ import annotations
 
@@ -25,21 +26,19 @@ IntMatrix: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
 Ports: TypeAlias = Sequence[tuple[str, WordType]]
 
-BLOCK: Width = (0,) * 16  # 16 words per slot: faster than 8 or 32 while the slots fit in the cache
-SMALL_BLOCK: Width = (0,) * 8  # words per slot
-MOST_SLOTS = 64_000  # with more slots the smaller block is faster
-ONE_WORD: Width = (0,)  # cycle by cycle one lane of it is used
-LINE = 8  # words in a cache line; vectors that straddle lines are slow to load
-PATTERN = WordType(64, False)  # such a word is passed as the int64 with the same 64 bits
+BLOCK: Width = (0,) * 16  # words for each slot: faster than 8 or 32 while all slots fit in the cache
+SMALL_BLOCK: Width = (0,) * 8  # words for each slot, of netlists with many slots
+MOST_SLOTS = 64_000  # limits the slots of the larger block; with more, the smaller block is faster
+ONE_WORD: Width = (0,)  # words for each slot, of which one lane is used cycle by cycle
+LINE = 8  # words in a cache line; vectors across two lines are slow to load
+PATTERN = WordType(64, False)  # marks words that are passed as the int64 with the same 64 bits
 PROGRESS_ROWS = 256  # rows between two calls of `progress`
 
 
 class Simulator:
-    """Evaluates a netlist on many vectors at once, one vector per bit of a machine word.
-
-    Registers are treated as wires: as all paths pass the same number of them, the results are those
-    of the clocked netlist without the delay. Raises InternalError for a port of more than 64 bits.
-    """
+    """A simulator of a netlist for many vectors at once, one in each bit of a machine word. Registers are treated as
+    wires. All paths pass the same number of them, so the results are those of the clocked netlist without its delay.
+    Raises InternalError for a port of more than 64 bits."""
 
     def __init__(self, netlist: Netlist) -> None:
         self._name = netlist.name
@@ -49,14 +48,14 @@ class Simulator:
         self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
-        """(vectors, outputs): the output ports' words, ports in the netlist's order.
+        """Returns the words of the output ports (vectors, outputs), ports in the netlist's order. Uses as many threads
+        as numba.
 
-        words: (vectors, inputs), ports in the netlist's order, or a (vectors,) array by port name;
-        int64 arrays are not copied. A word of 64 unsigned bits is the int64 with the same bits.
-        Raises RowsError for words that do not match the ports or lie outside a port's range,
-        InternalError for a sum that does not fit its word. Uses as many threads as numba.
+        words: (vectors, inputs), ports in the netlist's order, or an array (vectors,) by port name. int64 arrays are
+        not copied. A word of 64 unsigned bits is the int64 with the same bits. Raises RowsError for words that do not
+        match the ports or are outside a port's range. Raises InternalError for a sum outside its word's range.
         """
-        from numba import get_num_threads  # takes half a second to import, as does the kernel
+        from numba import get_num_threads  # takes half a second to import, like the kernel
 
         from hw_sim.kernel import run_vectors
 
@@ -68,7 +67,7 @@ class Simulator:
         blocks = -(-vectors // block)
         tasks = min(get_num_threads(), blocks)
         faults = np.empty((tasks, 2), np.int64)
-        addresses, strides = _places(columns)
+        addresses, strides = _memory_of(columns)
         scratch = _scratch(tasks, self._tables.slots, self._width)
 
         def run(task: int) -> None:
@@ -78,7 +77,7 @@ class Simulator:
 
         if tasks == 1:
             run(0)
-        else:  # Python threads: numba's parallel loops take longer to compile
+        else:  # Python threads, as numba's parallel loops take longer to compile
             with ThreadPoolExecutor(tasks) as pool:
                 for future in [pool.submit(run, task) for task in range(tasks)]:
                     future.result()
@@ -92,11 +91,9 @@ class Simulator:
 
 
 class Clocked:
-    """Runs a netlist cycle by cycle, one vector at a time; all registers start at 0.
-
-    watch: nets whose values `values` returns, besides the outputs. `cycles`: clock cycles so far.
-    Raises InternalError for a port or a watched net of more than 64 bits.
-    """
+    """A simulator of a netlist, cycle by cycle, for one vector at a time. All registers start at 0. watch: nets that
+    `values` returns; `clock` returns the outputs. cycles: clock cycles so far. Raises InternalError for a port or a
+    watched net of more than 64 bits."""
 
     def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
         self.cycles = 0
@@ -108,20 +105,18 @@ class Clocked:
         self._tables = schedule(build_program(netlist, [*results, *self._watch], clocked=True))
         self._scratch = Scratch(*(array[0] for array in _scratch(1, self._tables.slots, ONE_WORD)))
         self._words = np.zeros((1, len(self._ports)), np.int64)
-        self._addresses, self._strides = _places(list(self._words.T))
+        self._addresses, self._strides = _memory_of(list(self._words.T))
         self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
 
     def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """The outputs for these inputs just before the rising edge; then applies the edge.
-
-        Raises RowsError for a missing or unknown port or a word outside its range.
-        """
+        """Returns the outputs for these inputs just before the rising edge, then applies the edge. Raises RowsError for
+        a missing or unknown port or a word outside its range."""
         _check_names(self._ports, inputs)
-        for place, (name, word) in enumerate(self._ports):
+        for index, (name, word) in enumerate(self._ports):
             value = inputs[name]
             if not word.low <= value <= word.high:
                 raise _outside(name, word, value, f"cycle {self.cycles}")
-            self._words[0, place] = _pattern(value)
+            self._words[0, index] = _pattern(value)
         from hw_sim.kernel import latch, run_vectors
 
         run_vectors(self._tables, self._addresses, self._strides, self._scratch, 0, 1, self._row, ONE_WORD)
@@ -132,14 +127,12 @@ class Clocked:
 
     @property
     def watched(self) -> Column:
-        """(watched nets,): their words in the last cycle, before its edge; overwritten by the next one."""
+        """(watched nets,): their words in the last cycle, before its edge. The next cycle overwrites them."""
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """The values of watched nets (None: all) in the last cycle, before its rising edge.
-
-        Raises KeyError for a net that is not watched.
-        """
+        """Returns the values of watched nets (None for all) in the last cycle, before its rising edge. Raises KeyError
+        for a net that is not watched."""
         values = {
             net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
         }
@@ -147,7 +140,7 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """outputs: (vectors, outputs) in port order, without `out_valid`. cycles: clock cycles for all of them."""
+    """The results of rows. outputs: (vectors, outputs) in port order, without `out_valid`. cycles: of all rows."""
 
     outputs: IntMatrix
     cycles: int
@@ -161,15 +154,16 @@ def clock_rows(
     vcd: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
-    """Drives rows into a netlist, one per clock cycle, and collects the results `latency` cycles later.
+    """Drives rows into a netlist, one in each clock cycle, and collects the results `latency` cycles later.
 
-    words: as for `Simulator.run`, but without `in_valid`, which is driven here if the netlist has
-    `in_valid` and `out_valid`. valid_gaps: idle cycles before each row, with random words on the
-    other inputs. vcd: a file for the waveform of ports, comparators, registers and sums. progress:
-    called every `PROGRESS_ROWS` rows, and at the end, with the number of rows collected.
+    words: as for `Simulator.run`, but without `in_valid`, which is driven here if the netlist has `in_valid` and
+    `out_valid`.
+    valid_gaps: idle cycles before each row, with random words on the other inputs.
+    vcd: a file for the waveform of ports, comparators, registers and sums.
+    progress: called with the number of rows collected, every `PROGRESS_ROWS` rows and at the end.
 
-    Raises RowsError for words that do not match the ports, CheckError if `out_valid` is wrong in some
-    cycle, OSError if the waveform can't be written.
+    Raises RowsError for words that do not match the ports, CheckError if `out_valid` is wrong in some cycle, and
+    OSError if the waveform can't be written.
     """
     handshake = _has_handshake(netlist)
     ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
@@ -177,7 +171,9 @@ def clock_rows(
     _check_words(ports, columns)
     gaps = [0] * vectors if valid_gaps is None else [int(gap) for gap in valid_gaps]
     if len(gaps) != vectors or min(gaps, default=0) < 0:
-        raise RowsError(f"{len(gaps)} gaps for {vectors} rows", do="give each row a number of idle cycles")
+        raise RowsError(
+            f"{len(gaps)} gaps for {vectors} rows", where="gaps", do="give each row a number of idle cycles"
+        )
     fields = [port.name for port, _ in netlist.outputs if not (handshake and port == OUT_VALID)]
     outputs = np.empty((vectors, len(fields)), np.int64)
     waveform = Waveform(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
@@ -210,7 +206,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """The inputs of each cycle, and whether they are a row; at the end, idle cycles to drain the pipeline."""
+    """Yields the inputs of each cycle, with True if they are a row. Idle cycles at the end drain the pipeline."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
@@ -233,23 +229,29 @@ def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
 
 
 def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
-    """Each port's words, in the order of the ports, and the number of vectors."""
+    """Returns the words of each port, in the order of the ports, and the number of vectors."""
     if isinstance(words, Mapping):
         _check_names(ports, words)
         columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
         shapes = {column.shape for column in columns}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise RowsError(f"the ports' words have shapes {sorted(shapes)}", do="give arrays of one length")
+            raise RowsError(
+                f"the ports' words have shapes {sorted(shapes)}", where="words", do="give arrays of one length"
+            )
         return columns, len(columns[0]) if columns else 0
     if words.ndim != 2 or words.shape[1] != len(ports):
-        raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})")
-    if words.dtype == np.int64:  # the common case: no conversion column by column
+        raise RowsError(
+            f"words have shape {words.shape}, should be (vectors, {len(ports)})",
+            where="words",
+            do="give one column for each port",
+        )
+    if words.dtype == np.int64:  # the common case needs no conversion of each column
         return list(words.T), len(words)
     return [_integers(words[:, k], word, f"port {name!r}") for k, (name, word) in enumerate(ports)], len(words)
 
 
 def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
-    """The words as int64; those of PATTERN type keep their bits."""
+    """Returns the words as int64. Words of PATTERN type keep their bits."""
     if words.dtype.kind not in "iub":
         raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
     if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
@@ -261,30 +263,34 @@ def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
 def _check_names(ports: Ports, words: Mapping[str, object]) -> None:
     missing = [name for name, _ in ports if name not in words]
     if missing:
-        raise RowsError(f"no words for port {missing[0]!r}")
+        raise RowsError(f"no words for port {missing[0]!r}", do="give words for each input port")
     if len(words) > len(ports):
         unknown = sorted(set(words) - {name for name, _ in ports})
-        raise RowsError(f"no input port {unknown[0]!r}")
+        raise RowsError(f"no input port {unknown[0]!r}", do="remove it")
 
 
 def _check_words(ports: Ports, columns: Sequence[Column]) -> None:
     """Raises RowsError for the first word outside its port's range."""
     bad: list[tuple[int, int]] = []
-    for place, ((_, word), column) in enumerate(zip(ports, columns, strict=True)):
+    for port, ((_, word), column) in enumerate(zip(ports, columns, strict=True)):
         if word != PATTERN:
             outside = np.flatnonzero((column < word.low) | (column > word.high))
-            bad += [(int(vector), place) for vector in outside[:1]]
+            bad += [(int(vector), port) for vector in outside[:1]]
     if bad:
-        vector, place = min(bad)
-        raise _outside(*ports[place], int(columns[place][vector]), f"vector {vector}")
+        vector, port = min(bad)
+        raise _outside(*ports[port], int(columns[port][vector]), f"vector {vector}")
 
 
 def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
-    return RowsError(f"port {name!r} holds {value}, outside {word.low} to {word.high}", where=where)
+    return RowsError(
+        f"port {name!r} holds {value}, outside {word.low} to {word.high}",
+        where=where,
+        do="give words within the range of the port",
+    )
 
 
 def _pattern(value: int) -> int:
-    """The int64 with the same 64 bits."""
+    """Returns the int64 with the same 64 bits."""
     return value - (1 << 64) if value >> 63 > 0 else value
 
 
@@ -292,14 +298,14 @@ def _value(word: WordType, pattern: int) -> int:
     return pattern % (1 << 64) if word == PATTERN else pattern
 
 
-def _places(columns: Sequence[Column]) -> tuple[Column, Column]:
-    """Address and stride, in bytes, of each column. The caller keeps the columns alive."""
+def _memory_of(columns: Sequence[Column]) -> tuple[Column, Column]:
+    """Returns address and stride, in bytes, of each column. The caller keeps the columns alive."""
     addresses = np.array([column.ctypes.data for column in columns], np.int64)
     return addresses, np.array([column.strides[0] for column in columns], np.int64)
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Scratch memory, one row per task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
+    """Returns scratch memory, one row for each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

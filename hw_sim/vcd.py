@@ -1,7 +1,7 @@
-"""Waveforms as value change dumps (VCD, IEEE 1364-2005 clause 18), for any waveform viewer.
+"""Writes waveforms as value change dumps (VCD, IEEE 1364-2005 clause 18), for any waveform viewer.
 
-A clock cycle is 10 ns: registers load and inputs change at the rising edge, and the clock falls
-half a period later. Nothing in a file depends on when or where it was written.
+A clock cycle is 10 ns: registers load and inputs change at the rising edge, and the clock falls half a period later.
+Nothing in a file depends on when or where it was written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from vcd import VCDWriter
 
 from forestc.netlist.ir import Compare, Const, Input, InSet, Less, Net, Netlist, Register, SumCell
 
-PERIOD = 10  # ns
+PERIOD = 10  # ns of a clock cycle
 CLOCK = "clk"
-MAX_BITS = 64  # of a signal: the simulator returns no wider words
+MAX_BITS = 64  # bits of a signal at most, as the simulator returns no wider words
 NAMED_MEMBERS = 4  # members of a set that its comparator's name shows
 
 
@@ -35,13 +35,13 @@ class Signal(NamedTuple):
 
 
 def legal(name: str) -> str:
-    """The name as an identifier: letters, digits and _, not beginning with a digit."""
+    """Returns the name as an identifier: letters, digits and _, not beginning with a digit."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def signals(netlist: Netlist) -> list[Signal]:
-    """The ports, comparators, registers and sums of a netlist, with unique names."""
+    """Returns the ports, comparators, registers and sums of up to 64 bits in a netlist, with unique names."""
     names = _names(netlist)
     named = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
     named += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
@@ -68,9 +68,10 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """A legal name for every net; a register is named after the net it delays and the number of cycles."""
+    """Returns a legal name for every net. A register is named after the net that it delays, with the number of
+    cycles."""
     names: list[str] = []
-    delays: list[tuple[str, int]] = []  # the name without the delay, and the delay
+    delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
         delay = 0
         match cell:
@@ -98,12 +99,9 @@ def _names(netlist: Netlist) -> list[str]:
 
 
 class Waveform:
-    """The waveform file of a run; a context manager.
-
-    nets: the nets whose words `cycle` takes, in that order. clock: whether to write the clock. Each signal is a
-    variable of its own, so that a net with two names keeps the kind of each. Raises OSError if the file can't be
-    written.
-    """
+    """The waveform file of a run; a context manager. Raises OSError if the file can't be written. nets: the order of
+    the words that `cycle` takes. clock: True to write the clock. Each signal is a variable of its own, so a net with
+    two names appears under both."""
 
     def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
         self.nets = [signal.net for signal in signals]
@@ -129,14 +127,14 @@ class Waveform:
             self._writer.close(self._cycles * PERIOD)
 
     def cycle(self, words: NDArray[np.int64]) -> None:
-        """Writes a cycle. words: in the order of `nets`; negative ones are written in two's complement."""
+        """Writes a clock cycle. words: in the order of `nets`; negative ones are written in two's complement."""
         changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
         self._last = words.copy()
         start = self._cycles * PERIOD
         if self._clock is not None:
             self._writer.change(self._clock, start, 1)
-        for place, word in zip(changed.tolist(), words[changed].tolist(), strict=True):
-            variable, width = self._variables[place]
+        for index, word in zip(changed.tolist(), words[changed].tolist(), strict=True):
+            variable, width = self._variables[index]
             self._writer.change(variable, start, word % (1 << width))
         if self._clock is not None:
             self._writer.change(self._clock, start + PERIOD // 2, 0)

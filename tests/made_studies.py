@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.exploration.study import Goal, Limit, Score, Study, Trial, open_study, write_asked, write_trial
+from forestc.exploration.study import Goal, Limit, Score, Study, Trial, open_study, write_request, write_trial
 
 GOALS = (Goal("lut", False, "LUTs"), Goal("accuracy", True), Goal("fmax_mhz", True, "MHz"))
 
@@ -23,7 +23,7 @@ def made_study(folder: Path, trials: int = 200, compiled: int = 0, seed: int = 0
         "source": "xgboost", "rows": "train.csv", "validation": "valid.csv", "test": "test.csv", "seed": seed,
         "device": "ecp5-25k", "versions": {"forestc": "0.1.0", "optuna": "5.0.0"},
     }  # fmt: skip
-    write_asked(folder, GOALS[:goals], (Limit("lut", False, 4000.0), Limit("fmax_mhz", True, 60.0)), asked)
+    write_request(folder, GOALS[:goals], (Limit("lut", False, 4000.0), Limit("fmax_mhz", True, 60.0)), asked)
     for number in range(trials):
         write_trial(folder, _trial(rng, number))
     study = open_study(folder)

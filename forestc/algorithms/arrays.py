@@ -1,4 +1,4 @@
-"""Names of the array types that signatures are written with."""
+"""Short names for NumPy array types, used in signatures."""
 
 from __future__ import annotations
 

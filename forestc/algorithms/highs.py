@@ -1,4 +1,4 @@
-"""HiGHS, the solver of linear and integer programs, with the options that forestc needs."""
+"""Builds and runs linear and integer programs with HiGHS, an open-source solver."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-ITERATIONS_A_NODE = 100  # of the simplex method, roughly
-CALLS_A_NODE = 16  # calls of HiGHS's interrupt callback for one node, where strong branching solves many programs
-LEAST_CALLS = 1000  # calls that even one node may take: cuts and heuristics at the root
-MOST_ITERATIONS = 1_000_000  # of the simplex method in a linear program
-CHECK_SECONDS = 0.1  # between two looks for a signal, where a lock alone would not let one through
+# Iterations of the simplex method assumed for each node of the search tree; more allows fewer nodes.
+ITERATIONS_A_NODE = 100
+# Calls of HiGHS's interrupt callback allowed for each node; strong branching solves many programs at one node.
+CALLS_A_NODE = 16
+LEAST_CALLS = 1000  # calls of the callback allowed in any case, for cuts and heuristics at the root
+MOST_ITERATIONS = 1_000_000  # stops the simplex method after this many iterations
+CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C, as some systems interrupt no wait without a timeout
 
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
-    """A quiet solver on one thread. time_limit: of a run, in seconds; None or infinite for none. options: HiGHS's own.
-
-    Options are set before the first run: a change of `threads` between two runs would silently give no result.
-    """
+    """Returns a HiGHS solver that prints nothing and runs on one thread. time_limit: seconds for all runs of the solver
+    together; None or infinity for no limit. options: options of HiGHS. Set `threads` here: a change between two runs
+    would silently give no result."""
     import highspy
 
     solver = highspy.Highs()
@@ -45,11 +46,10 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a program to pass to a solver; its columns are at least 0.
-
-    row_bounds: lower and upper. lines: of each row, or of each column, the places of the nonzero entries and their
-    values. whole: the first `whole` columns are integral.
-    """
+    """Returns a linear or integer program for `passModel` of a solver. All variables are at least 0. cost, upper:
+    (variables,) objective and upper bounds. row_bounds: lower and upper bounds of the rows. lines: for each row if
+    `by_rows`, otherwise for each variable, the indices and values of its nonzero entries. whole: the first this many
+    variables are integral."""
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType
@@ -63,7 +63,7 @@ def make_model(
         model.integrality_ = [kinds.kInteger] * whole + [kinds.kContinuous] * (columns - whole)
     formats = highspy.MatrixFormat
     model.a_matrix_.format_ = formats.kRowwise if by_rows else formats.kColwise
-    index = [np.asarray(places, dtype=np.int32) for places, _ in lines]
+    index = [np.asarray(indices, dtype=np.int32) for indices, _ in lines]
     model.a_matrix_.start_ = np.cumsum([0, *map(len, index)]).astype(np.int32)
     model.a_matrix_.index_ = np.concatenate([np.zeros(0, dtype=np.int32), *index])
     model.a_matrix_.value_ = np.concatenate([np.zeros(0), *(np.asarray(values) for _, values in lines)])
@@ -71,13 +71,10 @@ def make_model(
 
 
 def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
-    """Runs HiGHS in a thread of its own, so that a signal ends the wait at once: the exception passes, and the thread
-    ends when HiGHS next calls back.
-
-    most_calls: ends an integer program after this many calls of HiGHS's interrupt callback. HiGHS makes them at the
-    same points of every run, so the result repeats, as it would not with a limit in seconds. seconds: limit of a solver
-    that runs several times, as HiGHS's own limit counts all of its runs.
-    """
+    """Runs HiGHS in a thread of its own, so that Ctrl-C ends the wait at once; HiGHS stops at its next callback.
+    most_calls: stops an integer program after this many calls of HiGHS's interrupt callback. HiGHS calls it at the same
+    points of every run, so the result repeats; with a limit in seconds it would not. seconds: limit of this run;
+    HiGHS's own limit counts all runs of a solver."""
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
@@ -95,7 +92,8 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
             failures.append(error)
 
     solver.cbMipInterrupt += look
-    thread = threading.Thread(target=work, daemon=True)  # not waited for by a program that ends
+    # A daemon thread does not keep the program from exiting.
+    thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()
         while thread.is_alive():
@@ -109,16 +107,17 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
 
 
 def most_nodes(limit: int, entries: int) -> int:
-    """The nodes that a limit of steps allows for a program of `entries` nonzero entries. A step is one entry of the
-    program in one iteration of the simplex method."""
+    """Returns the limit of search nodes that corresponds to `limit` steps in a program of `entries` nonzero entries. A
+    step is one nonzero entry in one iteration of the simplex method."""
     return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
 
 
 def most_calls(nodes: int) -> int:
-    """The calls of the interrupt callback that a limit of nodes allows: nodes alone do not limit the work at each."""
+    """Returns the limit of interrupt callbacks for a run of `nodes` nodes, which alone do not bound the work at
+    each."""
     return LEAST_CALLS + CALLS_A_NODE * nodes
 
 
 def steps_of(solver: Any) -> int:
-    """The steps that HiGHS took."""
+    """Returns the steps that a solver took: nonzero entries times iterations of the simplex method."""
     return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))

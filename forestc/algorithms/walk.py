@@ -1,4 +1,4 @@
-"""The leaf that each row reaches in each tree, by compiled code."""
+"""Finds the leaf that each row reaches in each tree, in compiled code."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
 
-class WalkedTrees(NamedTuple):
-    """The nodes of all trees, concatenated, in arrays (nodes,) if not stated otherwise; children count from the root.
+class TreeArrays(NamedTuple):
+    """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless another shape is given.
 
-    roots: (trees,) where each tree begins. left, right: -1 at a leaf. children: (nodes, 2) right and left child,
-    counted from the first tree's root; a leaf twice itself. set_start: where a node's members begin in `members`, -1
-    for a node that compares with its threshold. odd: whether the members are cuts, of which an odd number lies at or
-    below a word that goes left; else they are category codes. takes_missing, missing_word: (features,) whether some
-    word means missing, and which; NaN always does.
+    roots: (trees,) index of each tree's root. left, right: child, counted from the root of its tree; -1 at a leaf.
+    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice. set_start, set_end:
+    range of a node's set in `members`; -1 for a node that compares with its threshold. odd: True if the set holds cuts:
+    a word goes left if an odd number of cuts is at or below it. Otherwise the set holds category codes. takes_missing,
+    missing_word: (features,) whether a word besides NaN means missing, and that word.
     """
 
     roots: Ints
@@ -36,40 +36,38 @@ class WalkedTrees(NamedTuple):
     missing_word: Ints
 
 
-def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> Ints:
-    """(rows, trees): the leaf that each row reaches, counted from the tree's root.
-
-    words: (rows, features), int64 of a quantized forest, else float64.
-    Time O(rows * trees * depth), on all cores.
-    """
-    leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)  # what reads it goes from tree to tree
-    if words.shape[1]:  # else all trees are leaves
+def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
+    """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
+    int64 for a quantized forest, otherwise float64. Takes O(rows * trees * depth) time, on all cores."""
+    # Callers go from tree to tree, so the leaves of each tree are contiguous.
+    leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
+    if words.shape[1]:  # otherwise all trees are leaves
         arguments = (trees, np.ascontiguousarray(words), leaves)
         share_out(len(words), lambda first, last: _walk(*arguments, first, last))
     return leaves.T
 
 
 @compiled(inline="always")
-def _child(trees: WalkedTrees, words: Floats | Ints, row: int, node: int) -> Any:
-    """The node after a node, without a branch that the processor must guess; a leaf comes after itself."""
+def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
+    """Returns the child that a row goes to, or a leaf itself; without branches that the processor could mispredict."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:
         left = word < trees.threshold[node]
     else:
         left = False
-        for place in range(trees.set_start[node], trees.set_end[node]):
+        for index in range(trees.set_start[node], trees.set_end[node]):
             if trees.odd[node]:
-                left ^= trees.members[place] <= word
+                left ^= trees.members[index] <= word
             else:
-                left |= trees.members[place] == word
+                left |= trees.members[index] == word
     absent = (word != word) | (trees.takes_missing[feature] & (word == trees.missing_word[feature]))
     return trees.children[node, np.int64((absent & trees.missing_left[node]) | (left & (not absent)))]
 
 
 @compiled()
-def _walk(trees: WalkedTrees, words: Floats | Ints, leaves: Ints, first: int, last: int) -> None:
-    for row in range(first, last, 4):  # four rows at once, as each waits for memory
+def _walk(trees: TreeArrays, words: Floats | Ints, leaves: Ints, first: int, last: int) -> None:
+    for row in range(first, last, 4):  # follows four rows at once, as each waits for memory
         row1, row2, row3 = min(row + 1, last - 1), min(row + 2, last - 1), min(row + 3, last - 1)
         for tree in range(len(trees.roots)):
             root = trees.roots[tree]

@@ -1,1 +1,1 @@
-"""Backends: pure functions from a netlist or an integer forest to text, one file a target."""
+"""Backends: pure functions that turn a netlist or a quantized forest into the texts of files."""

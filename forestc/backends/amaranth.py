@@ -1,7 +1,7 @@
-"""The Amaranth backend: a Python module with two `wiring.Component`s, the core and the core between streams.
+"""The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams.
 
-The live object is made by running the text of the module, so what is proved about the file holds for the object. The
-text holds only integers and names from `forestc.backends.names`.
+`module` runs the written text to give Python the live classes, so a proof about the file holds for them too. The text
+contains only integers and names from `forestc.backends.names`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hdl_templates import render
 
 
 def core_name(netlist: Netlist) -> str:
-    """The class of the core; followed by `Stream`, the class of the core between streams."""
+    """Returns the name of the core's class. The class of the core between streams is this name followed by `Stream`."""
     return class_name(netlist.name)
 
 
 def file_name(netlist: Netlist) -> str:
-    """The module's file. Its ending keeps it from hiding another module, for any name of the model."""
+    """Returns the file name of the module. The ending `_amaranth` keeps it from hiding another Python module."""
     return f"{core_name(netlist)}_amaranth.py"
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
-    """{relative path: text} of the module. Same input, same bytes; Amaranth need not be installed."""
+    """Returns {relative path: text} of the module. Same netlist, same bytes. Amaranth itself is not needed."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = render(
         "amaranth/component.py.j2",
@@ -48,17 +48,17 @@ def emit(netlist: Netlist) -> dict[str, str]:
 
 
 def module(netlist: Netlist) -> ModuleType:
-    """The generated module, imported. Raises MissingExtraError if Amaranth is not installed."""
+    """Returns the generated module, imported from its text. Raises MissingExtraError if Amaranth is not installed."""
     try:
         import amaranth  # noqa: F401
     except ImportError:
         raise MissingExtraError("Amaranth", "amaranth") from None
     ((name, text),) = emit(netlist).items()
-    made = ModuleType(name.removesuffix(".py"))
-    made.__file__ = f"<forestc {name}>"
-    exec(compile(text, made.__file__, "exec", dont_inherit=True), made.__dict__)
-    linecache.cache[made.__file__] = (len(text), None, text.splitlines(keepends=True), made.__file__)
-    return made
+    loaded = ModuleType(name.removesuffix(".py"))
+    loaded.__file__ = f"<forestc {name}>"
+    exec(compile(text, loaded.__file__, "exec", dont_inherit=True), loaded.__dict__)
+    linecache.cache[loaded.__file__] = (len(text), None, text.splitlines(keepends=True), loaded.__file__)
+    return loaded
 
 
 def _shape(word: WordType) -> str:
@@ -71,7 +71,7 @@ class _AmaranthWriter:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        """A net in an expression. A constant is a number, as Amaranth's arithmetic is exact."""
+        """Returns a net's name in an expression. A constant is a plain number, as Amaranth's arithmetic is exact."""
         if isinstance(cell, ir.Const):
             return str(cell.value)
         if isinstance(cell, ir.Input) and cell.port.kind == "valid":
@@ -79,9 +79,9 @@ class _AmaranthWriter:
         return net_name(net, cell)
 
     def body(self) -> list[str]:
-        """The statements of the core's `elaborate`, one in each line."""
+        """Returns the statements of the core's `elaborate`, one a line."""
         lines = []
-        valid: set[Net] = set()  # nets that a reset clears; the words of rows need no reset
+        valid: set[Net] = set()  # nets whose registers have a reset; the words of rows need none
         for net, cell in enumerate(self.netlist.cells):
             name, shape = self.names[net], _shape(self.netlist.types[net])
             match cell:
@@ -101,12 +101,12 @@ class _AmaranthWriter:
                 case _:
                     lines.append(f'{name} = _word(m, "{name}", {shape}, {self.expression(cell)})')
         for port, net in self.netlist.outputs:
-            place = port.name if port.kind == "valid" else f"y.{port.name}"
-            lines.append(f"m.d.comb += self.{place}.eq({self.names[net]})")
+            target = port.name if port.kind == "valid" else f"y.{port.name}"
+            lines.append(f"m.d.comb += self.{target}.eq({self.names[net]})")
         return lines
 
     def expression(self, cell: Cell) -> str:
-        """The value of a combinational cell."""
+        """Returns the value of a combinational cell as a Python expression."""
         names = self.names
         match cell:
             case ir.Less(a, threshold):
@@ -121,15 +121,15 @@ class _AmaranthWriter:
                 index = f"Cat({', '.join(names[a] for a, _ in words)})"
                 lookup = lookup_of(cell, self.netlist.types)
                 bits = [
-                    f"Const(0x{lookup.values(place):x}, {lookup.size}).bit_select({index}, 1)"
-                    for place in range(cell.width)
+                    f"Const(0x{lookup.values(bit):x}, {lookup.size}).bit_select({index}, 1)"
+                    for bit in range(cell.width)
                 ]
                 return f"Cat({', '.join(bits)})"
             case _:
                 return SPELLINGS[type(cell)].amaranth.format(*(names[a] for a in ir.reads(cell)))
 
     def value(self, net: Net) -> str:
-        """A net where Amaranth needs a value of a known width."""
+        """Returns a net's name or, for a constant, an Amaranth `Const` of known width."""
         cell = self.netlist.cells[net]
         return (
             f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, ir.Const) else self.names[net]

@@ -1,5 +1,8 @@
-"""The AXI4-Stream backend: a wrapper of the core in its language, AXI4-Lite registers, an IP-XACT component of both, a
-C header for drivers, and test benches: for cocotb, and in VHDL."""
+"""The AXI4-Stream backend: writes a wrapper that puts the core between an input stream and an output stream.
+
+It also writes a block of AXI4-Lite registers if the options ask for it, an IP-XACT component, a C header for drivers, a
+Python module that quantizes rows, and test benches for cocotb and in VHDL.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,19 @@ from forestc.options.stream import StreamOptions
 from forestc.system.version import __version__
 from hdl_templates import render
 
-IDENTITY = int.from_bytes(b"FRST")  # value of the register `id`
-MAP_VERSION = 1  # value of the register `version`: of the layout of the registers
+IDENTITY = int.from_bytes(b"FRST")  # reads as "FRST" in ASCII: the value of the register `id`
+MAP_VERSION = 1  # identifies the layout of the registers: the value of the register `version`
 CONTROL = "control"
 COUNTERS = ("rows_in", "rows_out", "short_rows", "stalls_in", "stalls_out")
-_HASH_WORDS = 8  # registers of 32 bits that hold the manifest's SHA-256
+_HASH_WORDS = 8  # registers of 32 bits that together hold the manifest's SHA-256
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The stream of one netlist: widths in bits, beats of a row, depth of the buffer for results."""
+    """The stream wrapper of one netlist. module: the core's name. latency: of the core, in clock cycles. x_bits,
+    y_bits: of the core's ports. tdata_bits: of s_axis_tdata. beats: in which a row arrives. user_bits: of tuser. depth:
+    entries of the buffer for results. registers: whether there are AXI4-Lite registers. row, result: how a row and a
+    result lie in their streams."""
 
     module: str
     latency: int
@@ -43,17 +49,17 @@ class Stream:
 
     @property
     def result_bits(self) -> int:
-        """Width of m_axis_tdata: a result, padded to whole bytes."""
+        """The bits of m_axis_tdata: a result, padded to whole bytes."""
         return self.result.total
 
     @property
     def padded_bits(self) -> int:
-        """Bits of all beats of a row."""
+        """The bits of all beats of a row together, padding included."""
         return self.row.total
 
 
 def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
-    """The stream of a netlist with these options."""
+    """Returns the stream wrapper of a netlist for the given options."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     row, result = layout_of(inputs, options.align), layout_of(outputs, options.align)
     tdata_bits = options.tdata_bits or row.total
@@ -66,7 +72,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # without stalls a row keeps its place for latency + 2 clocks; one more place lets the next row in
+        # A row has a buffer entry for latency + 2 clocks if nothing stalls; one entry more lets a row in at each clock.
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),
@@ -77,11 +83,9 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
 def emit(
     forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """{role: (relative path, text)} of the wrapper, the register block if wanted, the IP-XACT component, in VHDL a test
-    bench, the C header for drivers, the Python module that makes words, and the cocotb test bench.
-
-    design_hash: the manifest's, 64 hexadecimal digits. language: of the core, verilog or vhdl. Same input, same bytes.
-    """
+    """Returns {role: (relative path, text)} of all files of the stream wrapper. The same input gives the same bytes.
+    design_hash: the manifest's SHA-256, 64 hexadecimal digits. language: of the core, "verilog" or "vhdl"; only VHDL
+    gets a test bench in its own language beside the cocotb one."""
     stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
@@ -100,10 +104,10 @@ def emit(
         "counted": COUNTERS,
         "offsets": offsets,
         "constants": [
-            (spelling.place(offset), name, spelling.value(constants[name])) for name, offset in _map(constants)
+            (spelling.address(offset), name, spelling.value(constants[name])) for name, offset in _map(constants)
         ],
-        "counters": [(spelling.place(offset), name) for name, offset in _map(COUNTERS)],
-        "control": spelling.place(offsets[CONTROL]),
+        "counters": [(spelling.address(offset), name) for name, offset in _map(COUNTERS)],
+        "control": spelling.address(offsets[CONTROL]),
     }
     parts = {"axi_stream": "axis", **({"axi_lite": "axi_lite"} if stream.registers else {})}
     written = {
@@ -124,11 +128,10 @@ def emit(
 
 
 def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
-    """Template variables for ports and the places of fields.
-
-    gathered: the parts of a row that make up x, highest first; empty if the row is x. unused: the parts that nothing
-    reads. spread: what makes m_axis_tdata of a result. row_places, result_places: for test benches.
-    """
+    """Returns the template variables for ports and for the positions of fields. `gathered` lists the parts of a row
+    that make up x, highest first; it is empty if x is the row itself. `unused` lists the parts of a row that nothing
+    reads. `spread` is the code that makes m_axis_tdata from a result. `row_places` and `result_places` tell test
+    benches where fields lie in the core's ports and in the streams."""
     wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": spelling.spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
@@ -146,7 +149,7 @@ def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
 
 
 def register_map() -> dict[str, int]:
-    """{register: byte offset}. All registers have 32 bits."""
+    """Returns {register: byte offset} of the AXI4-Lite registers, all of 32 bits."""
     names = ["id", "version", "latency", "beats", "x_bits", "y_bits", CONTROL]
     offsets = {name: 4 * index for index, name in enumerate(names)}
     offsets |= {f"hash{index}": 0x20 + 4 * index for index in range(_HASH_WORDS)}
@@ -154,7 +157,7 @@ def register_map() -> dict[str, int]:
 
 
 def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
-    """The object `stream` of the manifest."""
+    """Returns the object `stream` of the manifest."""
     stream = stream_of(netlist, options)
     return {
         "module": f"{stream.module}_axis",
@@ -171,8 +174,8 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits offset .. offset + bits - 1 of m_axis_tdata: those of the result from `low` on; repeated, its bit `low`;
-    zeros if low is None."""
+    """Bits offset .. offset + bits - 1 of m_axis_tdata, and their source. low: None for zeros; otherwise the first bit
+    of the result that the piece copies. repeated: copies bit `low` into all bits of the piece, to extend a sign."""
 
     offset: int
     bits: int
@@ -181,7 +184,7 @@ class _Piece:
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
-    """The pieces of m_axis_tdata, lowest first: sign-extended results and zeros."""
+    """Yields the pieces of m_axis_tdata, lowest first: results, their sign extensions, and zeros elsewhere."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:
@@ -200,17 +203,18 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
 
 @dataclass(frozen=True)
 class _Spelling:
-    """How a language spells the wrapper. part: of a name, the first bit and the bits. place, value: of a register, from
-    its byte offset and from its value. spread: as in `_wiring`."""
+    """Functions that spell parts of the wrapper in one language. part: bits of a signal, from its name, the first bit
+    and the number of bits. address: a register's address, from its byte offset. value: a register's constant. spread:
+    the code that makes m_axis_tdata from a result."""
 
     part: Callable[[str, int, int], str]
-    place: Callable[[int], str]
+    address: Callable[[int], str]
     value: Callable[[int], str]
     spread: Callable[[Stream], list[str]]
 
 
 def _in_verilog(stream: Stream) -> list[str]:
-    """The operands of a concatenation, the highest first."""
+    """Returns the operands of the Verilog concatenation that makes m_axis_tdata, the highest first."""
 
     def operand(piece: _Piece) -> str:
         if piece.low is None:
@@ -223,7 +227,7 @@ def _in_verilog(stream: Stream) -> list[str]:
 
 
 def _in_vhdl(stream: Stream) -> list[str]:
-    """An assignment for each piece. The result stands above its tuser and tlast."""
+    """Returns a VHDL assignment for each piece of m_axis_tdata. In `popped` the result lies above tuser and tlast."""
     above = stream.user_bits + 1
 
     def value(piece: _Piece) -> str:
@@ -242,13 +246,13 @@ def _downto(name: str, at: int, bits: int) -> str:
 _SPELLINGS: Mapping[str, _Spelling] = {
     "verilog": _Spelling(
         part=lambda name, at, bits: f"{name}[{at + bits - 1}:{at}]",
-        place=lambda offset: f"5'd{offset // 4}",
+        address=lambda offset: f"5'd{offset // 4}",
         value=lambda value: f"32'h{value:08x}",
         spread=_in_verilog,
     ),
     "vhdl": _Spelling(
         part=_downto,
-        place=lambda offset: f'"{offset // 4:05b}"',
+        address=lambda offset: f'"{offset // 4:05b}"',
         value=lambda value: f'X"{value:08x}"',
         spread=_in_vhdl,
     ),
@@ -260,7 +264,7 @@ def _lanes(layout: LaneLayout) -> list[dict[str, Any]]:
     return [{"name": lane.field.name, "offset": lane.offset, "bits": lane.bits} for lane in layout.lanes]
 
 
-# ports of the register block: (name, whether it is an output, bits)
+# Each port of the AXI4-Lite register block is (name, True for an output, bits).
 AXI_LITE = (
     ("awaddr", False, 7), ("awprot", False, 3), ("awvalid", False, 1), ("awready", True, 1), ("wdata", False, 32),
     ("wstrb", False, 4), ("wvalid", False, 1), ("wready", True, 1), ("bresp", True, 2), ("bvalid", True, 1),
@@ -270,7 +274,7 @@ AXI_LITE = (
 
 
 def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
-    """(name without the interface, whether it is an output, bits) of the ports of each interface."""
+    """Returns the ports of each interface: {interface: [(name without the interface, True for outputs, bits)]}."""
 
     def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:
         sent = [("tdata", data), ("tlast", 1), ("tuser", stream.user_bits), ("tvalid", 1)]
@@ -281,7 +285,7 @@ def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
 
 
 def _constants(stream: Stream, design_hash: str) -> dict[str, int]:
-    """The values of the read-only registers. The first word of the hash holds its first digits."""
+    """Returns the values of the read-only registers, by name. `hash0` holds the first eight digits of the hash."""
     return {
         "id": IDENTITY,
         "version": MAP_VERSION,

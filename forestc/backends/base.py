@@ -1,4 +1,4 @@
-"""The contract of a backend, which generates the texts of files from a design."""
+"""What every backend takes and gives: a design as input, the texts of generated files as output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forestc.options.stream import StreamOptions
 
 @dataclass(frozen=True)
 class Artifact:
-    """A generated file. role: its key in the manifest. path: in the design's folder."""
+    """A generated file. role: its key in the manifest. path: relative to the design's folder."""
 
     role: str
     path: str
@@ -30,12 +30,15 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Source:
-    """The input of backends.
+    """A design as the input of backends.
 
-    logic: the netlist; None where only C and an engine are wanted, which are written from the forest. vectors,
-    raw_rows: return the lines of words and of raw values for test benches; they are computed at the first call. hash:
-    of the design, 64 hexadecimal digits. answers: returns the rows of the C self-test, likewise. engine: the capacity
-    of an engine that is wanted. words: returns rows of words for its test bench.
+    logic: the netlist; None if only C and an engine are generated, as they need only the forest.
+    hash: SHA-256 of the design, 64 hexadecimal digits.
+    vectors, raw_rows: functions that return the lines of words and of raw values for test benches.
+    c, stream, project: options of these backends.
+    answers: a function that returns the rows of the C self-test.
+    engine: the capacity of the engine; None if none is generated.
+    words: a function that returns rows of words for the engine's test bench.
     """
 
     forest: Forest
@@ -53,15 +56,16 @@ class Source:
     @property
     def netlist(self) -> Netlist:
         if self.logic is None:
-            raise InternalError("a backend of hardware runs where only C is wanted")
+            raise InternalError("a backend of hardware runs where only C is wanted", where="target c")
         return self.logic
 
 
 @dataclass(frozen=True)
 class Backend:
-    """target: its name in the option targets; None for a backend that comes with others. roles: the roles of its files
-    for a design with these options (of the manifest); none if it is not wanted. emit: its artifacts, from a source and
-    the artifacts of the backends before it in the table. Pure: the same source gives the same bytes."""
+    """A generator of files. name: its key in the table of backends. roles: a function from the manifest's options to
+    the roles of its files; it returns none if the options need no such files. emit: a pure function from a source, and
+    the artifacts of the backends before it in the table, to its own artifacts. target: its name in the option
+    `targets`; None for a backend that runs along with others."""
 
     name: str
     roles: Callable[[Mapping[str, Any]], tuple[str, ...]]

@@ -1,4 +1,5 @@
-"""The core in a hardware description language, net by net. A language is a table of how it spells words and cells."""
+"""Writes the core net by net in a hardware description language. A table, `Language`, says how it spells words and
+cells."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
 
 
 def module_name(netlist: Netlist) -> str:
-    """The core's name, the same in every language."""
+    """Returns the name of the core's module, the same in every language."""
     return identifier(netlist.name)
 
 
@@ -21,13 +22,14 @@ def module_name(netlist: Netlist) -> str:
 class Language:
     """How a language spells a core.
 
-    cells: the format of a cell that needs no more than the nets it reads. bit: of a word's name and a place.
-    operators: not, and, or of single bits, for comparators. test: formats of the test of a word against one member, of
-    what stands between two tests, and of all of them. literal: of a value in a word. part: bits of the port x as a
-    word, from a place on. less: of two words. extended: a name, its word, and the wider word that it becomes.
-    table: the declaration of a constant, from its name, size and values. looked_up: a word from the names of the
-    tables of its bits, highest first, and the words that make up the index, highest first.
-    net, register: (its declaration, its statement) from its name, word and value.
+    comment: begins a comment. cells: picks this language's format of a cell in `SPELLINGS`. bit: the format of one bit
+    of a word, from the word's name and the bit's index. operators: not, and, or of single bits, for comparators.
+    test: formats of set membership: equal to one member, the text between two such tests, all tests together.
+    literal: a value as a constant. part: bits of the port x as a word, from the first bit on. less: the comparison of
+    two words. extended: a word in a wider type, from its name, its type and the wider type. table: the declaration of
+    a lookup table for one bit, from its name, size and bits. looked_up: a table cell's value, from the tables of its
+    bits and the words of the index, both highest first. net, register: (declaration, statement) from name, type and
+    value. result: the assignment of an output, from its field in y (None for a port of its own), port, net and type.
     """
 
     comment: str
@@ -46,15 +48,15 @@ class Language:
     result: Callable[[Field | None, str, str, WordType], str]
 
 
-def table_name(lookup: Lookup, place: int) -> str:
-    """The constant that holds a bit of the sums."""
+def table_name(lookup: Lookup, position: int) -> str:
+    """Returns the name of the constant that holds one bit of a table's sums, for every index."""
     words = "".join(f"_{bits}" if factor == 1 else f"_{bits}x{factor}" for bits, factor in lookup.words)
     constant = f"_PLUS{lookup.constant}" if lookup.constant else ""
-    return f"SUM{words}{constant}_BIT{place}"
+    return f"SUM{words}{constant}_BIT{position}"
 
 
 class CoreWriter:
-    """The lines of a netlist's core in a language."""
+    """A writer of a netlist's core in one language."""
 
     def __init__(self, netlist: Netlist, language: Language) -> None:
         self.netlist, self.language = netlist, language
@@ -64,9 +66,10 @@ class CoreWriter:
         ]
 
     def view(self) -> dict[str, object]:
-        """Variables of the core's template: finished lines. Registers are declared before the logic that reads them."""
+        """Returns the variables of the core's template: finished lines. Registers are listed apart, as the template
+        declares them before the logic that reads them."""
         language, inputs, outputs = self.language, input_fields(self.netlist), output_fields(self.netlist)
-        places = {field.port: field.offset for field in inputs}
+        offsets = {field.port: field.offset for field in inputs}
         registers, updates, nets, body = [], [], [], []
         for net, cell in enumerate(self.netlist.cells):
             name, word = self.names[net], self.netlist.types[net]
@@ -79,15 +82,15 @@ class CoreWriter:
                     updates.append(update)
                     continue
                 case ir.Input(port):
-                    if port not in places:
+                    if port not in offsets:
                         continue
-                    value = language.part(word, places[port])
+                    value = language.part(word, offsets[port])
                 case _:
                     value = self.expression(net)
             declared, statement = language.net(name, word, value)
             nets.append(declared)
             body.append(statement + self._note(self.netlist.origins[net], cell))
-        placed = {field.port: field for field in outputs}
+        results = {field.port: field for field in outputs}
         return {
             "module": module_name(self.netlist),
             "latency": self.netlist.latency,
@@ -102,22 +105,22 @@ class CoreWriter:
             "body": body,
             "updates": updates,
             "results": [
-                language.result(placed.get(port), port.name, self.names[net], self.netlist.types[net])
+                language.result(results.get(port), port.name, self.names[net], self.netlist.types[net])
                 for port, net in self.netlist.outputs
             ],
         }
 
     def _tables(self) -> list[str]:
-        """Constants that hold the bits of tables, at the place that the words spell."""
+        """Returns the declarations of the lookup tables, one for each bit of each distinct table."""
         widths: dict[Lookup, int] = {}
         for cell in self.netlist.cells:
             if isinstance(cell, ir.Table):
                 lookup = lookup_of(cell, self.netlist.types)
                 widths[lookup] = max(cell.width, widths.get(lookup, 0))
         return [
-            self.language.table(table_name(lookup, place), lookup.size, lookup.values(place))
+            self.language.table(table_name(lookup, position), lookup.size, lookup.values(position))
             for lookup, width in sorted(widths.items())
-            for place in range(width)
+            for position in range(width)
         ]
 
     def _note(self, origin: Origin, cell: Cell) -> str:
@@ -127,7 +130,7 @@ class CoreWriter:
         return f"  {self.language.comment} {self.names[cell.a]} < {cell.threshold}{where}"
 
     def expression(self, net: Net) -> str:
-        """The value of a combinational cell."""
+        """Returns the value of a combinational cell as text."""
         names, types, language = self.names, self.netlist.types, self.language
         cell, word = self.netlist.cells[net], types[net]
         match cell:
@@ -139,7 +142,7 @@ class CoreWriter:
                 return compared(
                     types[a],
                     threshold,
-                    lambda place, no: (inverted if no else "") + bit.format(names[a], place),
+                    lambda position, no: (inverted if no else "") + bit.format(names[a], position),
                     (operators[0], operators[1]),
                 )
             case ir.InSet(a, members):
@@ -152,7 +155,7 @@ class CoreWriter:
                 return f"{self._extended(a, word)} + {language.literal(0, word)}"
             case ir.Table(words):
                 lookup = lookup_of(cell, types)
-                tables = [table_name(lookup, place) for place in reversed(range(word.width))]
+                tables = [table_name(lookup, position) for position in reversed(range(word.width))]
                 return language.looked_up(tables, [names[a] for a, _ in reversed(words)])
             case ir.Compare(a, b):
                 return language.less(names[a], names[b], types[a])
@@ -160,7 +163,7 @@ class CoreWriter:
                 return language.cells(SPELLINGS[type(cell)]).format(*(names[a] for a in reads(cell)))
 
     def _extended(self, net: Net, word: WordType) -> str:
-        """A net's word explicitly extended to the width of a sum, independent of the language's own rules."""
+        """Returns a net's word explicitly extended to a sum's type, independent of the language's own rules."""
         cell = self.netlist.cells[net]
         if isinstance(cell, ir.Const):
             return self.language.literal(cell.value, word)

@@ -1,8 +1,8 @@
-"""The HLS backend: C++ for Vitis HLS, one statement for each cell of the netlist, with the same shared comparators.
+"""The HLS backend: writes C++ for Vitis HLS, one statement for each cell of the netlist.
 
-Ports are ap_uint and ap_int of the exact widths. Inside, words are the smallest integers of stdint.h and one-bit nets
-are bool, which compile many times faster than ap_uint; synthesis trims them to the same bits, as ports and constants
-have known widths. The tool places registers: those of a netlist are left out.
+Ports are ap_uint and ap_int of the exact widths. Inner words are the smallest integers of stdint.h, and one-bit nets
+are bool: they compile many times faster than ap_uint. Synthesis trims them to the same bits, as it knows the widths of
+ports and constants. The netlist's registers are left out, as the tool inserts its own.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from forestc.netlist.ir import Cell, Net, Netlist, WordType, reads
 from forestc.netlist.ports import Port
 from hdl_templates import render
 
-BLOCK = 1024  # statements in a function: the time of compilers grows faster than its size
-PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # of the scripts where the user gives none
+BLOCK = 1024  # statements at most in one function; more make a compiler disproportionately slow
+PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # device and clock period (ns) in the scripts if the user gives none
 
 
 @dataclass(frozen=True)
 class HlsOptions:
-    """part, clock (ns): initial values of variables in the project scripts."""
+    """Initial values of the project scripts' variables. part: the device. clock: its period in ns."""
 
     part: str = PART
     clock: float = PERIOD_NS
@@ -40,13 +40,13 @@ class HlsOptions:
 
 
 def top_name(netlist: Netlist) -> str:
-    """The top function, also the stem of its files. Its ending keeps it different from all names in included
-    headers."""
+    """Returns the name of the top function, also the stem of its files. The ending `_hls` keeps it different from all
+    names in included headers."""
     return f"{identifier(netlist.name)}_hls"
 
 
 def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) -> dict[str, str]:
-    """{relative path: text} of header, source, test bench and the two project scripts. Same input, same bytes."""
+    """Returns {relative path: text} of header, source, test bench and two project scripts. Same input, same bytes."""
     options = options or HlsOptions()
     top = top_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -76,7 +76,7 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
 
 
 def ap_type(word: WordType) -> str:
-    """The ap_types integer of a word."""
+    """Returns the arbitrary-precision integer type of a word, such as `ap_uint<5>`."""
     return f"ap_{'' if word.signed else 'u'}int<{word.width}>"
 
 
@@ -111,8 +111,8 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++. nets: a struct's members. blocks: functions before the top function. statements: of the
-    latter."""
+    """The logic as C++. nets: members of the struct that functions share. blocks: (head, lines) of the functions before
+    the top function. statements: the top function's."""
 
     nets: list[str]
     blocks: list[tuple[str, list[str]]]
@@ -127,12 +127,10 @@ def cpp_body(
     source: Callable[[Port], str],
     result: Callable[[Port], str],
 ) -> Body:
-    """The cells that an output needs, as one statement each.
-
-    source: the C++ expression of an input port. result: the lvalue of an output. A netlist of more than BLOCK
-    statements becomes several functions `{prefix}_part0({parameters}, {prefix}_nets &n)`, called with `arguments`,
-    which share nets in a struct; HLS inlines them and turns its members into scalars.
-    """
+    """Returns the cells that some output needs as C++, one statement each. source: returns the C++ expression of an
+    input port. result: returns the lvalue of an output. If there are more than BLOCK statements, they are divided into
+    functions `{prefix}_part0({parameters}, {prefix}_nets &n)` and so on, called with `arguments`. These share nets in a
+    struct; HLS inlines them and turns the struct's members into scalars."""
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 
@@ -159,14 +157,14 @@ class _CppWriter:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """For each net the net with its value: a register has that of its input."""
+        """Returns for each net the net that holds its value. A register is a wire here: its value is the input's."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, ir.Register) else net)
         return source
 
     def live(self) -> list[Net]:
-        """The nets that get a statement, in order."""
+        """Returns the nets that get a statement, in order."""
         needed = {net for _, net in self.shown}
         for net in range(len(self.netlist.cells) - 1, -1, -1):
             if net in needed:
@@ -180,19 +178,19 @@ class _CppWriter:
         if len(blocks) <= 1:
             lines = self.block(live, set(), set())
             return Body([], [], lines + self.results(result, set()))
-        home = {net: place for place, block in enumerate(blocks) for net in block}
+        home = {net: number for number, block in enumerate(blocks) for net in block}
         shared = {net for _, net in self.shown if net in home}
         for net in logic:
             shared.update(a for a in self.reads(net) if a in home and home[a] != home[net])
         functions, statements = [], [f"{prefix}_nets n;"]
-        for place, block in enumerate(blocks):
+        for number, block in enumerate(blocks):
             nets_here = set(block)
             read = {a for net in block for a in self.reads(net)}
             inputs = sorted(a for a in read if isinstance(self.netlist.cells[a], ir.Input))
             lines = self.block([*inputs, *block], shared & nets_here, shared)
             handed = f"{parameters}, {prefix}_nets &n" if inputs else f"{prefix}_nets &n"
-            functions.append((f"static void {prefix}_part{place}({handed})", lines))
-            statements.append(f"{prefix}_part{place}({f'{arguments}, ' if inputs else ''}n);")
+            functions.append((f"static void {prefix}_part{number}({handed})", lines))
+            statements.append(f"{prefix}_part{number}({f'{arguments}, ' if inputs else ''}n);")
         passed = [net for _, net in self.shown if isinstance(self.netlist.cells[net], ir.Input)]
         statements += self.block(sorted(set(passed)), set(), shared)
         nets = [f"{_c_type(self.netlist.types[net])} {self.name(net, set())};" for net in sorted(shared)]
@@ -201,12 +199,13 @@ class _CppWriter:
     def reads(self, net: Net) -> tuple[Net, ...]:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
-    def block(self, nets: list[Net], known: set[Net], shared: set[Net]) -> list[str]:
-        """One statement for each net. known: nets that other blocks read. shared: all such nets of all blocks."""
+    def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
+        """Returns one statement for each net. stored: this block's nets that are struct members, so not declared here.
+        shared: all members of the struct."""
         lines = []
         for net in nets:
             target = self.name(net, shared)
-            declared = "" if net in known else f"const {_c_type(self.netlist.types[net])} "
+            declared = "" if net in stored else f"const {_c_type(self.netlist.types[net])} "
             lines.append(f"{declared}{target} = {self.expression(net, shared)};")
         return lines
 
@@ -226,7 +225,7 @@ class _CppWriter:
         return f"n.{name}" if net in shared else name
 
     def expression(self, net: Net, shared: set[Net]) -> str:
-        """The right-hand side of a net's statement."""
+        """Returns the right-hand side of a net's statement."""
         cell: Cell = self.netlist.cells[net]
         types, word = self.netlist.types, self.netlist.types[net]
         names = {a: self.name(self.source[a], shared) for a in reads(cell)}
@@ -236,13 +235,13 @@ class _CppWriter:
             case ir.Less(a, threshold):
                 if ir.compares_sum(self.netlist, cell):
                     return f"{names[a]} < {_literal(threshold)}"
-                return compared(types[a], threshold, lambda place, no: f"({'~' * no}{names[a]} >> {place} & 1)")
+                return compared(types[a], threshold, lambda bit, no: f"({'~' * no}{names[a]} >> {bit} & 1)")
             case ir.InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case ir.Not(a):
                 return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
             case ir.Add(operands):
-                # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
+                # Operands are cast to the sum's type, which holds each of them: C++ would add mixed signs as unsigned.
                 kind = _c_type(word)
                 return " + ".join(names[a] if types[a] == word else f"({kind}){names[a]}" for a in operands)
             case ir.Table(words):
@@ -251,7 +250,7 @@ class _CppWriter:
                     index.append(f"{names[a]} << {low}" if low else names[a])
                     low += types[a].width
                 at = " | ".join(index)
-                bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(word.width)]
+                bits = [f"(0x{lookup.values(bit):x}ULL >> ({at}) & 1) << {bit}" for bit in range(word.width)]
                 return " | ".join(bits)
             case ir.Shift(a):
                 return f"({_c_type(word)}){names[a]} << 1"

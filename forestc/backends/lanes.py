@@ -1,6 +1,7 @@
-"""The layout of a row and a result in the beats of a stream.
+"""The layout of a row and of a result in a stream.
 
-Fields are packed without gaps, as in the core's ports, or in lanes of whole bytes, as in a C struct or a NumPy record.
+Fields are either packed without gaps, as in the core's ports, or each in a lane of whole bytes, as in a C struct or a
+NumPy record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from forestc.options.stream import SIZES
 
 @dataclass(frozen=True)
 class Lane:
-    """A field of a port and its place in a stream: the bits offset .. offset + bits - 1, the field in the low ones."""
+    """A field of a port and its bits in a stream, offset .. offset + bits - 1. The field fills the lowest of them."""
 
     field: Field
     offset: int
@@ -22,7 +23,7 @@ class Lane:
 
     @property
     def spare(self) -> int:
-        """Bits above the field."""
+        """The bits of the lane above the field."""
         return self.bits - self.field.word.width
 
     @property
@@ -36,8 +37,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """lanes: of a port's fields, in its order. bits: of the struct of all lanes. align: 0 for packed fields, else as in
-    `layout_of`. total: bits in the stream, padding included."""
+    """The lanes of all fields of a port, in its order. bits: from the first lane to the end of the struct. align: 0 if
+    fields are packed; otherwise the least bits of a lane. total: bits in the stream, padding included."""
 
     lanes: tuple[Lane, ...]
     bits: int
@@ -46,7 +47,7 @@ class LaneLayout:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first bit, bits) of each gap that no field uses, ascending."""
+        """(first bit, bits) of each gap of the struct that no field uses, ascending."""
         gaps, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:
@@ -58,12 +59,10 @@ class LaneLayout:
 
 
 def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
-    """The lanes of a port's fields.
-
-    align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
-    field and has at least these bits; it begins at a multiple of its size, and the whole is a multiple of the
-    largest, as a C compiler lays out a struct of them. In one beat its width is a power of 2, as DMA engines need.
-    """
+    """Returns the layout of a port's fields. align: 0 packs fields without gaps, padded to whole bytes. 8, 16, 32 or 64
+    is the least bits of a lane: each lane is the smallest C integer that holds its field and has at least these bits. A
+    lane begins at a multiple of its size, and the struct ends at a multiple of the largest lane, as C compilers lay it
+    out. The total is then the next power of 2, which DMA engines need if a row is one beat."""
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))

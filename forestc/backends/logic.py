@@ -1,4 +1,4 @@
-"""How hardware descriptions spell cells, and comparators and tables as logic of bits."""
+"""How hardware description languages spell cells, and how comparators and tables become logic of single bits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from forestc.errors import InternalError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Table, WordType
 
-MOST_INDEX_BITS = 6  # of a table: HLS looks its bits up in a number of 64 bits
+MOST_INDEX_BITS = 6  # bits of a table's index at most, as HLS code stores a table of 2^6 entries in a number of 64 bits
 
 
 class Spelling(NamedTuple):
-    """Formats of a cell from the nets that it reads; empty where a language needs more than these."""
+    """Formats of a cell in each language, from the names of the nets it reads. A format is empty if the language needs
+    other code for the cell."""
 
     verilog: str = ""
     vhdl: str = ""
@@ -26,7 +27,7 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
     ir.And: Spelling("{0} & {1}", "{0} and {1}", "{0} & {1}", "{0} && {1}"),
     ir.Or: Spelling("{0} | {1}", "{0} or {1}", "{0} | {1}", "{0} || {1}"),
     ir.Mux: Spelling("{0} ? {1} : {2}", "{1} when {0} = '1' else {2}", "Mux({0}, {1}, {2})", "{0} ? {1} : {2}"),
-    # + 0: yosys does not prove another name of the same bits
+    # The zero is added because yosys does not prove two names of the same bits equal.
     ir.Shift: Spelling("{{{0}, 1'd0}}", "{0} & '0'", "Cat(Const(0, 1), {0}) + 0"),
     ir.Extend: Spelling(amaranth="{0} + 0", hls="{0}"),
     ir.Compare: Spelling(amaranth="{0} < {1}", hls="{0} < {1}"),
@@ -34,63 +35,64 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """What a table holds. words: of each word its bits and its factor, from the lowest bits of the index on."""
+    """The content of a table cell: its sum for each index. words: (bits, factor) of each word of the index, from the
+    lowest bits on. constant: added to each sum."""
 
     words: tuple[tuple[int, int], ...]
     constant: int
 
     @property
     def size(self) -> int:
-        """The number of places of the table."""
+        """The number of entries of the table."""
         return 1 << sum(bits for bits, _ in self.words)
 
-    def values(self, place: int) -> int:
-        """A bit of the sum for each index: as a number, whose bit `index` it is."""
+    def values(self, position: int) -> int:
+        """Returns bit `position` of the sum for all indices, as one number: its bit i belongs to index i."""
         values = 0
         for index in range(self.size):
             total, rest = self.constant, index
             for bits, factor in self.words:
                 total, rest = total + factor * (rest & ((1 << bits) - 1)), rest >> bits
-            values |= (total >> place & 1) << index
+            values |= (total >> position & 1) << index
         return values
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
-    """The lookup that computes a table's sum. Raises InternalError for more bits than a table has in every language."""
+    """Returns the content of a table. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
     lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
     if lookup.size > 1 << MOST_INDEX_BITS:
-        raise InternalError(f"a table of {lookup.size:,} places; the most are {1 << MOST_INDEX_BITS}")
+        raise InternalError(
+            f"a table of {lookup.size:,} places; the most are {1 << MOST_INDEX_BITS}", where="a cell of the netlist"
+        )
     return lookup
 
 
 def below(name: str, word: WordType, threshold: int) -> str:
-    """Whether a word is below a constant, in Python."""
-    place_of = "{}[{}]".format if word.width > 1 else "{}".format
-    return compared(word, threshold, lambda place, inverted: ("~" if inverted else "") + place_of(name, place))
+    """Returns an Amaranth expression that is 1 if a word is below a threshold."""
+    bit_of = "{}[{}]".format if word.width > 1 else "{}".format
+    return compared(word, threshold, lambda position, inverted: ("~" if inverted else "") + bit_of(name, position))
 
 
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
-    constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain.
-
-    bit: of a place of the word, inverted or not. operators: and, or.
-    """
+    """Returns an expression of single bits that is 1 if a word is below a threshold. Synthesis maps it to a few LUTs,
+    where `<` would become a carry chain. bit: returns the text of one bit of the word, inverted if the second argument
+    is True. operators: the texts of and, or."""
     text = ""
-    for index, (place, inverted, operator) in enumerate(steps(word, threshold)):
-        read = bit(place, inverted)
+    for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
+        read = bit(position, inverted)
         inner = f"({text})" if index > 1 else text
         text = f"{read} {operators[operator]} {inner}" if text else read
     return text
 
 
 def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
-    """The bits of a word that a comparison with a constant reads, the innermost first: (place, whether it is inverted,
-    how it is joined to what is before it, 0: and, 1: or)."""
+    """Returns the steps of a bitwise comparison with a threshold, from the threshold's lowest 1 up: (bit of the word,
+    True if it is inverted, operator that joins it to the steps before: 0 for and, 1 for or)."""
     pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
+    if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted
         pattern ^= 1 << (word.width - 1)
     low = (pattern & -pattern).bit_length() - 1
     sign = word.width - 1 if word.signed else -1
-    return [(place, place != sign, pattern >> place & 1) for place in range(low, word.width)]
+    return [(position, position != sign, pattern >> position & 1) for position in range(low, word.width)]

@@ -1,5 +1,8 @@
-"""Packages and instantiation templates, by which a design in VHDL or SystemVerilog uses the core in its features' own
-types: a component, records, and functions that pack a row into x and unpack y."""
+"""Writes packages and instantiation templates with which a VHDL or SystemVerilog design uses the core.
+
+A package declares records of the features and results in types of their own, and functions that pack a row into x and
+unpack y. The VHDL package also declares the core's component.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
 
 @dataclass(frozen=True)
 class Member:
-    """A field of a record. name: unique without regard to case, and no reserved word. placed: its bits in the port.
-    read: these as a word. written: the word as bits."""
+    """A member of a record in the packages: one feature or result. name: unique without regard to case, and no reserved
+    word. note: its meaning. placed: the VHDL text of its bits in the core's port. read: the VHDL text of these bits as
+    the member's type. written: the VHDL text of the member as bits."""
 
     name: str
     note: str
@@ -36,7 +40,7 @@ class Member:
 
 
 def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:
-    """{role: (path, text)}. Same input, same bytes."""
+    """Returns {role: (path, text)} of the packages and templates. The same netlist gives the same bytes."""
     module = module_name(netlist)
     inputs = input_fields(netlist) or [Field(Port("unused", title="unused"), 0, BIT)]
     outputs = output_fields(netlist)

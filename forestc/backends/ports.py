@@ -16,7 +16,7 @@ from forestc.netlist.ports import Port
 
 @dataclass(frozen=True)
 class Field:
-    """A word in a packed port: bits offset .. offset + width - 1."""
+    """A word in a packed port: its bits are offset .. offset + width - 1."""
 
     port: Port
     offset: int
@@ -33,28 +33,28 @@ class Field:
 
 
 def input_fields(netlist: Netlist) -> list[Field]:
-    """The features' words in `x`, the first feature lowest."""
+    """Returns the features' words in the core's port `x`, the first feature in the lowest bits."""
     return _packed((cell.port, netlist.types[net]) for net, cell in netlist.inputs)
 
 
 def output_fields(netlist: Netlist) -> list[Field]:
-    """The results in `y`, the first output lowest."""
+    """Returns the results in the core's port `y`, the first output in the lowest bits."""
     return _packed((port, netlist.types[net]) for port, net in netlist.outputs)
 
 
 def input_note(field: Field) -> str:
-    """A comment with a feature's place, its name and how its word is computed."""
+    """Returns a comment on a feature: its bits in `x`, its name and how its word is computed."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """A comment with a result's place, sign and meaning."""
+    """Returns a comment on a result: its bits in `y`, name, sign and meaning."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 
 
 def result_meaning(field: Field) -> str:
-    """The meaning of a result, in a few words."""
+    """Returns the meaning of a result in a few words."""
     return "index of the class" if field.port.kind == "label" else "one step is worth the manifest's scale"
 
 
@@ -73,12 +73,12 @@ def _packed(words: Iterable[tuple[Port, WordType]]) -> list[Field]:
 
 
 def width_of(fields: list[Field]) -> int:
-    """Bits of the packed port."""
+    """Returns the width in bits of a packed port; 0 without fields."""
     return fields[-1].offset + fields[-1].word.width if fields else 0
 
 
 def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
-    """Each row's fields (rows, fields) packed into one integer."""
+    """Packs the words of each row (rows, fields) into one integer."""
     packed = [0] * len(words)
     for index, field in enumerate(fields):
         mask = (1 << field.word.width) - 1
@@ -88,7 +88,8 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
-    """The same as little-endian 32-bit words: (rows, ceil(width / 32)). Faster for many rows."""
+    """Packs the words of each row (rows, fields) into little-endian 32-bit words: (rows, ceil(width / 32)), at least
+    one. It gives the bits of `pack`, faster for many rows."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):
@@ -107,7 +108,7 @@ def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]
 
 
 def unpacked(fields: list[Field], lanes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """The fields of packed little-endian 32-bit words: (rows, fields), signed where the word is."""
+    """Returns the fields (rows, fields) of packed little-endian 32-bit words, sign-extended if the word is signed."""
     wide = np.zeros((len(lanes), lanes.shape[1] + 3), dtype=np.uint64)
     wide[:, : lanes.shape[1]] = lanes
     result = np.zeros((len(lanes), len(fields)), dtype=np.int64)

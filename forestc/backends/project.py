@@ -1,8 +1,8 @@
-"""Files for other tools: scripts for Vivado, Quartus and yosys, clock constraints, a FuseSoC core, of a core in Verilog
-or in VHDL. yosys reads no VHDL, so there is no script of it then.
+"""Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core.
 
-The scripts count the cells of the core alone, and place and route it out of context with registers on all its ports
-(`NAME_registered`), so that every tool gives the figures of `forestc synth`.
+The core is in Verilog or in VHDL; yosys reads no VHDL, so a VHDL core gets no yosys script. The scripts count the cells
+of the core alone. They place and route it out of context as `NAME_registered`, with registers on all its ports, so that
+every tool gives the figures of `forestc synth`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from forestc.system.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
-PERIOD_NS = 2.0  # clock period that the scripts ask for where the user gives none
-NEXTPNR_MHZ = 500.0  # the same goal in MHz
+PERIOD_NS = 2.0  # ns of a clock cycle that the scripts ask for if the user gives no clock
+NEXTPNR_MHZ = 500.0  # MHz that nextpnr is asked for if the user gives no clock
 
-# Beginning of a part's name -> its family in Quartus. FuseSoC needs both.
+# Maps the beginning of a part's name to its family in Quartus. A FuseSoC core needs both.
 FAMILIES: Mapping[str, str] = {
     "5A": "Arria V",
     "5C": "Cyclone V",
@@ -37,12 +37,9 @@ FAMILIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Sources:
-    """How tools take files of a language.
-
-    suffix: of files. prefix: of the roles of its scripts. vivado: the command that reads a file. quartus: the
-    assignment that names one. fusesoc: the type of a file. ip_xact: the language and the type of a file in IP-XACT.
-    simulator: for the test bench, as FuseSoC and cocotb call it.
-    """
+    """How tools name the source files of a language. suffix: of the files. prefix: of the roles of the language's
+    scripts. vivado: the Tcl command that reads a file. quartus: the assignment that adds a file. fusesoc: the file
+    type. ip_xact: the language and the file type in IP-XACT. simulator: runs the test bench in FuseSoC and cocotb."""
 
     suffix: str
     prefix: str
@@ -70,25 +67,25 @@ _TEMPLATES = {
 
 
 def roles(language: str) -> tuple[str, ...]:
-    """The roles of the files for a language."""
+    """Returns the roles of the scripts for a language, with its prefix; only Verilog has a yosys script."""
     prefix = LANGUAGES[language].prefix
     return tuple(f"{prefix}{role}" for role in ("registered", *_TEMPLATES) if language == "verilog" or role != "yosys")
 
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """Initial values of the scripts and constraints. device: as for `forestc synth`, such as vivado:PART. clock_mhz:
-    the wanted clock. Without these the files hold a default, marked as such."""
+    """Initial values of the scripts and constraints. A value that is not given becomes a default, marked as such in the
+    files. device: as for `forestc synth`, such as vivado:PART. clock_mhz: the clock that the tools are asked for."""
 
     device: str = ""
     clock_mhz: float | None = None
 
     def period(self, default: float = PERIOD_NS) -> float:
-        """The period of the given clock in ns, or the default."""
+        """Returns the clock period in ns, or the default if no clock is given."""
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:
-        """The given part for a tool, or the default."""
+        """Returns the part if the device is one of this tool, such as "vivado"; otherwise the default."""
         vendor, _, part = self.device.partition(":")
         return part if vendor == tool else default
 
@@ -101,12 +98,10 @@ class ProjectOptions:
 def emit(
     netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """{role: (path, text)}, for the folder of the files of a language.
-
-    sources: role to file name of the files in this folder, the prefix of the language left out: core and, if present,
-    testbench, vectors, axi_stream, axi_lite, stream_testbench, cocotb, words, raw_rows. language: verilog or vhdl.
-    Parts and clock are variables in the scripts, which arguments set. Same input, same bytes.
-    """
+    """Returns {role: (path, text)}; paths are relative to the language's folder. The same input gives the same bytes.
+    sources: {role: file name} of files already in this folder, roles without the language's prefix. `core` must be
+    there; testbench, vectors, axi_stream, axi_lite, stream_testbench, cocotb, words and raw_rows are used if present.
+    language: "verilog" or "vhdl". Parts and clock are variables in the scripts; arguments of the scripts set them."""
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)

@@ -1,4 +1,4 @@
-"""Generates a Python module that turns raw rows into words, for test benches and hosts without forestc."""
+"""Writes a Python module that turns raw rows into words, for test benches and for hosts without forestc."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hdl_templates import render
 
 
 def file_name(netlist: Netlist) -> str:
-    """The module's, without the suffix."""
+    """Returns the module's file name without the suffix."""
     return f"{module_name(netlist)}_words"
 
 
 def emit(forest: Forest, netlist: Netlist, row: LaneLayout, result: LaneLayout) -> str:
-    """The text of the module. row, result: their layouts in a stream. Same input, same bytes."""
+    """Returns the text of the module. row, result: their layouts in a stream. The same input gives the same bytes."""
     features = zip(forest.features, row.lanes, strict=True)
     view = {
         "module": module_name(netlist),
@@ -41,7 +41,7 @@ def _place(lane: Lane) -> dict[str, Any]:
 
 
 def _numpy(layout: LaneLayout, names: list[str]) -> str:
-    """The argument of `numpy.dtype`; "" if fields begin within bytes."""
+    """Returns the argument of `numpy.dtype` for a layout; "" if fields are packed and so may begin within bytes."""
     if not layout.align:
         return ""
     dtype: dict[str, Any] = {

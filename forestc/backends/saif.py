@@ -1,4 +1,4 @@
-"""Switching activity as SAIF (IEEE 1801, annex on SAIF), which vendors' power tools take for the Verilog core."""
+"""Writes switching activity as SAIF (IEEE 1801, annex on SAIF), for power tools that read the Verilog core."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ PERIOD = 10  # ns of a clock cycle, as in waveforms
 
 
 def saif(netlist: Netlist, counts: NetActivity) -> str:
-    """The text of a file for the core as the top instance, under its module's name, one row a clock cycle of 10 ns.
-
-    T0 and T1: time at 0 and 1 in ns; TX: unknown, never; TC: changes; IG: glitches, which are not counted.
-    """
+    """Returns the text of a SAIF file for the core as the top instance, with one row in each clock cycle of 10 ns. For
+    each bit, T0 and T1 are the ns at 0 and at 1, TX is the time at an unknown value (always 0), TC counts changes, and
+    IG would count glitches (always 0)."""
     return "".join(f"{line}\n" for line in _lines(netlist, counts))
 
 
@@ -47,14 +46,14 @@ def _lines(netlist: Netlist, counts: NetActivity) -> Iterator[str]:
 
 
 def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: NetActivity) -> Iterator[str]:
-    """The bits of a port that joins several words."""
+    """Yields an entry for each bit of a port that is packed from several words."""
     for field in fields:
         bits = range(field.offset, field.offset + field.word.width)
         yield from _net([rf"{name}\[{bit}\]" for bit in bits], nets[field.port], counts)
 
 
 def _net(names: Sequence[str], net: Net, counts: NetActivity) -> Iterator[str]:
-    """The bits of a net, lowest first."""
+    """Yields an entry for each bit of a net, lowest first. names: of the bits."""
     for name, ones, changes in zip(names, counts.ones[net].tolist(), counts.toggles[net].tolist(), strict=True):
         yield _entry(name, (counts.rows - ones) * PERIOD, ones * PERIOD, changes)
 

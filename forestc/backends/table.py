@@ -1,4 +1,5 @@
-"""The table of backends, in the order in which they run. A new one is a line here, and passes the contract tests."""
+"""The table of backends, in the order in which they run. A new backend needs a line here, and passes the contract
+tests."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 from forestc.errors import InternalError
 
-STREAM = ("driver", "words", "cocotb", "raw_rows")  # once, beside the first language's files
+# roles of files that are written once, beside the first language's files
+STREAM = ("driver", "words", "cocotb", "raw_rows")
 
 
 def _hardware(options: Mapping[str, Any]) -> list[str]:
-    """The languages of the core."""
+    """Returns the languages in which the core is generated."""
     return [target for target in ("verilog", "vhdl") if target in options["targets"]]
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """These roles if the target is wanted."""
+    """Returns a function from options to these roles, or to none if the options do not have the target."""
     return lambda options: roles if name in options["targets"] else ()
 
 
@@ -33,14 +35,14 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
     return (*(prefix + role for prefix in prefixes for role in roles), *bench, *STREAM)
 
 
-def _placed(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
-    """The files of one backend. files: {role: (path in the folder, text)}."""
+def _artifacts(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
+    """Returns the artifacts of one backend. files: {role: (path in the folder, text)}."""
     return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in files.items()]
 
 
 def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
-    """The files of one backend, in the order of their roles."""
-    return _placed(folder, dict(zip(roles, files.items(), strict=True)))
+    """Returns the artifacts of one backend. roles: in the order of `files`, which is {path: text}."""
+    return _artifacts(folder, dict(zip(roles, files.items(), strict=True)))
 
 
 def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -66,7 +68,7 @@ def _c_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _c_project(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _placed("c", c_project.emit(source.forest, source.c, source.answers()))
+    return _artifacts("c", c_project.emit(source.forest, source.c, source.answers()))
 
 
 def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -80,18 +82,18 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """The wrapper of each language of the core. What is the same for all is written with the first."""
+    """Returns the wrapper of each language of the core. Files that all languages share come with the first one."""
     artifacts: dict[str, Artifact] = {}
     languages = [file.role for file in before if file.role in project.LANGUAGES]
     for language in languages:
         files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash, language)
-        for file in _placed(language, files):
+        for file in _artifacts(language, files):
             artifacts.setdefault(file.role, file)
     return [*artifacts.values(), Artifact("raw_rows", f"{languages[0]}/rows.txt", source.raw_rows())]
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """The scripts of each language of the core, in the folder of its files."""
+    """Returns the scripts of each language of the core, in the folder of that language."""
     artifacts = []
     for language, files in project.LANGUAGES.items():
         beside = {
@@ -100,7 +102,7 @@ def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
             if file.path.startswith(f"{language}/")
         }
         if "core" in beside:
-            artifacts += _placed(language, project.emit(source.netlist, beside, source.project, language))
+            artifacts += _artifacts(language, project.emit(source.netlist, beside, source.project, language))
     return artifacts
 
 
@@ -110,12 +112,12 @@ def _project_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
     folder = next(file.role for file in before if file.role in ("verilog", "vhdl"))
-    return _placed(folder, packages.emit(source.netlist))
+    return _artifacts(folder, packages.emit(source.netlist))
 
 
 def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     if source.engine is None:
-        raise InternalError("an engine is wanted, and its capacity is not known")
+        raise InternalError("an engine is wanted, and its capacity is not known", where="target engine")
     return _named("engine", engine.ROLES, engine.emit(source.forest, source.engine, source.words()))
 
 
@@ -138,12 +140,12 @@ FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
 
 
 def implied_roles(options: Mapping[str, Any]) -> set[str]:
-    """The roles of the files that a design of these options has."""
+    """Returns the roles of all files of a design with these options."""
     return {role for backend in BACKENDS.values() for role in backend.roles(options)}
 
 
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
-    """The artifacts of all backends that the options need."""
+    """Returns the artifacts of all backends that the options ask for."""
     artifacts: tuple[Artifact, ...] = ()
     for backend in BACKENDS.values():
         if backend.roles(options):

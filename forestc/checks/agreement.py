@@ -1,4 +1,4 @@
-"""How far the quantized forest agrees with the model it came from, on given rows."""
+"""Measures how well the quantized forest agrees with its model, on given rows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from forestc.rows.accuracy import GENERATED, Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
 from forestc.rows.encode import encode
 
-CLOSE = 0.01  # error of a score, as a share of the range of scores, up to which a regression agrees
+CLOSE = 0.01  # share of the range of scores; a regression agrees on a row if no score is off by more
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """rows: number of rows compared. agreement: share of rows with the same decision; for regression, share of rows
-    whose scores are all within 1 % of the range of the model's scores. model, compiled: accuracy, or for regression R
-    squared; None without labels. largest_error: of a score, in the model's units; None for classification. foreign:
-    rows with a label that is no class of the model, which count as decided wrongly."""
+    """How well a compiled forest agrees with its model.
+
+    rows: number of rows compared. agreement: share of rows with the same decision; for regression, share of rows where
+    no score is off by more than 1 % of the range of the model's scores. model, compiled: accuracy of each, or R squared
+    for regression; None without labels. largest_error: of a score, in the model's units; None for classification.
+    foreign: number of rows with a label unknown to the model; they count as errors.
+    """
 
     rows: int
     agreement: float
@@ -33,12 +36,12 @@ class Agreement:
 
     @property
     def measure(self) -> str:
-        """What `model` and `compiled` are."""
+        """The quantity in `model` and `compiled`: accuracy or R squared."""
         return "accuracy" if self.largest_error is None else "R squared"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What users should know about the labels."""
+        """Notes for users about labels unknown to the model."""
         if not self.foreign:
             return ()
         what = f"{self.foreign:,} of {self.rows:,} rows have a label that is no class of the model"
@@ -46,7 +49,7 @@ class Agreement:
 
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
-    """Compares two forests on rows. Goes through them once, for regression twice."""
+    """Compares two forests on rows, in one pass over them; in two for regression."""
     same, worst, labeled, foreign = 0, 0.0, False, 0
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
@@ -86,21 +89,21 @@ def _spread(model: Forest, rows: Rows) -> float:
 
 
 def accuracy_record(
-    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
+    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, generated: bool
 ) -> dict[str, Any]:
-    """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
-    the rows were generated, as none were given."""
+    """Returns the accuracies and the rows they were measured on, as JSON values. shared: the held-out rows are a share
+    of the given rows. generated: forestc drew the rows, as none were given."""
     return {
         "measure": "accuracy" if forest.decides else "R squared",
-        "measured_on": GENERATED if made else "fitted_and_held_out" if shared else "fitted",
+        "measured_on": GENERATED if generated else "fitted_and_held_out" if shared else "fitted",
         "given": asdict(given),
         "held_out": None if held_out is None else asdict(held_out),
     }
 
 
 def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
-    """A note for users: given rows that were set aside to judge, and what promises about given rows miss of them.
-    agreed, held_out: on all given rows, and on those set aside."""
+    """Returns a note for users: how many of the given rows were held out, and how many of these the design decides
+    differently. agreed: on all given rows. held_out: on the rows held out."""
     changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
     what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
     return (

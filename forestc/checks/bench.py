@@ -1,4 +1,4 @@
-"""Vectors for the test benches of a design, and a first check of its netlist."""
+"""Makes the vectors (inputs and expected results) of a design's test benches; does a first check of its netlist."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
-SELFTEST_ROWS = 32  # of a C self-test, or one for each class if these are more
-# vectors of a test bench by origin; BENCH_RAW: raw rows of the stream's test bench, for each origin
+SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
+# Limits the vectors of a test bench by origin. BENCH_RAW: raw rows in the stream's test bench, for each origin.
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
-def few(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
-    """Some rows, some boundary inputs, some random words."""
+def sample_vectors(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
+    """Returns a small set of vectors: the first rows, inputs near thresholds and random words."""
     return tuple(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
 
 
 def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> str:
-    """The lines of the test bench's vectors. given: `few`."""
-    wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
+    """Returns the text of the test bench's vector file. given: the vectors of `sample_vectors`."""
+    quota = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
     for some in given:
-        words = some.words[: wanted[some.origin]]
-        wanted[some.origin] -= len(words)
+        words = some.words[: quota[some.origin]]
+        quota[some.origin] -= len(words)
         if len(words):
             results = pack(outputs, expected(forest, netlist, words))
             text.append(verilog.vector_lines(inputs, outputs, pack(inputs, words), results))
@@ -51,12 +51,12 @@ def bench_vectors(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) ->
 
 
 def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
-    """(rows, features) Words for an engine's test bench. given: `few`."""
+    """Returns feature words (rows, features) for an engine's test bench. given: the vectors of `sample_vectors`."""
     return np.concatenate([some.words[:BENCH_RANDOM] for some in given])
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Lines of raw values and y for the stream's test bench. They hold none of the given rows."""
+    """Returns lines of raw values and the expected y, for the stream's test bench; none is a given row."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
@@ -66,9 +66,9 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
-    """Rows for the self-test of the C header: of every class that any of the bench's inputs reaches, then from all of
-    them. Raw inputs are made to fit their types."""
-    some = few(forest, rows)
+    """Returns rows with expected answers for the C header's self-test: one row for each class that the sample reaches,
+    then random rows of it. For raw inputs, values are first moved into the range of their C types."""
+    some = sample_vectors(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
     if options.raw:
@@ -90,20 +90,19 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
 
 def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> None:
     """Compares the simulated netlist with the evaluator on some vectors, before anything is written; `check` uses more.
-
-    given: `few`. Raises CheckError if they differ.
-    """
-    words = np.concatenate([some.words for some in given])  # at once: what a cell takes is mostly not its vectors
+    given: the vectors of `sample_vectors`. Raises CheckError if they differ."""
+    # One call for all vectors: its cost grows with the cells more than with the vectors.
+    words = np.concatenate([some.words for some in given])
     if not np.array_equal(
         simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)
     ):
-        raise CheckError("the netlist does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the netlist does not equal the quantized forest", where="simulation of the netlist", do="report this bug"
+        )
 
 
 @dataclass(frozen=True)
 class _First:
-    """The first `count` rows of the first batch."""
-
     rows: Rows
     count: int
 

@@ -1,4 +1,4 @@
-"""What the vectors of a check reached: leaves, nodes and both sides of comparators, by the origin of the vectors."""
+"""Counts what the vectors of a check reached: leaves, nodes and both sides of comparators, by the vectors' origin."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from forestc.inputs.coverage import Coverage, Reachable
 from forestc.inputs.stimuli import Stimuli
 
 ALL = "all"
-MOST_NODES = 200_000  # of a forest up to which unreachable leaves are looked for without an input model
+MOST_NODES = 200_000  # nodes of a forest; in larger ones unreachable leaves are not searched without an input model
 
 
 @dataclass(frozen=True)
 class Covered:
-    """by_origin: for each origin of vectors and for all together the figures of `Coverage.figures`. inputs: figures of
-    the rows drawn from an input model, None without one."""
+    """What the vectors of a check reached. by_origin: the figures of `Coverage.figures` for each origin and for all
+    together. inputs: figures about rows drawn from an input model; None without one."""
 
     by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]
     inputs: Mapping[str, int] | None = None
 
 
 class CoverageOfVectors:
-    """Counts the leaves that vectors of each origin end in."""
+    """Counts, for each origin of vectors, the leaves that they reach."""
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
         self.found: dict[str, Coverage] = {}
 
     def add(self, origin: str, leaves: NDArray[np.int32]) -> None:
-        """leaves: (vectors, trees) of an `Evaluation`."""
+        """Adds the leaves that vectors reach. leaves: (vectors, trees) of an `Evaluation`."""
         for name in (origin, ALL):
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 
     def covered(self, drawn: Stimuli | None) -> Covered:
-        """drawn: the rows of origin `inputs`."""
+        """Returns the figures of all vectors added. drawn: the rows drawn from an input model, None without one."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
         by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}

@@ -1,4 +1,4 @@
-"""The files of a folder that say what its engine is and holds, as files of unknown origin."""
+"""Reads the files that describe a folder's engine and its image, and checks them: they may come from anywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.system.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:
-    """The image of a folder, as its engine accepts it. Raises ForestcError that names the file."""
+    """Reads a folder's image as its engine does. Raises ForestcError, which names the file, for a bad image."""
     data, content = engine_files(design)
     try:
         return read_image(data, content)
@@ -22,7 +22,7 @@ def image_in(design: Design) -> ImageRead:
 
 
 def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
-    """The image of a folder, and the content of its engine.json. Raises ForestcError that names the file."""
+    """Returns a folder's image and the content of its engine.json. Raises ForestcError, which names the file."""
     content = read_engine(design.path("engine_capacity"))
     own = asdict(design.engine)
     for name, value in content["capacity"].items():

@@ -1,7 +1,8 @@
-"""Engines that run a compiled design: the simulator, Verilog and VHDL simulators, C and C++ compilers, Python.
+"""Engines of `check`: each runs a compiled design in one tool, such as the simulator, a Verilog or VHDL simulator, a C
+or C++ compiler, or Python.
 
-Each engine is built once in its own folder and then runs vectors. It counts the results that differ from those of the
-quantized evaluator, and shows the first.
+An engine is built once in its own folder and then runs vectors. It compares its results with the quantized evaluator's,
+counts the differences and shows the first.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from forestc.netlist.ir import Netlist
 from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
-from forestc.toolchain.kept import kept
+from forestc.toolchain.program_cache import cached_program
 from forestc.toolchain.run import find, run_tool
 from forestc.toolchain.yosys import run_yosys
 from hdl_templates import render
@@ -56,29 +57,32 @@ _TO_RTLIL = (
 
 
 _VERDICT, _MISMATCH = re.compile(r"(PASS|FAIL)\b(?: (\d{1,18})\b)?"), re.compile(r"MISMATCH vector (\d{1,18})\b")
-MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulator is faster
+MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; beyond, compiling it is faster
 
 
 @dataclass(frozen=True)
 class Difference:
-    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results. given: its
-    input, where that is not the words of the vector. left_out: how many rows the types of the generated code's inputs
-    do not hold. why: what is wrong with the first of them."""
+    """The result of comparing an engine with the evaluator on a batch of vectors.
+
+    count: vectors with different results. first: index of the first of them in the batch. got, expected: the engine's
+    results for it, and the expected ones. given: its raw input; empty if the vector's words are the input. left_out:
+    number of rows that the C types of the inputs can't hold. why: the first of these rows, with the value at fault.
+    """
 
     count: int
     first: int = -1
     got: tuple[int, ...] = ()
-    wanted: tuple[int, ...] = ()
+    expected: tuple[int, ...] = ()
     given: tuple[float, ...] = ()
     left_out: int = 0
     why: str = ""
 
 
 class Engine(Protocol):
-    """Built for one design; `compare` compares its results on vectors with the evaluator's.
+    """Runs one design in one tool; `compare` compares its results on vectors with the evaluator's.
 
-    role: of the generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it runs
-    by default; 0 for all. stands_in_for: the engine that runs the same file; by default this one runs only if that one
+    role: of the generated file that it runs; "" if it runs none. sample: vectors of each origin that it runs by
+    default; 0 for all. stands_in_for: another engine for the same file; by default this one runs only if the other
     can't.
     """
 
@@ -89,66 +93,69 @@ class Engine(Protocol):
     tool: str
 
     def __init__(self, design: Design, folder: Path) -> None:
-        """Raises MissingToolError, ToolError."""
+        """Builds what runs the design, in `folder`. Raises MissingToolError or ToolError."""
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
 
 
-def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
-    """Compares results (rows, fields) row by row. Missing rows count as different."""
-    common = min(len(got), len(wanted))
-    wrong = np.flatnonzero((got[:common] != wanted[:common]).any(axis=1))
-    count = len(wrong) + abs(len(got) - len(wanted))
+def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
+    """Compares results (rows, fields) row by row. Missing and surplus rows count as different."""
+    common = min(len(got), len(expected))
+    wrong = np.flatnonzero((got[:common] != expected[:common]).any(axis=1))
+    count = len(wrong) + abs(len(got) - len(expected))
     if not count:
         return Difference(0)
     first = int(wrong[0]) if len(wrong) else common
     shown = tuple(got[first].tolist()) if first < len(got) else ()
-    return Difference(count, first, shown, tuple(wanted[min(first, len(wanted) - 1)].tolist()))
+    return Difference(count, first, shown, tuple(expected[min(first, len(expected) - 1)].tolist()))
 
 
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
-    """(rows, columns) The numbers that a program wrote, of NumPy's type `kind`. Raises ToolError if a row is cut."""
+    """Reads a program's output as numbers of NumPy type `kind`: (rows, columns). Raises ToolError if a row is cut."""
     if len(out) % (np.dtype(kind).itemsize * columns):
-        raise ToolError("the program that runs the design ended within a row of results", do="check again")
+        raise ToolError(
+            "the program that runs the design ended within a row of results", where="standard output", do="check again"
+        )
     return np.frombuffer(out, dtype=kind).reshape(-1, columns)
 
 
-def bench_difference(out: bytes, wanted: IntMatrix) -> Difference:
-    """What a self-checking test bench says of results (rows, fields). Raises ToolError unless it gave one verdict."""
+def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
+    """Reads a self-checking test bench's verdict from its output. expected: its results (rows, fields). Raises
+    ToolError unless the bench gave exactly one verdict."""
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
         raise ToolError(f"the test bench gave {len(verdicts) or 'no'} verdicts", where=" | ".join(log[-4:]))
     passed, number = verdicts[0][1] == "PASS", int(verdicts[0][2] or 0)
-    if passed and number == len(wanted):
+    if passed and number == len(expected):
         return Difference(0)
     first = next((match for line in log if (match := _MISMATCH.match(line))), None)
-    place = min(int(first[1]), len(wanted) - 1) if first else 0
-    return Difference(1 if passed else max(1, number), place, (), tuple(wanted[place].tolist()))
+    index = min(int(first[1]), len(expected) - 1) if first else 0
+    return Difference(1 if passed else max(1, number), index, (), tuple(expected[index].tolist()))
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """The words of every input port: those of the features, and 1 for in_valid if there is one."""
+    """Returns words for all input ports: the features' words and, if there is a port in_valid, a column of 1."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: maps all input ports to all
-    output ports."""
-    places = [place for place, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
-    return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
+    """Runs a simulator on feature words. Returns (rows, fields): label, score0, ... run: maps words of all input ports
+    to words of all output ports."""
+    indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
+    return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 
 
 def copied(design: Design, role: str, folder: Path) -> str:
-    """Puts a generated file into a folder and returns its name there."""
+    """Copies a generated file into a folder. Returns its name there."""
     source = design.path(role)
     (folder / source.name).write_bytes(source.read_bytes())
     return source.name
 
 
 class NetlistEngine(Engine):
-    """hw_sim on the netlist: cell by cell for few vectors and cells, else compiled and bit-parallel."""
+    """Simulates the netlist with hw_sim: cell by cell if vectors and cells are few, otherwise compiled."""
 
     name: ClassVar[str] = "netlist"
 
@@ -166,7 +173,7 @@ class NetlistEngine(Engine):
 
 
 class VerilatorEngine(Engine):
-    """The generated Verilog, compiled by Verilator and the host's C++ compiler."""
+    """Runs the generated Verilog, compiled by Verilator and the host's C++ compiler."""
 
     name: ClassVar[str] = "verilator"
     role: ClassVar[str] = "verilog"
@@ -202,11 +209,10 @@ class VerilatorEngine(Engine):
 
 
 class BenchEngine(Engine):
-    """A core and its generated self-checking test bench under a simulator.
+    """Runs a core with its generated self-checking test bench in a simulator. A subclass says which one.
 
-    roles: of the files, the bench last; those that the design does not have are left out. ending: of the bench's name.
-    programs: of the simulator, whose name is title. Subclasses build with these and give the command that runs the
-    bench.
+    roles: of the files that it compiles, the bench last; files that the design lacks are left out. ending: of the
+    bench's module name. programs: the simulator's programs. title: the simulator's name.
     """
 
     sample: ClassVar[int] = 2000
@@ -227,20 +233,20 @@ class BenchEngine(Engine):
         self.tool = version(programs[0])
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
-        """Compiles the sources in the folder. The command that runs the bench on vectors.txt."""
+        """Compiles the sources in the folder. Returns the command that runs the bench on vectors.txt."""
         raise NotImplementedError
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        wanted = results(self.netlist, evaluation)
+        expected = results(self.netlist, evaluation)
         lines = verilog.vector_lines(
-            self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, wanted)
+            self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, expected)
         )
         (self.folder / "vectors.txt").write_text(lines)
-        return bench_difference(run_tool(self.command, self.folder, seconds=3600), wanted)
+        return bench_difference(run_tool(self.command, self.folder, seconds=3600), expected)
 
 
 class IcarusEngine(BenchEngine):
-    """The generated Verilog and its self-checking test bench under Icarus Verilog."""
+    """Runs the generated Verilog and its self-checking test bench in Icarus Verilog."""
 
     name: ClassVar[str] = "icarus"
     role: ClassVar[str] = "testbench"
@@ -256,7 +262,7 @@ class IcarusEngine(BenchEngine):
 
 
 class GhdlEngine(BenchEngine):
-    """The generated VHDL and its self-checking test bench under GHDL. standard: 93 or 08."""
+    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: of VHDL, 93 or 08."""
 
     name: ClassVar[str] = "ghdl"
     role: ClassVar[str] = "vhdl"
@@ -269,12 +275,12 @@ class GhdlEngine(BenchEngine):
         (ghdl,), standard = programs, f"--std={self.standard}"
         run_tool([ghdl, "-a", standard, *sources], self.folder, writes=[f"work-obj{self.standard}.cf"])
         run_tool([ghdl, "-e", standard, self.bench], self.folder)
-        # before its first delta cycle every signal is undefined, of which the comparisons of numeric_std warn
+        # Before the first delta cycle every signal is undefined, and comparisons of numeric_std would warn.
         return [ghdl, "-r", standard, self.bench, "--ieee-asserts=disable-at-0"]
 
 
 class NvcEngine(BenchEngine):
-    """The same under NVC."""
+    """Runs the generated VHDL and its self-checking test bench in NVC."""
 
     name: ClassVar[str] = "nvc"
     role: ClassVar[str] = "vhdl_testbench"
@@ -293,7 +299,7 @@ STREAM_ROLES = ("vhdl", "vhdl_axi_lite", "vhdl_axi_stream", "vhdl_stream_testben
 
 
 class GhdlStreamEngine(GhdlEngine):
-    """The stream wrapper in VHDL and its self-checking test bench under GHDL: valid and ready are random."""
+    """Runs the VHDL stream wrapper and its self-checking test bench in GHDL, with random valid and ready signals."""
 
     name: ClassVar[str] = "ghdl_stream"
     role: ClassVar[str] = "vhdl_axi_stream"
@@ -302,7 +308,7 @@ class GhdlStreamEngine(GhdlEngine):
 
 
 class NvcStreamEngine(NvcEngine):
-    """The same under NVC."""
+    """Runs the VHDL stream wrapper and its self-checking test bench in NVC."""
 
     name: ClassVar[str] = "nvc_stream"
     role: ClassVar[str] = "vhdl_stream_testbench"
@@ -312,11 +318,11 @@ class NvcStreamEngine(NvcEngine):
 
 
 class CEngine(Engine):
-    """The generated C header, compiled on the host with all warnings and sanitizers.
+    """Runs the generated C header, compiled on the host with all warnings and sanitizers.
 
-    It maps words or raw rows to results. A header with a quantizer also gets raw rows, and its words are compared with
-    the encoder's. Given rows that the types of raw inputs do not hold are left out, and counted.
-    The program checks the codes of all category names when it starts.
+    The program maps words or raw rows to results. If the header has a quantizer, it also gets raw rows, and the words
+    that it computes are compared with the encoder's. Given rows outside the C types of raw inputs are left out and
+    counted. When it starts, the program checks the codes of all category names.
     """
 
     name: ClassVar[str] = "c"
@@ -335,8 +341,8 @@ class CEngine(Engine):
         self.shown = shown(self.forest, prefix, options.c_values)
         header = folder / copied(design, "c", folder)
         features = self.forest.features
-        places = [inputs.place(index).replace("->", ".") for index in range(len(features))]
-        words = [(place, inputs.kind(index)) for index, place in enumerate(places)]
+        operands = [inputs.place(index).replace("->", ".") for index in range(len(features))]
+        words = [(operand, inputs.kind(index)) for index, operand in enumerate(operands)]
         main = render(
             "check/c_main.c.j2",
             prefix=prefix,
@@ -364,7 +370,7 @@ class CEngine(Engine):
             run_tool(command, folder, seconds=1800, writes=["program"])
             return folder / "program"
 
-        kept([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
+        cached_program([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
         self.folder = folder
         self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
 
@@ -382,30 +388,30 @@ class CEngine(Engine):
             parts += [self.rows.table(rows)] * self.quantizes
         out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
         index = evaluation.index.reshape(len(rows), -1)
-        wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
-        wanted += [encode(self.forest, rows)] * self.quantizes
+        expected = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
+        expected += [encode(self.forest, rows)] * self.quantizes
         exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:
-            wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
-        joined = np.concatenate(wanted, axis=1)
+            expected.insert(3, np.zeros(exact.shape, dtype=np.int64))
+        joined = np.concatenate(expected, axis=1)
         got = rows_of_numbers(out, "=i8", joined.shape[1]).copy()
         if self.shown is not None and exact is not None:
             first = 1 + index.shape[1] + evaluation.scores.shape[1]
-            place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
-            raw, exact = got[:common, place], exact[:common]
+            shown_columns, common = slice(first, first + self.shown.count), min(len(got), len(joined))
+            raw, exact = got[:common, shown_columns], exact[:common]
             floats = self.shown.kind == "float"
             values = raw.astype(np.uint32).view(np.float32).astype(np.float64) if floats else raw * self.shown.step
             near = np.abs(values - exact) <= self.shown.bound
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
-            joined[:common, place] = np.where(near, raw, np.where(nearest == raw, ~raw, nearest))
+            joined[:common, shown_columns] = np.where(near, raw, np.where(nearest == raw, ~raw, nearest))
         result = difference(got, joined)
         row = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
         return replace(result, given=tuple(row), left_out=left_out, why=why)
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """The evaluator's values for every class or output. With one output for two classes, those of both."""
+    """Returns the evaluator's values, a column for each class or output; two columns for an output of two classes."""
     columns = []
     for part in forest.targets:
         values = evaluation.values[:, part.start : part.stop]
@@ -415,8 +421,8 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
 
 
 def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
-    """(function, name as a C literal, the encoder's word) for every named category, and for some unknown names. raw:
-    whether codes are for raw rows, where none means missing."""
+    """Returns (C function, category name as a C literal, the encoder's word) for each category name and for some
+    unknown names. raw: for codes in raw rows, where no code means missing."""
     codes = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
@@ -427,17 +433,17 @@ def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str,
             if name is not None and "\0" in name:
                 continue
             table = np.zeros((1, forest.width), dtype=object)
-            table[0, forest.places[index]] = name
+            table[0, forest.row_columns[index]] = name
             codes.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
     return codes
 
 
 class HlsEngine(Engine):
-    """The generated HLS C++, compiled on the host with the open ap_types headers that hls4ml ships."""
+    """Runs the generated HLS C++, compiled on the host with the open ap_types headers from hls4ml."""
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    # inlining would join all parts into one function, which takes minutes to compile
+    # Inlining would join all parts into one function and take minutes to compile.
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
     def __init__(self, design: Design, folder: Path) -> None:
@@ -466,14 +472,14 @@ class HlsEngine(Engine):
         self.tool = f"{version(compiler)}, ap_types"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        wanted = results(self.netlist, evaluation)
-        words = vectors.words if vectors.words.shape[1] else np.zeros((len(wanted), 1), dtype=np.int64)
+        expected = results(self.netlist, evaluation)
+        words = vectors.words if vectors.words.shape[1] else np.zeros((len(expected), 1), dtype=np.int64)
         out = run_tool([str(self.folder / "program")], self.folder, data=words.astype("<i8").tobytes(), seconds=3600)
-        return difference(rows_of_numbers(out, "<i8", wanted.shape[1]), wanted)
+        return difference(rows_of_numbers(out, "<i8", expected.shape[1]), expected)
 
 
 class AmaranthEngine(VerilatorEngine):
-    """The generated Amaranth component, converted to Verilog by a Python process and yosys, under Verilator."""
+    """Runs the generated Amaranth component in Verilator, converted to Verilog by a Python process and yosys."""
 
     name: ClassVar[str] = "amaranth"
     role: ClassVar[str] = "amaranth"
@@ -494,7 +500,7 @@ class AmaranthEngine(VerilatorEngine):
 
 
 class WordsEngine(Engine):
-    """The generated Python module that turns rows into words, in its own Python process."""
+    """Runs the generated Python module that turns rows into words, in its own Python process."""
 
     name: ClassVar[str] = "words"
     role: ClassVar[str] = "words"

@@ -1,8 +1,8 @@
-"""A reader of engines' images, slow and plain, written from docs/explanation/engine.md alone.
+"""A second reader of engines' images, slow and plain, written from docs/explanation/engine.md alone.
 
-It shares no code with what writes images (`forestc.engine`, `forestc.layouts`): it takes the bytes of an image and the
-content of `engine.json`, and walks rows as the page says. `stepped` is the definition of a step, over numbers and,
-for the proof of the hardware, over terms of a solver.
+It shares no code with the writers of images (`forestc.engine`, `forestc.layouts`). It takes an image's bytes and the
+content of `engine.json`, and evaluates rows as that page says. `stepped` defines a step, over numbers and, for the
+proof of the hardware, over terms of a solver.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ REFUSED = {
 
 
 class ImageRefusedError(ForestcError):
-    """error: the number that `status[7:4]` gets."""
+    """Raised for an image that the engine refuses. error: the number that the engine shows in `status[7:4]`."""
 
     def __init__(self, error: int) -> None:
-        super().__init__(f"the image is refused: {REFUSED[error]}", do="write it again")
+        super().__init__(f"the image is refused: {REFUSED[error]}", where="the engine's loader", do="write it again")
         self.error = error
 
 
 @dataclass(frozen=True)
 class EngineShape:
-    """What `engine.json` says of an engine. Bits: of an address, a column, a word, an output's number, a leaf's value,
-    a score. mask: the low bits of a word that choose a bit of a mask."""
+    """The sizes of an engine, from `engine.json`. From `address` to `score`: bits of an address, a column, a word, an
+    output's number, a leaf's value and a score. mask: number of low bits of a word that select a bit of a mask."""
 
     number: int
     walkers: int
@@ -62,7 +62,7 @@ class EngineShape:
 
     @classmethod
     def of(cls, engine: Mapping[str, Any]) -> EngineShape:
-        """engine: the content of engine.json."""
+        """Reads the sizes from the content of engine.json."""
         own, widths = engine["capacity"], engine["widths"]
         return cls(
             int(engine["id"], 16), own["walkers"], own["nodes"], own["slots"], own["features"], own["outputs"],
@@ -80,17 +80,17 @@ class EngineShape:
         return 1 if self.node <= 32 else 2
 
 
-# ---- a step ---------------------------------------------------------------------------------------------
+# ---- the definition of a step ---------------------------------------------------------------------------
 
 
 class Algebra(Protocol[W, C]):
-    """Words of known width, and conditions: numbers, or terms of a solver."""
+    """The operations of a step, on words (W) and conditions (C): arrays of numbers, or terms of a solver."""
 
     def bits(self, word: W, low: int, count: int) -> W: ...
     def equal(self, word: W, value: int) -> C: ...
     def same(self, a: W, b: W) -> C: ...
     def below(self, a: W, b: W) -> C: ...
-    def bit(self, word: W, place: W) -> C: ...
+    def bit(self, word: W, index: W) -> C: ...
     def both(self, a: C, b: C) -> C: ...
     def plus(self, a: W, b: W | int, width: int) -> W: ...
     def choose(self, condition: C, a: W, b: W | int) -> W: ...
@@ -98,9 +98,11 @@ class Algebra(Protocol[W, C]):
 
 
 def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
-    """The address after a step, and what the node adds to an output, as a pattern of `value` bits.
+    """Defines a step. Returns the next address, and the value that the node adds to an output, as a pattern of `value`
+    bits.
 
-    node: the node at the address. x: the word of its column. gives: whether it is a step for an output, which one.
+    on: the operations. node: the node at `address`. x: the word of the node's column. gives: True in a step for an
+    output. output: the number of that output.
     """
     kind, flag = on.bits(node, 0, 2), on.equal(on.bits(node, 2, 1), 1)
     child = on.bits(node, 3, shape.address)
@@ -119,7 +121,7 @@ def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gi
 
 
 class Numbers:
-    """Words as int64, conditions as bool, for many rows at once."""
+    """The operations of a step on arrays: words as int64, conditions as bool, an entry for each row."""
 
     def bits(self, word: Ints, low: int, count: int) -> Ints:
         return word >> low & ((1 << count) - 1)
@@ -133,8 +135,8 @@ class Numbers:
     def below(self, a: Ints, b: Ints) -> NDArray[np.bool_]:
         return np.asarray(a < b)
 
-    def bit(self, word: Ints, place: Ints) -> NDArray[np.bool_]:
-        return np.asarray(word >> place & 1 == 1)
+    def bit(self, word: Ints, index: Ints) -> NDArray[np.bool_]:
+        return np.asarray(word >> index & 1 == 1)
 
     def both(self, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return a & b
@@ -152,13 +154,13 @@ class Numbers:
 NUMBERS = Numbers()
 
 
-# ---- images ---------------------------------------------------------------------------------------------
+# ---- reading an image -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SlotRead:
-    """steps: before those for outputs. first, count: of the outputs. initial: whether their sums begin with the
-    bias."""
+    """A slot of the schedule: one tree for each walker. steps: before the steps for outputs. first, count: the range of
+    outputs. initial: True if these sums begin with the bias."""
 
     steps: int
     first: int
@@ -168,7 +170,8 @@ class SlotRead:
 
 @dataclass(frozen=True)
 class ImageRead:
-    """An image that an engine accepts. nodes: of each walker. judged: the output that the threshold is for."""
+    """An image that an engine accepts.
+    nodes: the nodes of each walker. threshold_output: the output that is compared with the threshold."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]
@@ -177,14 +180,12 @@ class ImageRead:
     decision: int
     last_wins: bool
     last_output: int
-    judged: int
+    threshold_output: int
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
-        """(rows, 1 or 1 + outputs) The label and the scores of rows, given as their columns' words (rows, columns).
-
-        Raises ForestcError if a row's result depends on what is not in the image.
-        """
+        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label, then the scores. words: (rows, columns). Raises
+        ForestcError if a row leads to an address without a node, or an output's sum is never begun."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):
@@ -194,7 +195,11 @@ class ImageRead:
                 gives, added = turn >= slot.steps, np.zeros(rows, dtype=np.int64)
                 for walker, nodes in enumerate(self.nodes):
                     if (at[walker] >= len(nodes)).any():
-                        raise ForestcError("a walk leaves the image", where=f"walker {walker}, slot {number}")
+                        raise ForestcError(
+                            "a walk leaves the image",
+                            where=f"walker {walker}, slot {number}",
+                            do="write the image again",
+                        )
                     node = nodes[at[walker]]
                     column = NUMBERS.bits(node, 3 + shape.address, shape.column)
                     inside = (column < words.shape[1]) & (node & 3 != LEAF)
@@ -204,7 +209,11 @@ class ImageRead:
                     added += _signed(pattern, shape.value)
                 if gives:
                     if not slot.initial and output not in scores:
-                        raise ForestcError(f"the sum of output {output} does not begin", where=f"slot {number}")
+                        raise ForestcError(
+                            f"the sum of output {output} does not begin",
+                            where=f"slot {number}",
+                            do="write the image again",
+                        )
                     before = np.full(rows, self.bias[output]) if slot.initial else scores[output]
                     scores[output] = _signed((before + added) & ((1 << shape.score) - 1), shape.score)
         return self._decided(scores, rows)
@@ -212,10 +221,12 @@ class ImageRead:
     def _decided(self, scores: dict[int, Ints], rows: int) -> Ints:
         used = range(self.last_output + 1)
         if absent := [output for output in used if output not in scores]:
-            raise ForestcError(f"no slot adds to output {absent[0]}")
+            raise ForestcError(
+                f"no slot adds to output {absent[0]}", where="the image's leaves", do="write the image again"
+            )
         label = np.zeros(rows, dtype=np.int64)
         if self.decision == THRESHOLD:
-            label = (scores[self.judged] >= self.threshold).astype(np.int64)
+            label = (scores[self.threshold_output] >= self.threshold).astype(np.int64)
         elif self.decision == ARGMAX:
             best = scores[0]
             for output in used[1:]:
@@ -233,21 +244,19 @@ def _signed(pattern: Ints, bits: int) -> Ints:
 
 
 def _number(word: int, bits: int) -> int:
-    """The signed number in the low bits of a word."""
     word &= (1 << bits) - 1
     return word - (word >> (bits - 1) << bits)
 
 
 class _NodeWords:
-    """The words of an image, one after the other; the last one comes with `tlast`."""
-
     def __init__(self, data: bytes) -> None:
         if not data or len(data) % 4:
             raise ImageRefusedError(9)
         self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
 
     def next(self, *refusals: tuple[int, int, int]) -> int:
-        """refusals: (error, lowest, highest) of the word. An image that goes on may not end here."""
+        """Returns the next word. refusals: (error, lowest, highest) for words outside a range. Raises ImageRefusedError
+        for these, and if the image ends with this word."""
         word = int(self.words[self.at])
         self.at += 1
         for error, low, high in refusals:
@@ -258,7 +267,7 @@ class _NodeWords:
         return word
 
     def end(self, length: int) -> None:
-        """The CRC, with which the image ends."""
+        """Checks the CRC in the last word, and the number of words. length: that number, as the image states it."""
         word = int(self.words[self.at])
         if word != zlib.crc32(self.data[: 4 * self.at]):
             raise ImageRefusedError(8)
@@ -269,10 +278,8 @@ class _NodeWords:
 
 
 def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
-    """Reads an image as an engine does. engine: the content of engine.json.
-
-    Raises ImageRefusedError, with the number that an engine gives for it: of several, that of the first wrong word.
-    """
+    """Reads an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the number
+    that the engine would show: that of the first wrong word."""
     shape, words = EngineShape.of(engine), _NodeWords(data)
     most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
     fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1
@@ -305,11 +312,11 @@ def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 def _decision(words: _NodeWords, shape: EngineShape) -> tuple[int, bool, int, int]:
     word = int(words.words[words.at])
-    kind, last, judged = word & 3, word >> 8 & 255, word >> 16 & 255
-    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or judged > last or word >> 24:
+    kind, last, threshold_output = word & 3, word >> 8 & 255, word >> 16 & 255
+    if kind > ARGMAX or word >> 3 & 31 or last >= shape.outputs or threshold_output > last or word >> 24:
         raise ImageRefusedError(6)
     words.next()
-    return kind, bool(word >> 2 & 1), last, judged
+    return kind, bool(word >> 2 & 1), last, threshold_output
 
 
 def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
@@ -321,23 +328,23 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
     return SlotRead(word & 255, first, count, bool(word >> 24 & 1))
 
 
-# ---- rows -----------------------------------------------------------------------------------------------
+# ---- rows and files for the reader ----------------------------------------------------------------------
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """(rows, columns) The words of a row's columns, of the words (rows, features) of a quantized forest."""
+    """Converts a quantized forest's words (rows, features) to an engine's (rows, columns), which count from 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
-    for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)
         own = words[:, index] - span.low
         if span.missing is not None and not isinstance(feature.number, Category):
             own = np.where(words[:, index] == span.missing, (1 << shape.word) - 1, own)
-        columns[:, place] = own
+        columns[:, column] = own
     return columns
 
 
 def image_bytes(lines: str) -> bytes:
-    """The first image of a test bench's images.txt. Raises ForestcError."""
+    """Returns the first image in a test bench's images.txt. Raises ForestcError if the text is damaged."""
     words: list[int] = []
     try:
         for line in lines.splitlines():
@@ -348,4 +355,4 @@ def image_bytes(lines: str) -> bytes:
                 break
         return np.array(words, dtype="<u4").tobytes()
     except (ValueError, OverflowError):
-        raise ForestcError("images.txt is damaged", do="compile again") from None
+        raise ForestcError("images.txt is damaged", where="images.txt", do="compile again") from None

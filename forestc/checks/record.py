@@ -1,4 +1,4 @@
-"""check.json: the results of the last check of a folder, and the hashes of what was checked."""
+"""check.json: the results of a folder's last check, and the hashes of the checked files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from forestc.system.writing import write_text
 
 
 def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as JSON values. digests: of the design's files when the check began. results: the check's options and
-    results."""
+    """Returns the record as JSON values. digests: hashes of the design's files when the check began. results: the
+    check's options and results."""
     return {
         "format": CHECK_FORMAT,
         "forestc": __version__,

@@ -1,4 +1,4 @@
-"""What a check found: of each engine, and together."""
+"""The results of a check: of each engine, and together."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from forestc.manifest.notebook import shown_as
 
 @dataclass
 class EngineResult:
-    """vectors: number that ran. differences: how many of them differ; None: not run, for the reason `why`. first: the
-    first difference. left_out: rows that the generated code can't be given, as the types of its inputs do not hold
-    them; unfit: the first of them."""
+    """The result of one engine. vectors: number of vectors that ran. differences: number of vectors with different
+    results; None if the engine did not run, for the reason `why`. first: the first difference. left_out: number of rows
+    outside the C types of the inputs; unfit: the first of them."""
 
     tool: str = ""
     vectors: int = 0
@@ -32,10 +32,39 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
-    the quantized forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
-    files that changed after they were written. notes: for the user, such as that check.json could not be written, or
-    how many rows raw inputs of C do not hold."""
+    """Result of `check`. As text it is the tables of the command line.
+
+    Attributes
+    ----------
+    engines : dict of str to EngineResult
+        The result of each engine, by its name.
+    vectors : dict of str to int
+        Number of vectors by origin: rows, inputs, boundary, ties, random.
+    agreement : Agreement, optional
+        Agreement of the quantized forest with the model on the rows; None without rows.
+    covered : Covered
+        Leaves that the vectors reached.
+    proof : Proof, optional
+        The proofs, if they were requested.
+    changed : tuple of str
+        Files that changed after they were written.
+    figures : dict
+        The figures of `forestc check --json`.
+    notes : tuple of str
+        Notes for the user, such as that check.json could not be written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> result = forestc.check("iris", X, label=y, engines=["netlist"])
+    >>> result.ok, result.engines["netlist"].differences
+    (True, 0)
+    """
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
@@ -66,20 +95,26 @@ class CheckResult:
         title = "check: ok" if self.ok else "check: failed"
         if (agreed := self.agreement) is None:
             return html_table(title, head, rows)
-        known = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
-        shares = {what: share for what, share in known.items() if share is not None}
+        measured = {f"{agreed.measure}, model": agreed.model, f"{agreed.measure}, compiled": agreed.compiled}
+        shares = {what: share for what, share in measured.items() if share is not None}
         shares["agreement with the model"] = agreed.agreement
         figures = {what: f"{100 * share:.2f} %" for what, share in shares.items()}
         return html_table(title, head, rows) + html_figures(f"on {counted(agreed.rows, 'row')}", figures)
 
     @property
     def ok(self) -> bool:
-        """Whether at least one engine ran, none found a difference, no file changed and any proof succeeded."""
+        """True if at least one engine ran, none found a difference, no file changed and any proof succeeded."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
 
     def not_run(self) -> list[str]:
-        """A line for each engine that did not run, and one more if no engine ran a generated file."""
+        """Returns notes on engines that did not run.
+
+        Returns
+        -------
+        list of str
+            A line for each engine that did not run, and one more if no engine ran a generated file.
+        """
         lines = [
             f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
         ]
@@ -89,7 +124,13 @@ class CheckResult:
         return lines
 
     def problem(self) -> CheckError | None:
-        """What is wrong, in one line; None if `ok`."""
+        """Returns the check's first problem as an error.
+
+        Returns
+        -------
+        CheckError or None
+            An error to raise; None if `ok`.
+        """
         wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
         edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
         if wrong:

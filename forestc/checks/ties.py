@@ -1,8 +1,7 @@
-"""Words on which a changed leaf shows in the label: for each leaf, those that it alone nearly decides.
+"""Searches inputs near a tie for each leaf, so that a wrong leaf value changes the label.
 
-A design whose only output is the label answers as it should, whatever a leaf holds, wherever other trees decide. So for
-each leaf the rows nearest to a tie, on either side of it, are sought among many that start from rows near ties and are
-steered to every node.
+If a design's only output is the label, a wrong leaf does not show where other trees decide. So for each leaf the search
+takes the inputs nearest to a tie, on either side, among many that start near ties and are steered to every node.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import WordArray
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 ROUNDS = 4  # times that each node gets its three words: below, on and above its threshold
-MOST = 240_000  # words tried in total
-FAR = np.iinfo(np.int64).max  # margin of a leaf that no word has reached
+MOST = 240_000  # words tried in total, at most
+FAR = np.iinfo(np.int64).max  # marks a leaf that no word has reached: larger than any margin
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """(rows,) by how much a score is from changing the decision, 0 or more where the decision is the upper class; of an
-    argmax the lead of the largest score. None where nothing single is decided."""
+    """Returns (rows,): how far a score is from changing the decision. For a threshold it is 0 or more if the upper
+    class wins; for an argmax it is the lead of the largest score. Returns None for other decisions and for several
+    parts."""
     if not forest.single:
         return None
     match forest.decision.kind:
@@ -39,14 +39,15 @@ def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
 
 
 def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
-    """At most `most` of the words: those nearest to a tie, or the first where nothing single is decided."""
+    """Returns at most `most` of the words: the nearest to a tie, or the first ones if `margins` returns None."""
     margin = margins(forest, evaluate_quickly(forest, words))
     return words[:most] if margin is None else words[np.argsort(np.abs(margin), kind="stable")[:most]]
 
 
 def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
-    """For each leaf up to two words (n, features), the nearest to a tie on either side. base: rows to start from."""
-    walked = walked_trees(forest)
+    """Yields for each tree the words (n, features) nearest to a tie: for each leaf up to two, one on either side.
+    Yields nothing if `margins` returns None. base: words to start from."""
+    walked = concatenated_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]
     nodes = sum(len(tree.inner) for tree in forest.trees)
@@ -56,7 +57,8 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
         if margin is None:
             return
         for side, chosen in enumerate((np.flatnonzero(margin >= 0), np.flatnonzero(margin < 0))):
-            chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]  # so that the nearest is written last
+            # The word nearest to a tie is written last, so it wins.
+            chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]
             size = np.abs(margin[chosen])
             for index, tree in enumerate(forest.trees):
                 leaf = tree.leaves_numbered(evaluation.leaves[chosen, index])
@@ -66,5 +68,5 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
                 reached = reached[size[nearest[reached]] < best[index][side, reached]]
                 best[index][side, reached] = size[nearest[reached]]
                 words[index][side, reached] = tried[chosen[nearest[reached]]]
-    for kept, nearest_words in zip(best, words, strict=True):
-        yield nearest_words[kept < FAR]
+    for nearest_margin, nearest_words in zip(best, words, strict=True):
+        yield nearest_words[nearest_margin < FAR]

@@ -1,4 +1,4 @@
-"""Inputs on which engines are compared, and the results of the quantized evaluator."""
+"""Makes the inputs on which engines are compared, and the results of the quantized evaluator."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from forestc.netlist.ir import Netlist
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 
-LEAST_BOUNDARY, MOST_BOUNDARY = 20_000, 60_000  # bounds of the number of words on thresholds and beside them
-COSTLY = "costly"  # origin of inputs that were made for their long paths
-BASE_ROWS = 1024  # rows from which these words start
+LEAST_BOUNDARY, MOST_BOUNDARY = 20_000, 60_000  # words on thresholds and beside them, at least and at most
+COSTLY = "costly"  # names the origin of inputs that take the longest paths
+BASE_ROWS = 1024  # rows from which words near thresholds start
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """words: (n, features) int64. raw: (n, columns) float64 rows that encode to them. origin: rows, inputs (drawn from
-    an input model), boundary, ties, random or costly."""
+    """Inputs of one origin. words: (n, features) int64. raw: (n, columns) float64 rows that encode to these words.
+    origin: rows, inputs (drawn from an input model), boundary, ties, random or costly."""
 
     words: WordArray
     raw: NDArray[np.float64]
@@ -43,14 +43,14 @@ def vectors(
     boundary: int | None = None,
     inputs: Rows | None = None,
 ) -> Iterator[Vectors]:
-    """All given rows, then words on every threshold and one step beside it, then random words.
+    """Yields all given rows, then words on every threshold and one step beside it, then random words.
 
-    Words beside thresholds start from given rows; with `inputs` from those of all rows that are nearest to a change of
-    the decision, and for each leaf the words that it nearly decides follow (`forestc.checks.ties`), so that a changed
-    leaf shows where a design has only the label as output.
+    Words near thresholds start from given rows. With `inputs` they start from the rows nearest to a tie, and for each
+    leaf words near a tie follow (`forestc.checks.ties`), so that a wrong leaf shows even if the only output is the
+    label.
 
-    inputs: rows drawn from an input model, after those given. boundary: approximate number of inputs beside thresholds;
-    by default those of every node, within bounds.
+    inputs: rows drawn from an input model, which follow the given ones. boundary: approximate number of words near
+    thresholds; by default three for each node, within bounds.
     """
     base: WordArray | None = None
     for origin, some in (("rows", rows), ("inputs", inputs)):
@@ -78,7 +78,8 @@ def vectors(
 
 
 def random_words(forest: Forest, base: WordArray, count: int, random: np.random.Generator) -> WordArray:
-    """Half uniform over each feature's range, half mixed from the columns of given words."""
+    """Returns random words (count, features): about half are uniform over a feature's range, the others are drawn from
+    the columns of `base`."""
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -89,8 +90,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """Vectors of words, with raw rows that encode to them. A word without a raw value (the key of a NaN, a fixed-point
-    number beyond the raw float's precision) is replaced by the word of the nearest value."""
+    """Returns vectors of words, with raw rows that encode to them. If a word has no raw value (the key of a NaN, a
+    fixed-point number beyond the raw float's precision), it is replaced by the word of the nearest value."""
     raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -106,20 +107,20 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
                 values = column.astype(np.float64)
         if span.missing is not None:
             values = np.where(column == span.missing, np.nan, values)
-        raw[:, forest.places[index]] = values
+        raw[:, forest.row_columns[index]] = values
     return Vectors(encode(forest, raw), raw, origin)
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rows with about half of the values replaced by ones that are hard to quantize: one step of a float32 or
-    float64 beside, halfway between two float32, infinite, zeros of both signs, denormal, huge, or missing if
+    """Returns the rows with about half of the values replaced by values that are hard to quantize: one step of a
+    float32 or float64 beside, halfway between two float32, infinite, zeros of both signs, denormal, huge, or missing if
     allowed."""
     random = np.random.default_rng(0)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)
     special = [0.0, -0.0, np.inf, -np.inf, tiny, -tiny, 1.5 * tiny, tiny / 2, 5e-324, -5e-324, 1e-40, 3.4028236e38]
     special += [1e300, -1e300, 2.0**31, -(2.0**31), 2.0**63, -0.5, 0.5, -1.0, 255.0, 256.0]
-    for feature, own in zip(forest.features, forest.places, strict=True):
+    for feature, own in zip(forest.features, forest.row_columns, strict=True):
         column = rows[:, own]
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = column.astype(np.float32)
@@ -131,8 +132,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
                 column * 2.0**20, random.choice(special, len(column)), np.where(feature.missing, np.nan, column),
             ]  # fmt: skip
         which = random.integers(0, 2 * len(choices), len(column))
-        for place, values in enumerate(choices):
-            column = np.where(which == place, values, column)
+        for index, values in enumerate(choices):
+            column = np.where(which == index, values, column)
         if not feature.missing:
             column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
         rows[:, own] = column
@@ -140,32 +141,32 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """The vectors as a function of raw inputs takes them: values that are no integers of its types are moved to one,
-    floats are rounded; the vectors that were made are first disturbed. Given rows that do not fit are left out: the
-    first as text, and their number. start: as for `unfit`."""
+    """Adapts vectors to a function of raw inputs: moves values into the range of their C types and rounds them. Given
+    rows outside these types are left out; generated rows are disturbed first, but costly ones. Returns the vectors, the
+    first row left out as text, and how many were. start: as for `unfit`."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
-    kept = fits(forest, inputs.types, vectors.raw).all(axis=1)
-    raw = inputs.fitted(vectors.raw[kept])
+    fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)
+    raw = inputs.fitted(vectors.raw[fitting])
     first = unfit(forest, vectors.raw, inputs.types, start)
-    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~kept).sum())
+    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~fitting).sum())
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """The first of some raw rows with a value that its column's type does not hold, as text; "" if all fit. start: the
-    number of the first row, from 0; None for no numbers."""
+    """Returns the first value that its column's C type can't hold, as text; "" if all fit. start: number of the first
+    row, counted from 0; None to leave row numbers out."""
     wrong = np.argwhere(~fits(forest, types, rows))
     if not len(wrong):
         return ""
     row, column = wrong[0].tolist()
-    name = forest.features[forest.places.index(column)].name
+    name = forest.features[forest.row_columns.index(column)].name
     where = "" if start is None else f"row {start + row + 1}, "
     return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
 
 
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
-    """The right results of the netlist's output fields (label, score0, ...): (rows, fields)."""
+    """Returns the evaluator's results in the order of the netlist's outputs: (rows, fields) of label, score0, ..."""
     columns: list[NDArray[Any]] = []
     for port, _ in netlist.outputs:
         if port.kind == "label":
@@ -176,5 +177,5 @@ def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
 
 
 def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
-    """`results` of the quantized evaluator on words."""
+    """Returns the `results` of the quantized evaluator on words."""
     return results(netlist, evaluate_words(forest, words))

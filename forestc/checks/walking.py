@@ -1,4 +1,4 @@
-"""The engine of trees that are loaded, under two Verilog simulators, and its image in a reader of its own."""
+"""Check engines for the loadable engine: its Verilog in two simulators, and its image in a second reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.checks.bench import few
+from forestc.checks.bench import sample_vectors
 from forestc.checks.engine_files import image_in
 from forestc.checks.engines import Difference, Engine, bench_difference, copied, difference
 from forestc.checks.image_reader import read_image, row_words
@@ -30,12 +30,12 @@ from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
 from hdl_templates import render
 
-STALLS = 3  # of 16 clocks in which either side waits
+STALLS = 3  # clocks of 16 in which either side of a stream waits
 
 
 @dataclass(frozen=True)
 class Load:
-    """An image's words, and the rows after which they are sent."""
+    """An image to load. after: number of rows that are sent before it. words: of the image."""
 
     after: int
     words: NDArray[np.uint32]
@@ -43,14 +43,14 @@ class Load:
 
 @dataclass(frozen=True)
 class Simulation:
-    """An engine's Verilog, compiled by Verilator. It takes images as a stream: not with --load axi-lite."""
+    """An engine's Verilog, compiled by Verilator. It loads images as a stream, so not with --load axi-lite."""
 
     capacity: Capacity
     program: Path
 
     @classmethod
     def of(cls, capacity: Capacity, source: str, folder: Path) -> Simulation:
-        """source: the Verilog file's name in the folder. Raises MissingToolError, ToolError."""
+        """Compiles an engine's Verilog. source: the file's name in `folder`. Raises MissingToolError or ToolError."""
         tool = verilator.find_verilator()
         if tool is None or cxx_compiler() is None:
             raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
@@ -68,8 +68,9 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """The results, each as m_axis_tdata holds it, and what the program says of clocks and status. beats: (rows,
-        beats). Raises ToolError if a row got no result, or tuser and tlast did not come with it."""
+        """Runs rows. Returns each result as m_axis_tdata holds it, and the program's report on clocks and status.
+        beats: (rows, beats). stall: clocks of 16 in which a side waits. Raises ToolError unless each row got one
+        result, with its tuser and tlast."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:
             parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]
@@ -84,12 +85,12 @@ class Simulation:
         if len(out) < size + 4 or any(out[size : size + 4]):
             raise ToolError("the engine lost or added rows", where=out[-200:].decode("utf-8", "replace"))
         words = np.frombuffer(out[:size], dtype="<u4").reshape(-1, lanes)
-        results = [sum(int(word) << (32 * place) for place, word in enumerate(row)) for row in words.tolist()]
+        results = [sum(int(word) << (32 * lane) for lane, word in enumerate(row)) for row in words.tolist()]
         return results, printable(out[size + 4 :].decode("utf-8", "replace"))
 
 
 class WalkersInVerilator(Engine):
-    """The engine's Verilog, compiled by Verilator, with random stalls."""
+    """Runs the engine's Verilog, compiled by Verilator, with random stalls."""
 
     name: ClassVar[str] = "engine"
     role: ClassVar[str] = "engine"
@@ -106,12 +107,12 @@ class WalkersInVerilator(Engine):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         beats = packed_rows(self.forest, self.capacity, vectors.words)
         got, _ = self.simulation.run([Load(0, self.image.words)], beats, stall=STALLS)
-        wanted = results_of(self.capacity, evaluation)
-        return difference(unpacked_results(self.capacity, got), wanted)
+        expected = results_of(self.capacity, evaluation)
+        return difference(unpacked_results(self.capacity, got), expected)
 
 
 class WalkersInIcarus(Engine):
-    """The engine's Verilog and its self-checking test bench under Icarus Verilog, with random stalls."""
+    """Runs the engine's Verilog and its self-checking test bench in Icarus Verilog, with random stalls."""
 
     name: ClassVar[str] = "engine-icarus"
     role: ClassVar[str] = "engine_testbench"
@@ -130,16 +131,16 @@ class WalkersInIcarus(Engine):
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         assert self.runner is not None
-        wanted = results_of(self.capacity, evaluation)
+        expected = results_of(self.capacity, evaluation)
         (self.folder / "rows.txt").write_text(row_lines(self.forest, self.capacity, vectors.words))
-        lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, wanted))
+        lines = "".join(f"{result:x}\n" for result in packed_results(self.capacity, expected))
         (self.folder / "results.txt").write_text(lines)
         command = [self.runner, "-n", "bench.vvp", f"+stall={STALLS}"]
-        return bench_difference(run_tool(command, self.folder, seconds=3600), wanted)
+        return bench_difference(run_tool(command, self.folder, seconds=3600), expected)
 
 
 class ImageInReader(Engine):
-    """The image, read and walked by `forestc.checks.image_reader`."""
+    """Evaluates rows with the image, as `forestc.checks.image_reader` reads it."""
 
     name: ClassVar[str] = "image"
     role: ClassVar[str] = "engine_image"
@@ -154,17 +155,19 @@ class ImageInReader(Engine):
 
 
 def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> None:
-    """Compares an image with its quantized forest on some vectors, on thresholds and beside them, before it is written.
+    """Compares an image with its quantized forest on words near thresholds and random words, before it is written.
     Raises CheckError if they differ."""
     reader = read_image(image.bytes, described(capacity))
-    words = np.concatenate([some.words for some in few(forest, ArrayRows(np.empty((0, forest.width))))])
+    words = np.concatenate([some.words for some in sample_vectors(forest, ArrayRows(np.empty((0, forest.width))))])
     got = reader.walked(row_words(forest, reader.shape, words))
     if not np.array_equal(got, results_of(capacity, evaluate_words(forest, words))):
-        raise CheckError("the image does not equal the quantized forest", do="report this bug")
+        raise CheckError(
+            "the image does not equal the quantized forest", where="the engine's image", do="report this bug"
+        )
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:
-    """(rows, 1 or 1 + outputs) The labels and scores of results as m_axis_tdata holds them."""
+    """Takes labels and scores out of results as m_axis_tdata holds them. Returns (rows, 1 or 1 + outputs)."""
     bits, first = capacity.score_bits, capacity.label_bits
     columns = [[result & ((1 << first) - 1) for result in results]]
     for output in range(capacity.outputs if capacity.scores else 0):

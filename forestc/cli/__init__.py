@@ -1,4 +1,4 @@
-"""The command line: it reads the options' fields, calls the commands, and prints what they return."""
+"""Holds the command line: it reads the fields of the options, calls the commands, and prints their results."""
 
 from forestc.cli.program import app as app
 from forestc.cli.program import main as main

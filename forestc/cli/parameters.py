@@ -1,4 +1,4 @@
-"""Commands whose parameters on the command line are made from the fields of a dataclass of options."""
+"""Makes commands of typer whose parameters come from the fields of a dataclass of options."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from forestc.errors import OptionError, known_names
 from forestc.options.fields import Group, Option, groups_of, options_of, required, value_type
 
 _KEYS = "KEY=VALUE,..."
-_FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # what tells keys behind a flag that may stand alone from an argument
+_FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # tells keys after a flag that may stand alone from an argument
 
 
 class _Command(typer.core.TyperCommand):
-    """A command that refuses an option given twice, as typer would take the last. groups: its flags with keys."""
+    """A command that refuses an option given twice; typer would take the last. groups: its flags with keys."""
 
     groups: ClassVar[Mapping[str, Group]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        place = args.index("--help") + 1 if "--help" in args else len(args)
-        if place < len(args) and args[place] in self.groups:
-            typer.echo(self._help_of(ctx, self.groups[args[place]]))
+        index = args.index("--help") + 1 if "--help" in args else len(args)
+        if index < len(args) and args[index] in self.groups:
+            typer.echo(self._help_of(ctx, self.groups[args[index]]))
             ctx.exit()
         args = self._joined(args)
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for place, parameter in enumerate(order):
-            if parameter in order[:place] and not parameter.multiple and not parameter.is_eager:
-                raise OptionError(f"{parameter.opts[0]} is given twice", do="give it once")
+        for index, parameter in enumerate(order):
+            if parameter in order[:index] and not parameter.multiple and not parameter.is_eager:
+                raise OptionError(f"{parameter.opts[0]} is given twice", where="the command line", do="give it once")
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
-        """The arguments, with the keys of a flag that may stand alone joined to it: `--stream=tdata=64`."""
+        """Returns the arguments, with keys joined to a flag that may stand alone: `--stream=tdata=64`."""
         alone = {group.within.flag for group in self.groups.values() if group.field is not None}
         joined: list[str] = []
         for argument in args:
@@ -48,7 +48,7 @@ class _Command(typer.core.TyperCommand):
         return joined
 
     def _help_of(self, ctx: Any, group: Group) -> str:
-        """The help of the keys of a flag."""
+        """Returns the help of a flag's keys."""
         formatter, flag = ctx.make_formatter(), group.within.flag
         formatter.write_usage(ctx.command_path, f"[OPTIONS] {flag} {_KEYS}")
         formatter.write_paragraph()
@@ -68,19 +68,19 @@ class _Command(typer.core.TyperCommand):
 
 @dataclass(frozen=True)
 class Call:
-    """A command as it was called. given: by keyword, the options that are on the command line."""
+    """A call of a command. given: the options on the command line, by keyword."""
 
     given: dict[str, Any]
     json: bool
     wide: bool
 
     def show(self, figures: object, tables: Callable[[], list[Any]]) -> None:
-        """Prints the figures: as JSON, or as tables for people."""
+        """Prints the figures as JSON or, for people, as tables."""
         show(self.json, figures, tables, wide=self.wide)
 
 
 def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> None:
-    """Adds a command of the function's name. Its help is the docstring of the function."""
+    """Adds a command with the name of a function. The docstring of the function is its help."""
 
     def called(context: typer.Context, **values: Any) -> None:
         typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
@@ -98,7 +98,7 @@ def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> 
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:
-    """The fields as typer takes them: a flag with keys before the hidden flags of its options."""
+    """Yields the fields as parameters of typer: a flag with keys comes before the hidden flags of its options."""
     groups, shown = groups_of(kind), set[str]()
     for entry, spec in options_of(kind):
         for name, group in groups.items():
@@ -118,24 +118,24 @@ def _of_group(name: str, group: Group) -> Parameter:
 
 
 def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = False) -> Parameter:
-    """The parameter of an option. hidden: in the help, as another flag sets it, too."""
-    wanted: Any = value_type(kind, entry.name)
-    switch, needed = wanted is bool, required(entry, spec)
+    """Returns the parameter of an option. hidden: True to omit it from the help, because another flag sets it, too."""
+    kind_of_value: Any = value_type(kind, entry.name)
+    switch, needed = kind_of_value is bool, required(entry, spec)
     shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least, "hidden": hidden}
     info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
-    wanted = list[wanted] if spec.repeated else wanted
+    kind_of_value = list[kind_of_value] if spec.repeated else kind_of_value
     default = Parameter.empty if needed else False if switch else None if hidden else _default(entry.default)
-    annotation = wanted if needed or switch else wanted | None
+    annotation = kind_of_value if needed or switch else kind_of_value | None
     return Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
 def _default(value: object) -> Any:
-    """The default that the help shows; None for those that its text tells."""
+    """Returns the default that the help shows; None if the help text states it already."""
     return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
 
 
 def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
-    """By keyword, the options of the command line. Raises OptionError."""
+    """Returns the options on the command line by keyword. Raises OptionError."""
     groups = groups_of(kind)
     result: dict[str, Any] = {}
     for entry, spec in options_of(kind):
@@ -159,7 +159,7 @@ def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str
 
 
 def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mapping[str, Any], typed: set[str]) -> None:
-    """Adds the value of an option, if it was typed, or if Python needs one."""
+    """Adds the value of an option if it was typed, or None if Python requires the option."""
     if entry.name in typed:
         value = values[entry.name]
         if spec.listed:
@@ -170,7 +170,7 @@ def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mappi
 
 
 def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
-    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for other keys and values."""
+    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for other keys or values."""
     flag, rest = group.within.flag, text
     while rest:
         part, _, after = rest.partition(",")
@@ -185,17 +185,21 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         if kind is bool and not has_value:
             value = "true"
         if entry.name in result:
-            raise OptionError(f"{flag} {name} is given twice", do="give it once")
+            raise OptionError(f"{flag} {name} is given twice", where="the command line", do="give it once")
         result[entry.name] = _value(f"{flag} {name}", value.strip(), kind)
         rest = after
 
 
 def _value(name: str, text: str, kind: type) -> str | int | bool:
-    """The value of a key. Raises OptionError for a text that is none."""
+    """Returns the value of a key. Raises OptionError if the text has no value of this type."""
     if not text:
-        raise OptionError(f"{name} has no value", do=f"write {name}=VALUE")
+        raise OptionError(f"{name} has no value", where="the command line", do=f"write {name}=VALUE")
     if kind is bool and text in ("true", "false"):
         return text == "true"
     if kind is bool or (kind is int and not text.removeprefix("-").isdecimal()):
-        raise OptionError(f"{name}={text}", do="give a whole number" if kind is int else "give true or false")
+        raise OptionError(
+            f"{name}={text}",
+            where="the command line",
+            do="give a whole number" if kind is int else "give true or false",
+        )
     return int(text) if kind is int else text

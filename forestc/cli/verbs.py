@@ -1,7 +1,5 @@
-"""The commands: each calls the function of its name, and prints what that returns.
-
-What a command calls is imported when it runs: `forestc --help` loads the options alone.
-"""
+"""Defines the commands: each calls its function in `forestc.commands` and prints the result. It imports the function
+only when it runs, so that `forestc --help` loads only the options."""
 
 from __future__ import annotations
 
@@ -36,11 +34,12 @@ from forestc.options.explore import ExploreOptions
 if TYPE_CHECKING:
     from forestc.report.tables import Shown
 
-Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]  # takes whether to be quiet; yields what shows
+# A Watch is called with True to be quiet; it yields a function that shows progress.
+Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]
 
 
 def _shown(call: Call, run: Callable[..., Shown], watch: Watch = progress) -> Shown:
-    """Calls a command that returns figures and shows them. watch: shows its progress."""
+    """Calls a command and shows the figures that it returns. watch: shows its progress."""
     with watch(call.json) as say:
         figures = run(**call.given, progress=say)
     call.show(figures, figures.tables)
@@ -99,7 +98,7 @@ def _image(call: Call) -> None:
 
 
 def _check(call: Call) -> None:
-    """Checks that the files in a folder compute what the quantized model computes."""
+    """Compares the files in a folder with the quantized model."""
     from forestc.commands.check import check
     from forestc.report.tables import check_tables
 
@@ -116,7 +115,11 @@ def _simulate(call: Call) -> None:
 
     figures = _shown(call, simulate, row_progress)
     if figures["differences"]:
-        raise CheckError(f"{figures['differences']} rows differ from the quantized forest", do="report this bug")
+        raise CheckError(
+            f"{figures['differences']} rows differ from the quantized forest",
+            where="the rows given",
+            do="report this bug",
+        )
 
 
 def _synth(call: Call) -> None:
@@ -139,6 +142,7 @@ def _measure(call: Call) -> None:
     if figures["over_budget"]:
         raise CheckError(
             f"over the budget of the design: {figures['over_budget']}",
+            where="forestc measure",
             do="compile with a smaller budget, by the share that is missing, or with -O2 or -O3",
         )
 
@@ -157,7 +161,7 @@ def _passes(call: Call) -> None:
 
 def _explore(call: Call) -> None:
     """Searches for small designs that are good enough: a front of accuracy against size."""
-    from forestc.commands.explore import asked_before, explore, summary
+    from forestc.commands.explore import explore, stored_arguments, summary
     from forestc.report.front import front_tables
 
     given = call.given
@@ -165,13 +169,13 @@ def _explore(call: Call) -> None:
         _take(call)
         return
     if given.get("resume"):
-        given = {**asked_before(given.get("out", "study")), **given}
+        given = {**stored_arguments(given.get("out", "study")), **given}
     with lines(call.json) as say:
         study = explore(**given, progress=say)
     figures = summary(study)
     call.show(figures, lambda: front_tables(study, figures))
     if study.asked.get("stopped"):
-        sys.exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
+        sys.exit(130)  # the status after Ctrl-C: scripts see that the study is not finished
 
 
 def _take(call: Call) -> None:
@@ -198,7 +202,7 @@ def _model_inputs(call: Call) -> None:
         tell(how_long(**call.given))
     with progress(call.json) as say:
         _, figures = model_inputs(**call.given, progress=say)
-    notes = (Text(f"note: {note}") for note in figures["notes"])  # Text, as names are not markup
+    notes = (Text(f"note: {note}") for note in figures["notes"])  # Names in a Text are not read as markup.
     call.show(figures, lambda: [*inputs_tables(figures), *notes])
 
 
@@ -219,7 +223,7 @@ def _report(call: Call) -> None:
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Adds every command, in the order in which the help lists them."""
+    """Adds every command, in the order of the help."""
     for kind, run in (
         (InspectOptions, _inspect),
         (PrintOptions, _print),

@@ -1,1 +1,1 @@
-"""What users do: a module for each command, with the function of the same name."""
+"""Holds the functions that the command line calls, in a module for each command."""

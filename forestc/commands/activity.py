@@ -1,4 +1,4 @@
-"""activity: how likely comparators, leaves and labels of a compiled design are, and how often comparators change."""
+"""Implements `activity`: how often comparators of a design are 1 and change, and how likely leaves and labels are."""
 
 from __future__ import annotations
 
@@ -24,26 +24,64 @@ from forestc.rows.files import rows_from
 
 @takes(ActivityOptions)
 def activity(options: ActivityOptions) -> Shown:
-    """How often each comparator of a compiled design is 1 and changes, and how likely its leaves and labels are.
+    """Computes how often comparators of a compiled design are 1 and change, and how likely its leaves and labels are.
 
-    design: a Design or its folder. inputs: an input model, or its file: probabilities are exact where the thresholds
-    are cuts of the model, and else counted on `count` rows drawn with `seed`; rows are independent, so that a
-    comparator toggles at 2 p (1 - p). rows, label: instead, rows as for `compile`, on which all is counted, toggles in
-    their order.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    inputs : str, path or InputModel, optional
+        An input model. Probabilities are exact if the thresholds are cuts of the input model; otherwise they are
+        counted on drawn rows. Rows are independent: a comparator of probability p changes at 2 p (1 - p).
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of the drawn rows.
+    rows : str, path, array or data frame, optional
+        Rows to count on, used instead of `inputs`. Changes are counted in the order of the rows.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
+    progress : callable, optional
+        Called with the name of each stage.
 
-    Returns the figures of `forestc activity --json`. `comparators`: those that toggle most first, one for each
-    direction of missing values. `labels`: empty for a regression or several targets; standard errors are those of
-    independent rows of this number, and leave out how far an input model is from the rows it was learnt on. `trees`:
-    the leaves, how many have probability 0 (`never`), the probability of the rarest other one, and the comparisons of
-    a row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
-    given, RowsError for an input model of other columns, ForestcError.
+    Returns
+    -------
+    dict
+        The figures of `forestc activity --json`. `comparators` begins with the comparator of most changes. `labels`
+        holds probabilities and standard errors of classes; it is empty for a regression or several targets. The
+        standard errors leave out the input model's own error. `trees` holds for each tree the number of leaves, of
+        leaves of probability 0 (`never`), the smallest other probability (`rarest`) and the mean number of comparisons
+        of a row.
+
+    Raises
+    ------
+    OptionError
+        If both or neither of `inputs` and `rows` are given.
+    RowsError
+        If the input model or the rows have other columns.
+    ForestcError
+        If the folder can't be read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> figures = forestc.activity("iris", rows=X)
+    >>> [round(label["probability"], 2) for label in figures["labels"]]
+    [0.33, 0.32, 0.35]
     """
     inputs, rows = options.inputs, options.rows
     if inputs is None and rows is None:
-        raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
+        raise OptionError("no rows are given to count on", where="--rows", do="give --inputs FILE or --rows FILE")
     if inputs is not None and rows is not None:
         raise OptionError(
-            "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
+            "rows and inputs are both given",
+            where="--rows, --inputs",
+            do="remove inputs to count on the rows, or rows to ask the model",
         )
     design = design_of(options.design)
     options.progress("asking the input model" if rows is None else "counting on the rows")
@@ -73,16 +111,16 @@ def activity(options: ActivityOptions) -> Shown:
 
 def _comparators(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
     figures = []
-    for place, condition in enumerate(forest.conditions):
+    for index, condition in enumerate(forest.conditions):
         feature, test = forest.features[condition.feature], condition.test
         figures.append(
             {
                 "comparator": literal_text(forest, condition),
                 "feature": feature.name,
                 "threshold": _raw(test, feature.number),
-                "probability": float(activity.conditions[place]),
-                "exact": bool(activity.exact_conditions[place]),
-                "toggle_rate": float(activity.toggles[place]),
+                "probability": float(activity.conditions[index]),
+                "exact": bool(activity.exact_conditions[index]),
+                "toggle_rate": float(activity.toggles[index]),
             }
         )
     return sorted(figures, key=lambda comparator: -comparator["toggle_rate"])
@@ -107,7 +145,7 @@ def _trees(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
 
 
 def _raw(test: Test, number: NumberType) -> float | None:
-    """The threshold as raw rows have it; None for a set, and for one that every number is below."""
+    """Returns the threshold in the units of raw rows; None for a set, or for a threshold above every number."""
     value = word_value(int(test.threshold), number) if isinstance(test, Below) else np.inf
     return value if np.isfinite(value) else None
 

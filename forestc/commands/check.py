@@ -1,4 +1,4 @@
-"""check: compares the files of a compiled folder with its quantized forest, and that with the model."""
+"""Implements `check`: compares a compiled folder with its quantized forest, and this forest with the model."""
 
 from __future__ import annotations
 
@@ -50,20 +50,69 @@ shows(CheckResult, "text")(check_text)
 def check(options: CheckOptions) -> CheckResult:
     """Compares a compiled folder with its quantized forest, and the forest with the model.
 
-    Engines run all given rows, rows on every threshold and one step beside it, and `random_rows` random ones. By
-    default one engine runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python
-    module) run a sample. A folder that was compiled without rows needs none here: rows are generated in its ranges, as
-    by `compile` (`forestc.rows.made_rows`).
+    Engines run all given rows, rows on every threshold and one step beside it, and random rows. By default one engine
+    runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python module) run a sample.
 
-    inputs: an input model, or its file: `count` rows are drawn from it, and rows for each leaf that those miss, so that
-    every leaf that any row can reach is reached. seed: of these rows and of the random ones. The rows drawn say nothing
-    of agreement with the model: that needs rows.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    rows : str, path, array or data frame, optional
+        Rows to check on. Not needed with `inputs` or `prove`; a folder compiled without rows is checked on rows
+        generated in its ranges.
+    inputs : str, path or InputModel, optional
+        An input model: `count` rows are drawn from it, and rows for each leaf that they miss but some row can reach.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of random rows and of rows drawn from `inputs`.
+    label : str, list of str or array of shape (rows,) or (rows, targets), optional
+        The column of the labels, several for several targets; or the labels themselves.
+    engines : sequence of str, optional
+        Run these engines alone, on all vectors, such as ["netlist", "c", "verilator"].
+    every : bool, default=False
+        Run all engines of the design's files, on all vectors.
+    random_rows : int, default=10000
+        Number of random rows.
+    prove : bool, default=False
+        Also prove equality for every input.
+    native : bool, default=False
+        Prove with the yosys on the PATH.
+    require : bool, default=False
+        Raise an error if an engine's tool is not installed, instead of leaving the engine out.
+    record : bool, default=True
+        Write the results to check.json in the folder, for `Design.last_check`.
+    progress : callable, optional
+        Called with the name of each stage.
 
-    engines: run these, on all vectors. every: run all engines of the design's files, on all vectors. require: raise
-    CheckError if a tool is not installed, as for named engines; otherwise its engine is reported as not run. prove:
-    also prove equality for every input (`forestc.checks.proof`), which needs no rows; native: with the yosys on the
-    PATH. record: write the results, with the hashes of what was checked, to check.json in the folder;
-    `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be read.
+    Returns
+    -------
+    CheckResult
+        Differences of each engine, agreement with the model, and proofs.
+
+    Raises
+    ------
+    OptionError
+        If an engine is unknown, or nothing is given to check on.
+    RowsError
+        If the rows do not match the model.
+    CheckError
+        If the tool of a named or required engine is not installed.
+    MissingToolError
+        If a prover is not installed.
+    ForestcError
+        If the folder can't be read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> forestc.check("iris", X, label=y, engines=["netlist"])
+    <CheckResult ok: differences of netlist 0>
     """
     design = design_of(options.design)
     _refuse(design, options)
@@ -91,21 +140,20 @@ def check(options: CheckOptions) -> CheckResult:
 
 
 def _refuse(design: Design, options: CheckOptions) -> None:
-    """Raises OptionError for an unknown engine, ToolError if a prover is missing, ForestcError if there is nothing to
-    prove."""
+    """Raises OptionError for an unknown engine, ToolError for a missing prover, ForestcError for nothing to prove."""
     for name in options.engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
         if design.has_hardware or "engine" not in design.targets:
-            _ = design.netlist  # a design without one is refused here
+            _ = design.netlist  # A design without a netlist raises here.
         need_provers(design, options.native)
 
 
 @dataclass(frozen=True)
 class _Given:
-    """What vectors are made from. rows: those given, or generated in the ranges of a design that was compiled without
-    rows. record: check.json's, of the rows; None without any. drawn: rows of the input model. notes: for the user."""
+    """The inputs of a check. rows: given rows, or rows generated in the ranges of a design compiled without rows.
+    record: describes the rows in check.json; None without rows. drawn: rows of the input model. notes: for the user."""
 
     rows: Rows
     record: dict[str, Any] | None = None
@@ -115,17 +163,19 @@ class _Given:
 
 
 def _given(design: Design, options: CheckOptions) -> _Given:
-    """Opens, generates or draws the rows. Raises OptionError if there are none, and nothing is proved."""
+    """Opens, generates or draws the rows. Raises OptionError if there are none and nothing is to be proved."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
     if options.rows is not None:
         rows = rows_from(options.rows, design.model, options.label)
         given = _Given(rows, fingerprint(options.rows, rows))
     elif ranges is not None:
-        made = made_rows(design.model, ranges, (design.forest,))
-        given = _Given(made, fingerprint(made, made) | {"made": True})
+        rows = made_rows(design.model, ranges, (design.forest,))
+        given = _Given(rows, fingerprint(rows, rows) | {"made": True})
     elif options.inputs is None and not options.prove:
-        raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
+        raise OptionError(
+            "no rows are given to check on", where="--rows", do="give --rows FILE, --inputs FILE, or --prove"
+        )
     if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
         given = replace(given, notes=(beyond,))
     if options.inputs is None:
@@ -140,8 +190,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
 def _run_engines(
     design: Design, options: CheckOptions, given: _Given
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
-    """Compares the engines with the evaluator. Returns their results, the number of vectors of each origin, and what
-    the vectors reached."""
+    """Compares engines with the evaluator. Returns results, the number of vectors of each origin, and coverage."""
     files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}
@@ -169,18 +218,18 @@ def _run_engines(
 def _record(
     design: Design, options: CheckOptions, given: _Given, digests: Mapping[str, str | None], result: CheckResult
 ) -> str:
-    """Writes check.json. Returns why it could not be written, or ""."""
-    asked: dict[str, Any] = {"engines": list(options.engines or ()), "all": options.every}
-    asked |= {"random": options.random_rows, "seed": options.seed, "prove": options.prove}
-    results = {"asked": asked, "rows": given.record, **_recorded(result)}
+    """Writes check.json. Returns the reason if it can't be written; otherwise ""."""
+    requested: dict[str, Any] = {"engines": list(options.engines or ()), "all": options.every}
+    requested |= {"random": options.random_rows, "seed": options.seed, "prove": options.prove}
+    results = {"asked": requested, "rows": given.record, **_recorded(result)}
     if given.inputs is not None:
-        asked["count"] = options.count
+        requested["count"] = options.count
         results["inputs"] = {"sha256": text_hash(given.inputs), **(result.covered.inputs or {})}
     return write_record(design.folder, check_record(design, digests, results))
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:
-    """The results, as check.json holds them."""
+    """Returns the results for check.json."""
     problem, proof = result.problem(), result.proof
     return {
         "result": "ok" if result.ok else "failed",
@@ -195,7 +244,7 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Builds the engines of a design, each in its own folder. strict: raise CheckError for a missing tool."""
+    """A builder of engines, each in its own folder. strict: a missing tool raises CheckError."""
 
     design: Design
     scratch: Path
@@ -204,16 +253,16 @@ class _Build:
     progress: Callable[[str], None]
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
-        """The engines that can run; `found` gets the reason why others can't."""
+        """Returns the engines that can run. For others, `found` gets the reason."""
         if names:
             self.progress(f"building {', '.join(names)}")
         if self.design.has_hardware:
-            _ = self.design.netlist  # lowered once, before several read it
-        made = together([partial(self._engine, name) for name in names])
-        return {name: engine for name, engine in zip(names, made, strict=True) if engine is not None}
+            _ = self.design.netlist  # lowers the netlist once, before several engines read it
+        engines = together([partial(self._engine, name) for name in names])
+        return {name: engine for name, engine in zip(names, engines, strict=True) if engine is not None}
 
     def one_for_each_file(self) -> dict[str, Engine]:
-        """The engines that can run, and a stand-in for another engine of its file only if that one can't."""
+        """Returns one engine for each file: a stand-in only if the engine that it replaces can't run."""
         stand_ins = [name for name in self.found if ENGINES[name].stands_in_for in self.found]
         built = self.engines([name for name in self.found if name not in stand_ins])
         built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
@@ -230,7 +279,7 @@ class _Build:
             engine = ENGINES[name](self.design, folder)
         except MissingToolError as error:
             if self.strict:
-                raise CheckError(f"the engine {name} can't run: {error.what}", do=error.do) from None
+                raise CheckError(f"the engine {name} can't run: {error.what}", where="--engines", do=error.do) from None
             result.why = f"{error.what}; {error.do}"
             return None
         result.differences = 0
@@ -240,7 +289,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator on a chunk, or on about `sample` vectors spread over it."""
+    """Compares an engine with the evaluator on a chunk, or on about `sample` vectors spread over it (0: all)."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:
@@ -251,7 +300,7 @@ def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evalua
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
-    """The vectors in larger chunks of one origin, as a program is started for each chunk."""
+    """Joins vectors of one origin into larger chunks, because an engine may start a program for each chunk."""
     waiting: list[Vectors] = []
     for part in parts:
         if waiting and (part.origin != waiting[0].origin or sum(len(v.words) for v in waiting) >= CHUNK):
@@ -272,7 +321,7 @@ def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
         given = f"row {list(difference.given)}" if difference.given else f"words {words}"
         shown = f" gives {list(difference.got)}" if difference.got else ""
         result.first = (
-            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.wanted)}"
+            f"{chunk.origin} vector {difference.first}, {given}{shown}, should give {list(difference.expected)}"
         )
     result.differences = (result.differences or 0) + difference.count
     result.vectors += len(chunk.words) - difference.left_out
@@ -281,7 +330,7 @@ def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
 
 
 def _figures(result: CheckResult) -> dict[str, Any]:
-    """The figures of `forestc check --json`, but for notes."""
+    """Returns the figures of `forestc check --json`, without notes."""
     engines, agreed, proof = result.engines, result.agreement, result.proof
     return {
         "rows": agreed.rows if agreed else 0,

@@ -1,4 +1,4 @@
-"""compile: turns a model and its rows into a folder of equivalent Verilog, C and HLS C++."""
+"""Implements `compile`: turns a model and its rows into a folder of equivalent Verilog, C and HLS C++."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier, plain
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
-from forestc.checks.bench import bench_vectors, bench_words, few, raw_rows, selftest_answers, simulate_some
+from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.source import input_model_of
 from forestc.compilation.level_search import PlannedRun, planned_run
@@ -83,7 +83,7 @@ from forestc.rows.ranges import Ranges
 
 
 class CompileFigures(dict[str, Any]):
-    """The figures of `forestc compile --json`, with a short repr."""
+    """A dictionary with the figures of `forestc compile --json` and a short repr."""
 
     def __repr__(self) -> str:
         head = f"{self['name']}: {self['distinct_conditions']:,} comparators, {self['comparator_bits']:,} bits"
@@ -92,8 +92,30 @@ class CompileFigures(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What compile did: the design it wrote, and the figures of `--json`, whose keys are kept between versions. As text
-    it is the tables of the command line."""
+    """Result of `compile`. As text it is the tables of the command line.
+
+    Attributes
+    ----------
+    design : Design
+        The written folder.
+    steps : tuple of Step
+        The passes that ran, each with its promises and figures.
+    agreement : Agreement
+        How far the compiled forest agrees with the model on the rows.
+    figures : dict
+        The figures of `forestc compile --json`. Their keys stay the same between versions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> compiled.agreement.agreement, compiled.figures["distinct_conditions"]
+    (1.0, 3)
+    """
 
     design: Design
     steps: tuple[Step, ...]
@@ -101,7 +123,18 @@ class Compiled:
     figures: CompileFigures
 
     def summary(self, width: int = 80) -> str:
-        """The tables that the command line prints, in a width of characters."""
+        """Returns the tables of the command line as text.
+
+        Parameters
+        ----------
+        width : int, default=80
+            Width in characters.
+
+        Returns
+        -------
+        str
+            The tables.
+        """
         return as_text(compile_tables(self.figures), width)
 
     def __str__(self) -> str:
@@ -118,43 +151,43 @@ class Compiled:
 
 @dataclass
 class Compilation:
-    """A compilation under way. Each stage reads what earlier ones have set, and sets the fields under its name.
+    """A compilation in progress. Each stage reads the fields of earlier stages, and sets the fields below its own name.
 
-    wanted: the checked options. notes: what users should know. seconds: by stage.
+    request: the checked options. notes: messages for users. seconds: by stage.
     """
 
-    wanted: Request
+    request: Request
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    # load. given: the rows, or the ranges in their place; record: the manifest's, of them; c: with types by position
+    # Set by `load`. given: rows, or ranges instead; record: describes them in the manifest; c: the options of C
     source: Forest = field(init=False)
     given: Rows = field(init=False)
     record: dict[str, Any] = field(init=False)
     c: COptions = field(init=False)
-    # passes. rows: the given ones, or rows generated around the thresholds; inputs: the manifest's, of an input model
+    # Set by `passes`. rows: given, or generated around thresholds; inputs: an input model's entry in the manifest
     planned: PlannedRun = field(init=False)
     steps: tuple[Step, ...] = field(init=False)
     forest: Forest = field(init=False)
     rows: Rows = field(init=False)
     inputs: dict[str, Any] = field(default_factory=dict)
     firmware: dict[str, Any] | None = None
-    # lower. netlist: None where only C and engines are written; lowering: with the latency that a wanted clock needs
+    # Set by `lower`. netlist: None if only C and engines are written; lowering: with the latency for the clock
     netlist: Netlist | None = None
     lowering: LoweringOptions = field(init=False)
-    # emit. content: the manifest, but for how the folder was made
+    # Set by `emit`. content: the manifest without the record of how the folder was made
     capacity: Capacity | None = None
     artifacts: tuple[Artifact, ...] = ()
     content: dict[str, Any] = field(init=False)
     # check
     agreed: Agreement = field(init=False)
     held_out: Agreement | None = None
-    # estimate, write and synthesize: the figures of `--json`, and the manifest's record of how the folder was made
+    # Set by `estimate`, `write` and synthesis. figures: of `--json`; made: the manifest's record of the making
     figures: dict[str, Any] = field(default_factory=dict)
     made: dict[str, Any] = field(init=False)
 
     @property
     def options(self) -> CompileOptions:
-        return self.wanted.options
+        return self.request.options
 
     @property
     def folder(self) -> Path:
@@ -166,9 +199,9 @@ class Compilation:
         return print_forest(self.forest)
 
     @cached_property
-    def few(self) -> tuple[Vectors, ...]:
-        """The vectors of test benches."""
-        return tuple(few(self.forest, self.rows))
+    def sample_vectors(self) -> tuple[Vectors, ...]:
+        """The vectors of the test benches."""
+        return tuple(sample_vectors(self.forest, self.rows))
 
 
 def quantize(
@@ -183,35 +216,181 @@ def quantize(
     tolerance: float | str | None = None,
     missing: Literal["auto", "always"] = "auto",
 ) -> Forest:
-    """Runs the passes of a level, or those named, and returns the integer forest.
+    """Runs passes on a model and returns the integer forest.
 
-    model: anything `load` takes. truth: the rows' labels. The other arguments are those of `compile`. Raises
-    ForestcError.
+    Parameters
+    ----------
+    model : str, path or fitted model
+        Anything that `load` takes.
+    rows : str, path, array or data frame, optional
+        Rows on which input formats and leaf bits are chosen. Default: formats come from the thresholds, exact.
+    truth : array-like of shape (rows,) or (rows, targets), optional
+        Labels of the rows, or the names of their columns.
+    passes : str or sequence of Pass, optional
+        Passes to run instead of the level's.
+    held_out : str, path, array, pair (rows, labels) or float, optional
+        Rows that score passes, or the share of the rows to set aside.
+    ranges : str, path or dict, optional
+        Ranges of the features, used instead of rows.
+    level : int, optional
+        0 (exact) to 3 (smallest). Default: 1.
+    tolerance : float or str, optional
+        At levels 2 and 3: the accuracy that may be lost on other rows.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+
+    Returns
+    -------
+    Forest
+        The quantized forest.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read exactly.
+    RowsError
+        If the rows do not match the model.
+    OptionError
+        If options are invalid or contradict each other.
+    CheckError
+        If a pass broke its promise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> forestc.quantize(model, X, y)
+    <Forest 'forest', quantized: 1 trees, 7 nodes, 4 columns, 3 classes>
     """
-    wanted = Request.of(
+    request = Request.of(
         CompileOptions(
             model, rows, None, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance,
             passes=passes, missing=missing,
         )
     )  # fmt: skip
     opened, source, _ = rows_for_model(rows, accept_missing(load(model), missing), truth, ranges)
-    planned = planned_run(source, opened, wanted)
+    planned = planned_run(source, opened, request)
     return planned.run(source)[0]
 
 
 @takes(CompileOptions)
 def compile(options: CompileOptions) -> Compiled:
-    """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written; if the
-    synthesis fails or is interrupted, all else is, and the error says so.
+    """Compiles a model: writes a folder with the targets, their manifest and a report.
 
-    The parameters are the fields of `forestc.options.compile.CompileOptions`. With a device the design is also
-    synthesized, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
-    takes those of the rows, in their order; `figures["notes"]` holds this and other remarks on how the model was read.
-    Raises ForestcError.
+    If it fails, nothing is written. If only the synthesis fails or is interrupted, the rest of the folder is written,
+    and the error says so.
+
+    Parameters
+    ----------
+    model : str, path or fitted model
+        Anything that `load` takes.
+    rows : str, path, array or data frame; or None
+        Rows of shape (rows, columns): input formats and leaf bits are chosen, and accuracy is measured, on them. None:
+        formats come from the thresholds, exact.
+    out : str or path
+        The folder to write.
+    ranges : str, path or dict, optional
+        Used instead of rows: {name: (smallest, largest)} or a file. The design is exact in these ranges.
+    inputs : str, path or InputModel, optional
+        An input model: C's `branches` put the side first that more of its rows take.
+    classes : sequence of str, optional
+        Names of the model's classes as the labels write them, in the model's order.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+    held_out : str, path, array, pair (rows, labels) or float, optional
+        Rows that score passes, or the share of the rows to set aside for it.
+    label : str, list of str or array of shape (rows,) or (rows, targets), optional
+        The column of the labels, several for several targets; or the labels themselves.
+    scheduler : str, optional
+        Address of a Dask cluster, on which passes go through the rows.
+    level : int, optional
+        0 (exact) to 3 (smallest). Default: 1.
+    tolerance : float or str, optional
+        At levels 2 and 3: accuracy (R squared) that may be lost on other rows, such as 0.02 or "2%". Default: 0.01.
+    effort : int or str, optional
+        At levels 2 and 3: effort of the search, 1 to 3, or seconds, such as "60s". Default: 2.
+    keep : {"decisions", "paths"}, optional
+        At levels 2 and 3: also keep all decisions, or all paths, of the given rows.
+    passes : str or sequence of Pass, optional
+        Passes to run instead of the level's, such as "simplify,round-leaves{leaf_bits=4}".
+    scores : float, optional
+        The largest error of a probability on the rows, or of another value as a share of its range.
+    seed : int, default=0
+        Seed of passes that draw at random.
+    targets : str or sequence of str, default=("verilog", "c")
+        Output languages: verilog, vhdl, c, hls, amaranth, engine.
+    latency : int, default=0
+        Clock cycles from input to output; 0 is combinational.
+    outputs : {"auto", "label", "scores", "both"}, default="auto"
+        What the hardware returns.
+    device : str, optional
+        Also synthesize, place and route for this device, as `synth` does.
+    clock_mhz : float, optional
+        With a device: the clock rate of constraints and scripts. On devices with an estimate it also chooses the
+        latency.
+    native : bool, default=False
+        With a device: prefer tools on the PATH to those from PyPI.
+    try_anyway : bool, default=False
+        With a device: try even if the estimate says that the design does not fit.
+    no_synth : bool, default=False
+        With a device: place registers for it, but synthesize nothing.
+    c_inputs, c_quantizer, c_values, c_layout, c_project, c_types : str, optional
+        Interface, layout and project files of the C header: see `forestc.options.c.COptions`.
+    cpu : str, optional
+        The processor, or board, for which `c_layout="auto"` chooses.
+    flash, ram, instructions : int or str, optional
+        The most bytes, bytes of stack, and instructions (cycles on AVR) of a prediction in C, such as 4000 or "4KiB".
+    stream : StreamOptions, optional
+        Also write an AXI4-Stream wrapper and its cocotb test bench.
+    engine : str or path, optional
+        With the target engine: a folder that `make_engine` wrote. Default: an engine for this model.
+    name : str, optional
+        Name of the module and the header. Default: the model file's.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    results : sequence, optional
+        Results of the passes, if they ran before on the same model and rows. Their promises are checked again.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    Compiled
+        The design, and the figures of the command. `figures["notes"]` says how the model was read.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read exactly.
+    RowsError
+        If the rows do not match the model.
+    OptionError
+        If options are invalid or contradict each other.
+    CheckError
+        If a pass broke its promise.
+    ToolError
+        If a tool for synthesis is missing or fails.
+    ForestcError
+        If the folder can't be written, or the design does not fit the device.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> forestc.compile(model, X, "iris", label=y, c_layout="nodes").design
+    <Design 'forest' in 'iris': c, verilog>
     """
     run = Compilation(Request.of(options))
     check_writable(run.folder)
-    for name, stage in _stages(run.wanted):
+    for name, stage in _stages(run.request):
         options.progress(name)
         start = time.perf_counter()
         stage(run)
@@ -222,21 +401,21 @@ def compile(options: CompileOptions) -> Compiled:
     return Compiled(open_design(run.folder), run.steps, run.agreed, figures)
 
 
-def _stages(wanted: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
-    """The stages, each with its name for progress and in `seconds`."""
+def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
+    """Yields the stages in order, each with its name for progress and for `seconds`."""
     yield "load", _load
     yield "passes", _run_passes
-    if wanted.has_hardware:
+    if request.has_hardware:
         yield "lower", _lower
     yield "emit", _emit
     yield "check", _compare
-    if {"verilog", "vhdl"} & set(wanted.targets):
+    if {"verilog", "vhdl"} & set(request.targets):
         yield "estimate", _estimate
     yield "write", _write
 
 
 def _load(run: Compilation) -> None:
-    """Reads the model and its rows. Raises ForestcError, also for what the backends would refuse after the passes."""
+    """Reads the model and its rows. Raises ForestcError, also for a model that the backends would refuse later."""
     options = run.options
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
@@ -249,8 +428,8 @@ def _load(run: Compilation) -> None:
     run.notes = [*run.source.provenance.notes, *row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
-    run.c, run.lowering = options, run.wanted.lowering
-    if "c" in run.wanted.targets and run.c.raw:
+    run.c, run.lowering = options, run.request.lowering
+    if "c" in run.request.targets and run.c.raw:
         if run.c.c_inputs == "float":
             c_types.float_inputs(run.source)
         run.c = replace(run.c, c_types=by_position(run.source, run.c.c_types))
@@ -258,7 +437,7 @@ def _load(run: Compilation) -> None:
 
 
 def _renamed(name: str) -> tuple[str, ...]:
-    """A note where files and functions can't have the model's name."""
+    """Returns a note if files and functions can't have the model's name."""
     used = identifier(name)
     words = (
         f"files, modules and functions are named {used!r}: {name!r} has other characters, or is a word of a language"
@@ -267,13 +446,13 @@ def _renamed(name: str) -> tuple[str, ...]:
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
-    """Raises RowsError for rows, or ends of ranges, that are no values of the C header's raw integers."""
+    """Raises RowsError for rows, or ends of ranges, outside of the C header's types of raw integers."""
     types, start = column_types(source, c.c_types), 0
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
     if isinstance(rows, Ranges):
-        for feature, place in zip(source.features, source.places, strict=True):
-            kind, given = types[place], rows.of(feature)
+        for feature, column in zip(source.features, source.row_columns, strict=True):
+            kind, given = types[column], rows.of(feature)
             if kind.whole and not (kind.ends[0] <= given.smallest and given.largest <= kind.ends[1] and given.whole):
                 raise RowsError(
                     f"its range has other values than {kind.c}",
@@ -284,22 +463,22 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
     for batch in rows.batches():
         first = unfit(source, batch.X, types, start)
         if first:
-            raise RowsError(first, do="give rows that fit, or another type in --c-types")
+            raise RowsError(first, where="--rows", do="give rows that fit, or another type in --c-types")
         start += len(batch.X)
 
 
 def _run_passes(run: Compilation) -> None:
-    """Runs the passes, and chooses the layout of C."""
-    source, wanted, options = run.source, run.wanted, run.options
+    """Runs the passes and chooses the C layout."""
+    source, request, options = run.source, run.request, run.options
     with on_cluster(run.given, options.scheduler) as placed:
-        run.planned = planned = planned_run(source, placed, wanted)
+        run.planned = planned = planned_run(source, placed, request)
         run.forest, steps = planned.run(source, options.progress, options.results)
     plan = planned.plan
-    if plan.chosen is not None:  # its passes name their settings, which the judged rows chose
+    if plan.chosen is not None:  # Passes of a search state their settings, which held-out rows chose.
         steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     run.steps = tuple(steps)
-    if wanted.named is not None and wanted.level is not None:
-        run.notes.append(f"the passes that were named run instead of those of -O{wanted.level}")
+    if request.named is not None and request.level is not None:
+        run.notes.append(f"the passes that were named run instead of those of -O{request.level}")
     run.notes += renamed_passes(options.passes)
     run.notes += plan.notes
     run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
@@ -310,28 +489,28 @@ def _run_passes(run: Compilation) -> None:
         run.forest = with_visits(run.forest, source, inputs)
         file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
         run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
-    if "c" in wanted.targets:
-        # The manifest keeps the choice: costs that are fitted again must not change what a design was written as.
+    if "c" in request.targets:
+        # The manifest records the C layout, so that costs fitted later do not change a written design.
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
         run.firmware = layout_record(run.forest, run.c)
 
 
 def _smaller(run: Compilation) -> str:
-    """Ways to a smaller forest than this level's, and what the level had to say of itself."""
-    level = run.wanted.level
+    """Returns a text for users: ways to a smaller forest, and notes on why the level is another one."""
+    level = run.request.level
     larger = "a larger --tolerance" if run.options.held_out is not None else "--held-out FILE and a larger --tolerance"
-    if run.wanted.named is not None or level is None or level < 2:
+    if run.request.named is not None or level is None or level < 2:
         ways = SMALLER
     else:
         ways = f"-O3 with {larger}" if level == 2 else larger
-    notes = [note for note in run.planned.plan.notes if " is -O" in note]  # why the level is another one
+    notes = [note for note in run.planned.plan.notes if " is -O" in note]  # notes on why another level is used
     return "; ".join((ways, *notes))
 
 
 def _lower(run: Compilation) -> None:
-    """Makes the netlist, with the latency for the wanted clock. Raises ForestcError if the device is too small."""
+    """Makes the netlist, with the latency for the requested clock. Raises ForestcError if the device is too small."""
     options = run.options
-    if options.clock_mhz is not None and options.device is not None and run.wanted.has_estimate:
+    if options.clock_mhz is not None and options.device is not None and run.request.has_estimate:
         latency = latency_for(run.forest, run.lowering, options.clock_mhz, options.device, options.progress)
         run.lowering = replace(run.lowering, latency=latency)
     run.netlist = lower(run.forest, run.lowering)
@@ -340,24 +519,24 @@ def _lower(run: Compilation) -> None:
 
 
 def _emit(run: Compilation) -> None:
-    """Makes the files of the backends, and the manifest without the record of how they were made."""
-    wanted, forest, netlist, stream = run.wanted, run.forest, run.netlist, run.options.stream
-    if "engine" in wanted.targets:
+    """Makes the files of the backends, and the manifest without the record of how the folder was made."""
+    request, forest, netlist, stream = run.request, run.forest, run.netlist, run.options.stream
+    if "engine" in request.targets:
         given, name = run.options.engine, f"{identifier(forest.name)}_engine"
         run.capacity = capacity_of(forest, run.options.device, name) if given is None else engine_of(given)
-    options = wanted.of_folder(run.c, run.lowering, run.capacity)
+    options = request.of_folder(run.c, run.lowering, run.capacity)
     source = Source(
         forest,
         netlist,
         design_hash(run.printed, options),
-        cache(lambda: bench_vectors(forest, source.netlist, run.few)),
+        cache(lambda: bench_vectors(forest, source.netlist, run.sample_vectors)),
         lambda: raw_rows(forest, source.netlist),
         run.c,
         stream or StreamOptions(),
-        wanted.project,
+        request.project,
         partial(selftest_answers, forest, run.c, run.rows),
         run.capacity,
-        lambda: bench_words(run.few),
+        lambda: bench_words(run.sample_vectors),
     )
     run.artifacts = written(source, options)
     roles = {artifact.role: artifact.path for artifact in run.artifacts}
@@ -368,12 +547,12 @@ def _emit(run: Compilation) -> None:
 
 
 def _compare(run: Compilation) -> None:
-    """Compares the forest with the model, on the rows and on those held out, and the netlist with the forest."""
+    """Compares the forest with the model on the given and held-out rows, and the netlist with the forest."""
     run.agreed = agreement(run.source, run.forest, run.rows)
     if run.planned.held_out is not None:
         run.held_out = agreement(run.source, run.forest, run.planned.held_out)
     if run.netlist is not None:
-        simulate_some(run.forest, run.netlist, run.few)
+        simulate_some(run.forest, run.netlist, run.sample_vectors)
     run.notes += run.agreed.notes
 
 
@@ -403,8 +582,8 @@ def _write(run: Compilation) -> None:
     run.figures = _figures(run, level, measured) | run.figures
     run.figures |= {} if run.firmware is None else {"firmware": run.firmware}
     run.made = {
-        "command": command_line(run.wanted),
-        "options": run.wanted.as_dict(),
+        "command": command_line(run.request),
+        "options": run.request.as_dict(),
         "level": level,
         "versions": versions(run.source),
         "model": model_record(run.options.model, run.source),
@@ -419,20 +598,20 @@ def _write(run: Compilation) -> None:
 
 
 def _written(run: Compilation) -> dict[str, str]:
-    """By path the files of the folder, but for the report and the manifest."""
+    """Returns the files of the folder, path to text, without the report and the manifest."""
     files = {artifact.path: artifact.text for artifact in run.artifacts}
     return files | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
 
 
 def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
-    """The report and the manifest of the files."""
+    """Returns the report and the manifest, path to text."""
     report = {REPORT: compile_report(run.source, run.forest, run.steps, run.figures, run.made, files)}
-    whole = sealed({**run.content, "made": run.made}, {**files, **report})
-    return report | {MANIFEST: json.dumps(whole, indent=1) + "\n"}
+    record = sealed({**run.content, "made": run.made}, {**files, **report})
+    return report | {MANIFEST: json.dumps(record, indent=1) + "\n"}
 
 
 def _engine_note(forest: Forest, capacity: Capacity) -> str:
-    """What users want to know of an engine first."""
+    """Returns a note with an engine's walkers, clocks a row and image size."""
     image = image_of(forest, capacity)
     clocks = max(image.clocks, capacity.beats)
     size = f"the image {len(image.bytes):,} bytes"
@@ -440,13 +619,12 @@ def _engine_note(forest: Forest, capacity: Capacity) -> str:
 
 
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of `--json`, whose keys do not change between versions; those of a device, of a processor and of time
-    are added where they are known.
+    """Returns the figures of `--json`. Their keys do not change between versions. Figures of a device, a processor and
+    times are added later.
 
-    passes: the figures of each pass. conditions: inner nodes of the model. distinct_conditions: comparators.
-    comparator_bits: input bits that comparators read. cells, latency_cycles: of the netlist; None where only C is
-    written. accuracy, agreement: on the rows. level: the level and its passes; None if the user named the passes.
-    measured: accuracies, and the rows they were measured on.
+    `conditions` counts the inner nodes of the model, `distinct_conditions` the comparators, `comparator_bits` the input
+    bits that comparators read. `cells` and `latency_cycles` are None without a netlist; `level` is None if the user
+    named the passes. `accuracy` and `agreement` are those on the given rows; `measured` describes the rows.
     """
     forest, netlist, agreed = run.forest, run.netlist, run.agreed
     table = forest.conditions
@@ -454,7 +632,7 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
     return {
         "out": str(run.folder),
         "name": plain(forest.name),
-        "targets": sorted(set(run.wanted.targets)),
+        "targets": sorted(set(run.request.targets)),
         "passes": [step.figures() for step in run.steps],
         "trees": len(forest.trees),
         "nodes": forest.n_nodes,
@@ -477,9 +655,9 @@ def _synthesize(run: Compilation) -> None:
     assert run.netlist is not None
     folder, device = run.folder, str(run.options.device)
     files = {artifact.role: (Path(artifact.path).name, artifact.text) for artifact in run.artifacts}
-    asked = SynthOptions(folder, device, native=run.options.native, progress=run.options.progress)
+    synth_options = SynthOptions(folder, device, native=run.options.native, progress=run.options.progress)
     try:
-        synthesis = synthesis_figures(Circuit(run.content, run.netlist, files.__getitem__), asked)
+        synthesis = synthesis_figures(Circuit(run.content, run.netlist, files.__getitem__), synth_options)
     except BaseException as error:
         error.add_note(f"{folder} is whole but for the synthesis: forestc synth {folder} --device {device}")
         raise

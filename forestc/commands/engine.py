@@ -1,4 +1,4 @@
-"""engine: writes the hardware of a capacity, whose trees are loaded at run time."""
+"""Implements `engine`: writes hardware for forests up to a capacity, loaded at run time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
-from forestc.engine.sizing import WantedEngine, blocks_of, capacity_for
+from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
 from forestc.errors import OptionError
 from forestc.options.engine import EngineOptions
 from forestc.options.fields import takes
@@ -19,12 +19,59 @@ from forestc.report.tables import Shown, titled
 
 @takes(EngineOptions)
 def make_engine(options: EngineOptions) -> Shown:
-    """Writes an engine, and returns its figures: walkers, banks, widths in bits, blocks of the device's memory.
+    """Writes an engine: hardware for forests up to a capacity, whose trees are loaded at run time.
 
-    The parameters are the fields of `forestc.options.engine.EngineOptions`; `docs/explanation/engine.md` states what an
-    engine is. Raises OptionError for what no engine is, ForestcError if the device has no room for it.
+    Parameters
+    ----------
+    out : str or path
+        The folder to write.
+    trees : int, default=100
+        Number of trees of the largest model.
+    nodes : int, default=16384
+        Number of nodes of the largest model, leaves included.
+    features : int, default=32
+        Number of columns of a row.
+    classes : int, default=1
+        Outputs of the largest model: its classes, or 1 for two classes.
+    device : str, optional
+        The device whose memory limits the engine, or a board.
+    walkers : int or "auto", default="auto"
+        Trees that are evaluated at once. "auto": as many as the device's memory allows.
+    word_bits : int, default=0
+        Bits of a feature's word; 0: as many as fit, up to 16.
+    score_bits : int, default=32
+        Bits of a score.
+    scores : bool, default=False
+        Return scores beside the label. Needed for a regression.
+    banks : int, default=0
+        2: a model can be loaded while another one answers. 0: two if both fit, otherwise one.
+    load : {"stream", "axi-lite"}, default="stream"
+        Interface by which images are loaded.
+    user_bits : int, default=1
+        Bits of tuser.
+    name : str, default="engine"
+        Name of the module.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc engine --json`: walkers, banks, widths in bits, and blocks of the device's memory.
+
+    Raises
+    ------
+    OptionError
+        If no engine has these numbers, or the device is unknown.
+    ForestcError
+        If the device has no room for the engine, or the folder can't be written.
+
+    Examples
+    --------
+    >>> import forestc
+    >>> figures = forestc.make_engine("engine", trees=4, nodes=64, features=4, classes=3, walkers=1)
+    >>> figures["banks"], figures["outputs"]
+    (2, 3)
     """
-    wanted = WantedEngine(
+    wanted = EngineRequest(
         options.trees, options.nodes, options.features, options.classes, _walkers(options.walkers),
         options.word_bits or None, options.score_bits, options.scores, options.banks or None, options.load,
         options.user_bits, identifier(options.name),
@@ -36,7 +83,7 @@ def make_engine(options: EngineOptions) -> Shown:
 
 
 def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
-    """What users choose an engine by."""
+    """Returns the figures by which users choose an engine."""
     figures: dict[str, Any] = {
         "walkers": capacity.walkers,
         "banks": capacity.banks,
@@ -53,9 +100,9 @@ def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
         "memory_bits": capacity.walkers * capacity.banks * capacity.nodes * capacity.node_bits,
     }
     if device is not None:
-        place = DEVICES[stands_for(device, "device", DEVICES)]
-        blocks, single = blocks_of(capacity, place)
-        figures |= {"device": place.name, "blocks": blocks, "blocks_single_port": single}
+        entry = DEVICES[stands_for(device, "device", DEVICES)]
+        blocks, single = blocks_of(capacity, entry)
+        figures |= {"device": entry.name, "blocks": blocks, "blocks_single_port": single}
     return figures
 
 

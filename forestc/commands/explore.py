@@ -1,4 +1,4 @@
-"""explore: from a model or a trainer, rows and goals to a study whose front is made of compiled, checked designs."""
+"""Implements `explore`: searches designs of a model or of trainers, and writes a study of checked designs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import ForestcError, MissingToolError, OptionError
 from forestc.exploration import sampling
-from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, spelled
 from forestc.exploration.material import Material, labeled_rows, material_of, test_rows
 from forestc.exploration.pool import pool_of
+from forestc.exploration.request import ExploreRequest
 from forestc.exploration.search import Ended, StudySearch
-from forestc.exploration.study import STUDY, TRIALS, Study, write_asked
+from forestc.exploration.study import STUDY, TRIALS, Study, write_request
 from forestc.forest.ir import Forest
 from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
@@ -46,56 +46,136 @@ from forestc.system.records import inside
 from forestc.system.version import __version__
 from forestc.system.writing import writing
 
-# Options that change nothing of what is found, or are added at the end.
+# Options left out of a study's command line: they do not change the results, or are added last.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
 
 @takes(ExploreOptions)
 def explore(options: ExploreOptions) -> Study:
-    """Searches for small designs that are good enough, and writes a study: a folder with every trial and the front.
+    """Searches for small designs that are accurate enough, and writes a study.
 
-    model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
-    (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
-    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
-    tolerance: recommends the smallest design that loses at most this accuracy against the model, a standard error
-    counted as lost; without it the smallest within a standard error of the model's accuracy on the same rows, or of the
-    best where models are trained.
-    classes: names of the model's classes as in the labels, in its order, where they differ.
-    validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
-    and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
+    A study is a folder with every trial and the front: the designs that no other beats in every goal. Ctrl-C ends the
+    search at once, with the front so far: of the synthesized designs, if there are any.
 
-    device, cpu: as for `compile`. goals: figures, such as "lut,accuracy". limits: such as "fmax>=150". trials: designs
-    tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
-    the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
-    by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial here; a
-    cluster's workers have limits of their own. seconds: after which the call ends, with a front of what was found;
-    the last quarter is for compiling and checking it. What is found then depends on the speed of the machine. resume:
-    goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
-    the limits; the trials are then in the folder nevertheless.
+    Parameters
+    ----------
+    model : str, path or fitted model, optional
+        A model; the options of its passes are searched.
+    rows : str, path, array or data frame
+        Rows for the passes and for training.
+    out : str or path, default="study"
+        The folder of the study.
+    train : str, sequence of str or callable, optional
+        Used instead of `model`: names of trainers, whose options are searched too (`forestc.training.TRAINERS`); or a
+        function `fit(trial) -> model` that draws its own options from its Optuna trial.
+    label : str or array of shape (rows,), optional
+        The column of the labels, or the labels themselves.
+    test : str, path or pair (rows, labels), optional
+        Rows that measure the front, read once at the end.
+    validation : str, path or pair (rows, labels), optional
+        Rows that score candidates. Default: every fifth row; below 2,000 rows each fifth in turn.
+    regression : bool, default=False
+        With `train`: the labels are values, not classes.
+    device, cpu : str, optional
+        The device of the hardware; the processor, or board, of C.
+    goals : str or sequence of str, optional
+        Figures to optimize: accuracy, lut, ff, latency, fmax, flash, ram, instructions. Default: size and accuracy.
+    limits : sequence of str, optional
+        Limits that every design must keep, such as ["fmax>=150"].
+    tolerance : float or str, optional
+        Recommend the smallest design that loses at most this accuracy against the model; a standard error counts as
+        lost. Default: the smallest within a standard error of the model's accuracy, with `train` of the best accuracy.
+    trials : int, default=200
+        Number of designs to try.
+    seconds : float, optional
+        End after this time, with the front so far. The last quarter compiles and checks the front. The result then
+        depends on the speed of the machine.
+    seed : int, default=0
+        Seed of everything that is drawn at random.
+    jobs : int, optional
+        Number of worker processes. Default: one for each core.
+    scheduler : str, optional
+        Address of a Dask cluster that runs the trials instead.
+    storage : str, optional
+        Database of Optuna, such as "sqlite:///study.db". Default: a journal in the folder.
+    rungs : {"estimate", "synthesis", "placed", "measured"}, optional
+        How closely designs are measured at most; "measured" runs firmware. Default: as closely as possible.
+    trial_seconds : float, default=600.0
+        Time limit of a trial at one rung, in a worker process.
+    trial_mb : int, optional
+        Memory limit of a trial in MB, in a worker process.
+    native : bool, default=False
+        Prefer tools on the PATH to those from PyPI.
+    prove : bool, default=True
+        Prove the designs of the front.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    classes : sequence of str, optional
+        Names of the model's classes as the labels write them, in the model's order.
+    missing : {"auto", "always"}, default="auto"
+        Accept missing values where rows have some, or wherever the model does.
+    take : int, optional
+        An option of the command line alone.
+    resume : bool, default=False
+        Go on with the study in the folder, with the options that it began with.
+    progress : callable, optional
+        Called with the name of each stage.
 
-    Ctrl-C ends the search at once, with the front of what was found: of the designs that were synthesized, if any were.
+    Returns
+    -------
+    Study
+        The trials, and the front.
+
+    Raises
+    ------
+    OptionError
+        If options are invalid, or differ from those of a resumed study.
+    MissingExtraError
+        If Optuna is not installed.
+    RowsError
+        If the rows do not match the model.
+    ForestcError
+        If no design keeps the limits; the trials stay in the folder. Or if the folder can't be used.
+
+    References
+    ----------
+    Ozaki, Tanigaki, Watanabe, Nomura and Onishi: Multiobjective Tree-Structured Parzen Estimator. Journal of Artificial
+    Intelligence Research, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> study = forestc.explore(model, X, label=y, device="lut6", trials=3, rungs="estimate", jobs=1, prove=False)
+    >>> len(study.trials)
+    3
     """
     start = time.monotonic()
     sampling.optuna()
     if options.take is not None:
-        raise OptionError("take is an option of the command line", do="call forestc.commands.take.take")
-    folder, progress, asked = Path(options.out), options.progress, asked_of(options)
+        raise OptionError("take is an option of the command line", where="take", do="call forestc.commands.take.take")
+    folder, progress, request = Path(options.out), options.progress, request_of(options)
     with _held(folder, resume=options.resume):
         content: str | None = None
         if options.resume:
             before = open_study(folder)
-            asked.same(before.asked, before.goals, before.limits)
+            request.same(before.asked, before.goals, before.limits)
             content = before.asked.get("content")
-        return _search(asked, folder, content, start, resume=options.resume, progress=progress)
+        return _search(request, folder, content, start, resume=options.resume, progress=progress)
 
 
-def asked_of(options: ExploreOptions) -> Asked:
-    """The options in one form, checked. Raises OptionError."""
+def request_of(options: ExploreOptions) -> ExploreRequest:
+    """Returns the checked options in one form. Raises OptionError."""
     names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
-    return Asked(
+    return ExploreRequest(
         **{
             **vars(options),
             "device": known_device(options.device) if options.device else None,
@@ -106,36 +186,36 @@ def asked_of(options: ExploreOptions) -> Asked:
             "goals": goals_of(options.goals, options.device, options.cpu),
             "limits": limits_of(options.limits, options.device, options.cpu),
             "jobs": cores() if options.jobs is None else options.jobs,
-            "progress": quiet,  # what is asked is given to the workers
+            "progress": quiet,  # `progress` can't be sent to the workers.
         }
     )
 
 
-def asked_before(out: str | Path) -> dict[str, Any]:
-    """The arguments of `explore` that a study's folder holds, to resume it. Raises ForestcError, also for a study of
-    Python objects, whose arguments have to be given again."""
+def stored_arguments(out: str | Path) -> dict[str, Any]:
+    """Returns the arguments of `explore` stored in a study's folder, to resume it. Raises ForestcError, also if the
+    study was given Python objects: they can't be stored."""
     study = open_study(out)
-    known = study.asked
-    unnamed = [name for name in ("rows", "model or train") if not any(known.get(key) for key in name.split(" or "))]
+    record = study.asked
+    unnamed = [name for name in ("rows", "model or train") if not any(record.get(key) for key in name.split(" or "))]
     if unnamed:
         where = f"{Path(out) / STUDY} names no {unnamed[0]}"
         raise ForestcError("was asked for with Python objects", where=where, do="resume it from Python")
-    known = {**known, "validation": known.get("validation_rows"), "rungs": known.get("top")}
+    record = {**record, "validation": record.get("validation_rows"), "rungs": record.get("top")}
     names = [field.name for field in fields(ExploreOptions) if field.name != "trust_pickle"]
-    arguments = {name: known[name] for name in names if known.get(name) not in (None, [])}
+    arguments = {name: record[name] for name in names if record.get(name) not in (None, [])}
     arguments |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
     try:
-        asked_of(ExploreOptions(**{**arguments, "out": out, "resume": True}))
+        request_of(ExploreOptions(**{**arguments, "out": out, "resume": True}))
     except OptionError as error:
         what = f"{STUDY} is damaged (its goals, limits or options: {error})"
         raise ForestcError(what, where=str(out), do="run explore again") from None
-    except MissingToolError:  # said when it is resumed, perhaps with other options
+    except MissingToolError:  # The error is raised when the study is resumed, perhaps with other options.
         pass
     return arguments
 
 
 def _search(
-    asked: Asked,
+    request: ExploreRequest,
     folder: Path,
     content: str | None,
     start: float,
@@ -143,21 +223,24 @@ def _search(
     resume: bool,
     progress: Callable[[str], None],
 ) -> Study:
-    """start: the time of time.monotonic() from which the seconds count."""
+    """Runs the search and writes the study. start: the time of time.monotonic() from which seconds count. content: the
+    hash of the rows of a resumed study."""
     progress("reading the rows")
-    material = material_of(asked, folder)
+    material = material_of(request, folder)
     if content not in (None, material.content):
-        raise OptionError("the study was judged on other rows", do="resume with those, or begin another study")
+        raise OptionError(
+            "the study was judged on other rows", where="--rows", do="resume with those, or begin another study"
+        )
     notes = notes_of(material)
     for note in notes:
         progress(note)
-    space = material.space  # refuses rows that can't be learnt from before anything is written
+    space = material.space  # raises for unusable rows before anything is written
     folder.mkdir(parents=True, exist_ok=True)
-    record = _record(asked, material, notes)
+    record = _record(request, material, notes)
     pool = pool_of(Bench(material, COMMANDS))
-    study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
+    study = sampling.opened(folder, request.storage, request.goals, request.seed, resume=resume)
     if not resume:
-        write_asked(folder, asked.goals, asked.limits, record)
+        write_request(folder, request.goals, request.limits, record)
     search = StudySearch(material, sampling.Sampler(material, study), pool, progress)
     ended: Ended = "whole"
     try:
@@ -168,10 +251,10 @@ def _search(
     finally:
         pool.close()
     unfinished = search.end(early=ended != "whole")
-    corrections = {name: asdict(line) for name, line in search.known.items()}
+    corrections = {name: asdict(line) for name, line in search.corrections.items()}
     record |= {"corrections": corrections, "stopped": ended == "stopped", "unfinished": unfinished}
     record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [parameter.name for parameter in space]}
-    write_asked(folder, asked.goals, asked.limits, record)
+    write_request(folder, request.goals, request.limits, record)
     done = open_study(folder)
     write_front(done)
     if not done.front and ended == "whole":
@@ -180,7 +263,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """The commands that finish a study: the whole of it, and the front of what was tried alone."""
+    """Returns two commands: one to finish the whole study, and one to finish only the front of the trials so far."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]
@@ -191,26 +274,26 @@ def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, 
     return [shlex.join(words), shlex.join([*words, "--trials", str(tried)])]
 
 
-def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:
+def _record(request: ExploreRequest, material: Material, notes: Sequence[str]) -> dict[str, Any]:
     return {
-        **asked.as_dict(),
-        "command": command_of(asked, material.folder),
-        "source": _source(asked),
+        **request.as_dict(),
+        "command": command_of(request, material.folder),
+        "source": _source(request),
         "validation": _validation(material),
-        "validation_rows": asked.as_dict()["validation"],
+        "validation_rows": request.as_dict()["validation"],
         "versions": versions(material.forest) if material.forest is not None else {"forestc": __version__},
         "content": material.content,
         "notes": list(notes),
     }
 
 
-def _source(asked: Asked) -> str:
-    """The model's file or class, or the trainers, or the function."""
-    if callable(asked.train):
-        return getattr(asked.train, "__name__", type(asked.train).__name__)
-    if asked.model is None:
-        return ",".join(asked.train)
-    return str(asked.model) if isinstance(asked.model, str | Path) else type(asked.model).__name__
+def _source(request: ExploreRequest) -> str:
+    """Returns the model's file or class, or the trainers, or the name of the function."""
+    if callable(request.train):
+        return getattr(request.train, "__name__", type(request.train).__name__)
+    if request.model is None:
+        return ",".join(request.train)
+    return str(request.model) if isinstance(request.model, str | Path) else type(request.model).__name__
 
 
 def _validation(material: Material) -> str:
@@ -219,25 +302,25 @@ def _validation(material: Material) -> str:
         if material.forest is not None:
             return f"{how} passes"
         return f"{how} training ({len(material.folds)} folds); the designs are trained on all rows"
-    judged = len(material.folds[0].judged)
+    count = len(material.folds[0].validation)
     if same_rows(material):
-        return f"{judged} rows"
-    return f"{judged} rows that training did not see, nor passes but those that -O2 and -O3 choose on them"
+        return f"{count} rows"
+    return f"{count} rows that training did not see, nor passes but those that -O2 and -O3 choose on them"
 
 
-def command_of(asked: Asked, folder: Path) -> str | None:
-    """The command line of the study; None if Python objects were given."""
-    files = [asked.model, asked.rows, asked.test, asked.validation]
-    if callable(asked.train) or not all(file is None or isinstance(file, str | Path) for file in files):
+def command_of(request: ExploreRequest, folder: Path) -> str | None:
+    """Returns the command line of the study; None if Python objects were given."""
+    files = [request.model, request.rows, request.test, request.validation]
+    if callable(request.train) or not all(file is None or isinstance(file, str | Path) for file in files):
         return None
     texts = {
-        "goals": (",".join(goal.figure for goal in asked.goals),),
-        "limits": tuple(map(spelled, asked.limits)),
-        "rungs": (asked.top,),
+        "goals": (",".join(goal.figure for goal in request.goals),),
+        "limits": tuple(map(spelled, request.limits)),
+        "rungs": (request.top,),
     }
     words = ["forestc", "explore"]
     for option, spec in options_of(ExploreOptions):
-        value, flag = getattr(asked, option.name), spec.flags[:1]
+        value, flag = getattr(request, option.name), spec.flags[:1]
         if option.name in _HOW_IT_RUNS:
             continue
         if isinstance(value, bool):
@@ -250,37 +333,37 @@ def command_of(asked: Asked, folder: Path) -> str | None:
 
 
 def notes_of(material: Material) -> list[str]:
-    """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
-    notes, same = list(material.notes), same_rows(material) if material.asked.validation is not None else 0
+    """Returns notes for the user before the search. Raises RowsError for test rows that can't be read."""
+    notes, same = list(material.notes), same_rows(material) if material.request.validation is not None else 0
     if same:
-        judged = len(material.folds[0].judged)
-        notes.append(f"{same} of {judged} validation rows are also among the rows given: accuracy is flattered")
-    test = None if material.asked.test is None else _test_inputs(material)
+        count = len(material.folds[0].validation)
+        notes.append(f"{same} of {count} validation rows are also among the rows given: accuracy is flattered")
+    test = None if material.request.test is None else _test_inputs(material)
     if test is not None and (same := count_shared(material.X, test)):
         notes.append(f"{same} of {len(test)} test rows are also among the rows given: their accuracy says less")
     return notes
 
 
 def same_rows(material: Material) -> int:
-    """How many of the rows that candidates are judged on are also among those that they are made of."""
+    """Returns how many validation rows are also among the rows for training and passes; 0 under cross-validation."""
     fold = material.folds[0]
-    return 0 if material.crossed else count_shared(material.X[fold.fit], material.X[fold.judged])
+    return 0 if material.crossed else count_shared(material.X[fold.fit], material.X[fold.validation])
 
 
 def _test_inputs(material: Material) -> NDArray[np.float64] | None:
-    """The test rows with the columns of the rows, in their order; None if they have others. Raises RowsError."""
-    asked, forest = material.asked, material.forest or material.example
-    test = test_rows(asked.test, asked.label, forest).X if isinstance(forest, Forest) else None
-    if material.forest is not None:  # its rows hold the columns that it reads, and zeros
+    """Returns the test rows with columns in the order of the rows; None for other columns. Raises RowsError."""
+    request, forest = material.request, material.forest or material.example
+    test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
+    if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.
         return test
-    X, names = read_inputs(*labeled_rows(asked.test, asked.label))
+    X, names = read_inputs(*labeled_rows(request.test, request.label))
     if set(names) == set(material.names):
         return X[:, [names.index(name) for name in material.names]]
     return X if X.shape[1] == material.X.shape[1] else None
 
 
 def _refuse(study: Study) -> None:
-    """Raises the error of a study without a front."""
+    """Raises ForestcError with the reason why a study has no front."""
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")
@@ -303,12 +386,12 @@ def _refuse(study: Study) -> None:
 
 @contextmanager
 def _held(folder: Path, *, resume: bool) -> Iterator[None]:
-    """The study's folder, held by this process alone. Raises ForestcError for a folder that is not right."""
+    """Locks the study's folder. Raises ForestcError if another process holds it, or if it does not suit `resume`."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
         there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]
         for name in (sampling.JOURNAL, KEPT, TRIALS, *there):
-            inside(folder, name)  # a link may lead elsewhere, and the search writes there
+            inside(folder, name)  # A link may lead elsewhere, and the search would write there.
     elif (folder / STUDY).exists():
         raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
     elif folder.exists() and (not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir())):

@@ -1,4 +1,4 @@
-"""image: turns a forest into the content of an engine."""
+"""Implements `image`: turns a forest into the content of an engine's memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,67 @@ from forestc.system.writing import replacing, writing
 
 @takes(ImageOptions)
 def make_image(options: ImageOptions) -> Shown:
-    """Writes an image, and returns its figures: clocks a row, nodes, the words of the row's columns.
+    """Turns a model into the image that an engine loads.
 
-    The parameters are the fields of `forestc.options.engine.ImageOptions`. Raises ForestcError, with what does not fit.
+    The image is compared with the quantized forest.
+
+    Parameters
+    ----------
+    source : str, path, fitted model or Design
+        A model that `load` takes, to be quantized; or a compiled design, whose quantized forest is used.
+    rows : str, path, array or data frame, optional
+        With a model: rows for its passes.
+    out : str or path, optional
+        The image to write. Default: nothing is written.
+    engine : str or path
+        A folder that `make_engine` wrote.
+    ranges : str, path or dict, optional
+        Ranges of the features, used instead of rows.
+    held_out : str, path, array, pair (rows, labels) or float, optional
+        Rows that score passes, or the share of the rows to set aside.
+    label : str, list of str or array of shape (rows,) or (rows, targets), optional
+        The column of the labels, several for several targets; or the labels themselves.
+    level : int, optional
+        0 (exact) to 3 (smallest). Default: 1.
+    tolerance : float or str, optional
+        At levels 2 and 3: the accuracy that may be lost on other rows.
+    passes : str or sequence of Pass, optional
+        Passes to run instead of the level's.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc image --json`: `bytes`, `clocks_per_row`, `nodes`, and in `columns` the words of each
+        column of a row.
+
+    Raises
+    ------
+    OptionError
+        If no engine is given, or options are invalid.
+    ModelError
+        If the model can't be read exactly.
+    ForestcError
+        If the model does not fit the engine, or a file can't be read or written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> figures = forestc.make_engine("engine", trees=4, nodes=64, features=4, classes=3, walkers=1)
+    >>> forestc.make_image(model, X, engine="engine")["nodes"]
+    7
     """
     if options.engine is None:
-        raise OptionError("no engine is given", do="add --engine DIR")
+        raise OptionError("no engine is given", where="--engine", do="add --engine DIR")
     capacity, progress = engine_of(options.engine), options.progress
     forest, figures = _forest(options)
     image = image_of(forest, capacity, progress)
@@ -50,13 +105,13 @@ def make_image(options: ImageOptions) -> Shown:
         "nodes_of_a_walker": capacity.nodes,
         "hash": model_hash(forest).hex(),
         **figures,
-        "columns": {str(feature.column): word_note(forest, place) for place, feature in enumerate(forest.features)},
+        "columns": {str(feature.column): word_note(forest, index) for index, feature in enumerate(forest.features)},
     }
     return Shown(figures, titled(f"image of {forest.name}"))
 
 
 def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
-    """The quantized forest, and how far it agrees with the model on the rows."""
+    """Returns the quantized forest, and figures of its agreement with the model on the rows."""
     options.progress("passes")
     model = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(model, Design):

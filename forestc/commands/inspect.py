@@ -1,4 +1,4 @@
-"""inspect: figures of a model or of a compiled folder, and of single trees."""
+"""Implements `inspect` and `print`: figures of a model or a compiled folder, single trees, and the text of a model."""
 
 from __future__ import annotations
 
@@ -16,22 +16,56 @@ from forestc.options.fields import takes
 
 @takes(InspectOptions)
 def inspect(options: InspectOptions) -> dict[str, Any]:
-    """The figures of `forestc inspect --json`.
+    """Returns the figures of a model or of a compiled folder, or one of its trees.
 
-    source: a model that `load` takes, a compiled folder, or a Design. For the latter two the forest is the quantized
-    one, and `compiled` describes the written files. `per_feature` lists the features.
+    Parameters
+    ----------
+    source : str, path, fitted model or Design
+        A model that `load` takes, a compiled folder, or a Design. Of a compiled folder the quantized forest is shown.
+    tree : int, optional
+        Return this tree instead, counted from 0.
+    depth : int, default=6
+        Number of levels of the tree.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
 
-    tree: gives instead one tree as nested nodes. An inner node has `condition` and its children where the condition
-    holds (`yes`) and where it does not (`no`), a leaf has `leaf`, its values. `cover`: the training rows that reached
-    the node, None if the source does not record them. At level `depth` a node has `below`, the number of nodes below
-    it, instead of its children. Raises OptionError for a tree that does not exist, ForestcError.
+    Returns
+    -------
+    dict
+        The figures of `forestc inspect --json`: `per_feature` lists the features, `compiled` describes a folder's
+        files. A tree is a nested node instead: an inner node has `condition`, and its children `yes` (the condition
+        holds) and `no`; a leaf has `leaf`, its values; `cover` is the number of training rows at the node, None if
+        unknown. At the last level `below` counts the nodes below.
+
+    Raises
+    ------
+    OptionError
+        If there is no such tree.
+    ForestcError
+        If the model or the folder can't be read.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> forestc.inspect(model)["leaves"]
+    5
+    >>> forestc.inspect(model, tree=0, depth=1)["condition"]
+    '...'
     """
     tree = options.tree
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     forest = source.forest if isinstance(source, Design) else source
     if tree is not None:
         if not 0 <= tree < len(forest.trees):
-            raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
+            raise OptionError(
+                f"there is no tree {tree}", where="--tree", do=f"the forest has trees 0 to {len(forest.trees) - 1}"
+            )
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
     return {**forest.figures(), **compiled, "per_feature": feature_figures(forest)}

@@ -1,4 +1,4 @@
-"""model-inputs: learns an input model for a model, or for a compiled folder, and tells what it holds."""
+"""Implements `model-inputs`: learns an input model for a model or a compiled folder."""
 
 from __future__ import annotations
 
@@ -21,19 +21,75 @@ from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import write_text, writing
 
-HELD_OUT = 5  # every fifth row judges a model learnt from the others
-LEAST_ROWS = 50  # from which that is done
-JUDGED_SHARE = 0.25  # of the seconds, for the model that is judged
+HELD_OUT = 5  # holds out every fifth row to score a model that is learnt from the others
+LEAST_ROWS = 50  # rows; with fewer, no rows are held out
+SCORED_SHARE = 0.25  # share of the seconds for learning the model that is scored
 
 
 @takes(LearnInputsOptions)
 def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any]]:
-    """An input model, and the figures of `forestc model-inputs --json`.
+    """Learns an input model: how rows are distributed over the cells between a model's thresholds.
 
-    source: a model that `load` takes, which is quantized exactly first; a compiled folder; or a Design. rows, label:
-    as for `compile`; labels are not used. out: a file for the model's text form. The other options are those of
-    `forestc.inputs.learn.learned`. From 50 rows on, a model learnt from four fifths of them in a quarter of the seconds
-    is judged on the others. Raises ForestcError.
+    From 50 rows on, a second model is learnt from four fifths of the rows, in a quarter of the time, and scored on the
+    other rows.
+
+    Parameters
+    ----------
+    source : str, path, fitted model or Design
+        A model that `load` takes (it is quantized exactly first), a compiled folder, or a Design.
+    rows : str, path, array or data frame
+        Rows to learn from.
+    out : str or path, optional
+        A file for the input model's text form.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. Labels are not learnt.
+    treewidth : int, default=4
+        The largest treewidth of the network. Larger ones model more columns together.
+    seconds : float, default=20.0
+        Time to search for a network.
+    samples : int, optional
+        Number of search runs, used instead of `seconds`; the result is then the same each time.
+    least_count : int, default=0
+        Replace smaller counts of rows by 0, as `InputModel.with_least_count` does.
+    seed : int, default=0
+        Seed of the search.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read, as in `load`.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    inputs : InputModel
+        The input model.
+    figures : dict
+        The figures of `forestc model-inputs --json`.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read exactly, or compares nothing.
+    RowsError
+        If the rows do not match the model.
+    OptionError
+        If `least_count` is negative.
+
+    References
+    ----------
+    Nie, Maua, de Campos and Ji: Advances in Learning Bayesian Networks of Bounded Treewidth. NeurIPS, 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> inputs, figures = forestc.model_inputs(model, X, samples=1)
+    >>> inputs
+    <InputModel: 4 comparators of 2 columns, 150 rows>
     """
     seconds, least_count = options.seconds, options.least_count
     forest, opened, notes = _opened(options)
@@ -42,14 +98,14 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     search: dict[str, Any] = {name: getattr(options, name) for name in names}
     if count >= LEAST_ROWS:
         fit, others = FitAndHeldOut.every(opened, HELD_OUT)
-        judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **search)
+        scored = learned(forest, fit, seconds=seconds * SCORED_SHARE, **search)
         fitted, fresh = _some(forest, fit), _some(forest, others)
         held_out = {
             "rows": len(fresh),
-            "model": float(judged.log_likelihood(fresh).mean()),
-            "independent": independent_log_likelihood(judged, fitted, fresh),
+            "model": float(scored.log_likelihood(fresh).mean()),
+            "independent": independent_log_likelihood(scored, fitted, fresh),
         }
-        seconds *= 1 - JUDGED_SHARE
+        seconds *= 1 - SCORED_SHARE
     model = learned(forest, opened, seconds=seconds, least_count=least_count, **search)
     network = model.network
     rows_off, bits_off = model.contradictions()
@@ -76,20 +132,20 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
 
 @takes(LearnInputsOptions)
 def how_long(options: LearnInputsOptions) -> str:
-    """How long `model_inputs` searches, in words."""
+    """Returns how long `model_inputs` searches, in words."""
     if options.samples is not None:
         return f"searching for a network in {options.samples} runs (--samples)"
     return f"searching for a network for {options.seconds:g} s (--time)"
 
 
 def write_inputs(model: InputModel, path: str | Path) -> None:
-    """Writes the text form, completely or not at all. Raises ForestcError for a file that can't be written."""
+    """Writes the text form of an input model in one step. Raises ForestcError if the file can't be written."""
     with writing(path):
         write_text(Path(path), printed(model))
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
-    """The quantized forest, its rows, and notes on how they were read."""
+    """Returns the quantized forest, its rows, and notes on how they were read."""
     rows, label = options.rows, options.label
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):
@@ -100,9 +156,9 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
-    """The first 20,000 rows; of rows that leave columns out, what the forest reads, (rows, features)."""
+    """Returns the first 20,000 rows, with only the columns that the forest reads if it leaves some out."""
     parts, most = [], 20_000
-    read = list(forest.places) if forest.carried else slice(None)
+    read = list(forest.row_columns) if forest.carried else slice(None)
     for batch in rows.batches():
         parts.append(batch.X[:most, read])
         most -= len(parts[-1])

@@ -1,4 +1,4 @@
-"""measure: flash, RAM, stack and instructions of a compiled design's C header on a microcontroller."""
+"""Implements `measure`: flash, RAM, stack and instructions of a compiled design's C header on a microcontroller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from forestc.errors import MissingToolError, OptionError, known_names
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
-from forestc.firmware.entries import Entry, entry_names, made_entry
+from forestc.firmware.entries import Entry, entry_names, measured_entry
 from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
@@ -43,28 +43,78 @@ from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find, together
 
-DRAWN = "inputs"  # the origin of rows drawn from an input model
-RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # approximate numbers of vectors beside the rows
+DRAWN = "inputs"  # names the origin of rows that are drawn from an input model
+RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # vectors beside the rows, about: random ones, and on or beside thresholds
 
 
 @takes(MeasureOptions)
 def measure(options: MeasureOptions) -> Shown:
-    """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
+    """Measures the C header of a compiled design on a microcontroller: compiles it and runs it in an emulator.
 
-    Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
-    else. All answers are compared with the quantized forest's: on the rows, on vectors on and beside its thresholds,
-    and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
-    `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others, or inputs: the model
-    itself, whose rows also stand in for rows where none are given; `expected` is their
-    mean number of instructions (cycles on AVR), else None.
+    Each function is linked by itself, with the parts of the compiler's library that it calls. All answers are compared
+    with the quantized forest: on the rows, on vectors on and beside its thresholds, and on random vectors.
 
-    cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a
-    board's name (`forestc.costs.boards`).
-    rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
-    scores and row that the header has. compiler: auto, ziglang or gcc. optimize: s, 2 or 3. most: number of rows to
-    run, spread over all; 0 for all. record: add the figures to measured.json in the folder (`Design.results`). Raises
-    OptionError for unknown names, MissingToolError for tools that are missing, CheckError if the firmware fails in the
-    emulator.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    cpu : str
+        cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a board's name
+        (`forestc.costs.boards`).
+    rows : str, path, array or data frame, optional
+        Rows to run. Default: rows drawn from `inputs`, or generated vectors alone.
+    inputs : str, path or InputModel, optional
+        An input model: the mean over rows drawn from it is `expected`.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of the drawn rows.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
+    entries : sequence of str, optional
+        Functions to measure: predict, scores, values, row (raw floats). Default: all that the header has, but values.
+    compiler : {"auto", "gcc", "ziglang"}, default="auto"
+        gcc on the PATH, ziglang from PyPI, or gcc if it is installed, otherwise ziglang.
+    optimize : {"s", "2", "3"}, default="s"
+        Optimization level of the compiler.
+    most : int, default=1000
+        Number of rows to run, evenly spaced; 0 runs all.
+    drawn : array or data frame, optional
+        Used instead of `inputs`: rows drawn from an input model.
+    record : bool, default=True
+        Add the figures to measured.json in the folder, for `Design.results`.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc measure --json`: `flash`, `ram` and `stack` in bytes; `instructions` with the `mean` and
+        `max` over the rows (over the vectors if there are no rows) and `max_of_all` over both; `expected`, the mean
+        over drawn rows.
+
+    Raises
+    ------
+    OptionError
+        If a name is unknown.
+    MissingToolError
+        If a compiler or the emulator's library is not installed.
+    CheckError
+        If the firmware fails in the emulator.
+    ForestcError
+        If the folder can't be read or holds no C.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, targets="c")
+    >>> figures = forestc.measure("iris", "cortex-m0plus", X, compiler="ziglang")
+    >>> figures["flash"] < 200, figures["differences"]
+    (True, 0)
     """
     options = replace(options, cpu=stands_for(options.cpu, "cpu", CPUS))
     _refuse(options)
@@ -74,7 +124,7 @@ def measure(options: MeasureOptions) -> Shown:
     drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
     header = design.path("c")
     names = options.entries or [name for name in entry_names(design, cpu) if name != "values"]
-    entries = [made_entry(design, cpu, name) for name in dict.fromkeys(names)]
+    entries = [measured_entry(design, cpu, name) for name in dict.fromkeys(names)]
     given = _inputs(design, options, drawn)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, cpu, tool, simavr, options.optimize, Path(scratch))
@@ -84,7 +134,8 @@ def measure(options: MeasureOptions) -> Shown:
         counted = sum(len(batch.words) for batch in given.inputs)
         options.progress(f"{', '.join(entry.name for entry in entries)}: {counted} inputs")
         measured = {
-            entry.name: work.measured(entry, made, given.inputs) for entry, made in zip(entries, built, strict=True)
+            entry.name: work.measured(entry, compiled, given.inputs)
+            for entry, compiled in zip(entries, built, strict=True)
         }
     bound = _bound(design, options.cpu, tool, options.optimize)
     for name in {"predict", "scores"} & measured.keys():
@@ -118,12 +169,12 @@ def measure(options: MeasureOptions) -> Shown:
     }
     notes = [*given.notes, *_notes(design, figures)]
     note = design.record("measure", figures) if options.record else ""
-    made = partial(measure_tables, str(design.manifest["name"]), made=table)
+    made = partial(measure_tables, str(design.manifest["name"]), make_table=table)
     return Shown(figures | {"notes": notes + [note] * bool(note)}, made)
 
 
 def _refuse(options: MeasureOptions) -> None:
-    """Raises OptionError for a compiler or a level that is not known, MissingToolError for a missing library."""
+    """Raises OptionError for an unknown compiler or level of optimization, MissingToolError for a missing library."""
     for what, name, names in (
         ("compiler", options.compiler, COMPILERS),
         ("optimization", options.optimize, OPTIMIZE),
@@ -135,7 +186,7 @@ def _refuse(options: MeasureOptions) -> None:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What entries are run on. rows: number of those that are run, of `total` given ones. notes: for the user."""
+    """The inputs that entries run on. rows: how many of the `total` given rows are run. notes: for the user."""
 
     inputs: Sequence[Vectors]
     rows: int
@@ -144,7 +195,7 @@ class _Inputs:
 
 
 def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
-    """Rows, vectors made from them, and the rows drawn, without those that the header's types of inputs do not hold."""
+    """Returns rows, vectors made from them, and rows drawn from the input model, if the header's types hold them."""
     forest, c = design.forest, design.c_options
     types = inputs_of(forest, c.c_inputs, c.c_types).types
     rows = drawn if options.rows is None and options.inputs is not None else options.rows
@@ -152,10 +203,10 @@ def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
     if rows is not None:
         sample, total = spread(rows_from(rows, design.model, options.label), options.most)
         if types and (first := unfit(forest, sample, types, None)):
-            kept = fits(forest, types, sample).all(axis=1)
-            out = (~kept).sum()
+            fitting = fits(forest, types, sample).all(axis=1)
+            out = (~fitting).sum()
             notes.append(f"left out {out} of {len(sample)} rows that the types of the inputs do not hold: {first}")
-            sample = sample[kept]
+            sample = sample[fitting]
     inputs = list(measured_inputs(forest, sample))
     if drawn is not None:
         likely, _ = spread(rows_from(drawn, design.model), options.most)
@@ -165,7 +216,7 @@ def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
 
 
 def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
-    """What users should know about the figures."""
+    """Yields notes for users on the figures."""
     measured, bound, c = figures["entries"], figures["worst_case"], design.c_options
     for path in design.changed_files():
         if path == design.manifest["files"]["c"]:
@@ -188,10 +239,9 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """The most instructions (cycles on AVR) of a prediction, estimated by fitted costs; None for a compiler or a level
-    whose costs are not known."""
-    known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
-    if known is None or optimize != "s" or tool.kind not in known.compilers:
+    """Returns the most instructions (cycles on AVR) of a prediction by fitted costs; None if these are unknown."""
+    costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
+    if costs is None or optimize != "s" or tool.kind not in costs.compilers:
         return None
     layout = next((name for name in LAYOUTS if name == options.c_layout), None) or chosen_layout(forest, options)
     estimate = estimated(forest, options, cpu).get(layout)
@@ -199,8 +249,8 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
 
 
 def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """By name, what the entry that budgets count takes of each budget that the design was compiled with, and the
-    budget; empty if another processor or other entries are measured."""
+    """Returns by name the measured figure and the design's budget; empty for another processor or entry than budgets
+    count."""
     options, figures = design.c_options, entries.get(entry_of(design.forest))
     if options.cpu != cpu or figures is None:
         return {}
@@ -215,31 +265,31 @@ def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) 
 
 def need_libraries(cpu: Cpu) -> None:
     """Raises MissingToolError if a library that runs or reads images is not installed."""
-    wanted = {"pyelftools": "elftools", **({"unicorn": "unicorn"} if cpu.machine else {})}
-    missing = [name for name, module in wanted.items() if find_spec(module) is None]
+    modules = {"pyelftools": "elftools", **({"unicorn": "unicorn"} if cpu.machine else {})}
+    missing = [name for name, module in modules.items() if find_spec(module) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         raise MissingToolError(f"{' and '.join(missing)} {verb} not installed", do='pip install "forestc[firmware]"')
 
 
 def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
-    """At most `most` rows (0: all), at even distances, and the number of all rows. Keeps no more than twice as many."""
-    kept: list[NDArray[np.float64]] = []
-    step, total, held = 1, 0, 0
+    """Returns at most `most` rows (0: all) at even distances, and the number of all. Holds at most twice as many."""
+    parts: list[NDArray[np.float64]] = []
+    step, total, count = 1, 0, 0
     for batch in rows.batches():
         part = batch.X[-total % step :: step]
-        kept.append(part)
-        total, held = total + len(batch.X), held + len(part)
-        while most and held > 2 * most:
-            kept, step = [np.concatenate(kept)[::2]], 2 * step
-            held = len(kept[0])
-    sample = np.concatenate(kept)
-    places = np.arange(len(sample)) * 1 if not most or len(sample) <= most else np.arange(most) * len(sample) // most
-    return sample[places], total
+        parts.append(part)
+        total, count = total + len(batch.X), count + len(part)
+        while most and count > 2 * most:
+            parts, step = [np.concatenate(parts)[::2]], 2 * step
+            count = len(parts[0])
+    sample = np.concatenate(parts)
+    indices = np.arange(len(sample)) * 1 if not most or len(sample) <= most else np.arange(most) * len(sample) // most
+    return sample[indices], total
 
 
 def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vectors]:
-    """The rows, and inputs made from them: on thresholds and beside them, random, and those of the longest paths."""
+    """Yields the rows, and inputs made from them: on and beside thresholds, random, and of the longest paths."""
     words = [np.zeros((1, len(forest.features)), dtype=np.int64)]
     for batch in vectors(forest, ArrayRows(sample), RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
         if len(batch.words):
@@ -251,7 +301,7 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
 
 @dataclass(frozen=True)
 class _Built:
-    """A compiled entry, and how long it took."""
+    """A compiled entry, and the seconds that compiling took."""
 
     files: Build
     image: FirmwareImage
@@ -261,7 +311,7 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Work:
-    """What all entries of a measurement share. simavr: its program, None if it is not installed. folder: for the
+    """The tools and folder that all entries share. simavr: the program, None if it is not installed. folder: for the
     compiler's files, with the header in it."""
 
     design: Design
@@ -274,22 +324,22 @@ class _Work:
     def built(self, entry: Entry) -> _Built:
         start = time.perf_counter()
         (self.folder / f"{entry.name}.c").write_text(entry.source, encoding="utf-8")
-        made = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimize)
-        return _Built(made, read_image(made.image), static_stack(made), time.perf_counter() - start)
+        files = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimize)
+        return _Built(files, read_image(files.image), static_stack(files), time.perf_counter() - start)
 
-    def _machine(self, made: _Built) -> Machine | None:
-        """What runs an entry; None if it is not installed."""
+    def _machine(self, built: _Built) -> Machine | None:
+        """Returns an emulator for an entry; None if it is not installed."""
         if self.cpu.machine:
-            return Emulator(self.cpu, made.image)
+            return Emulator(self.cpu, built.image)
         if self.simavr is None:
             return None
-        return avr.Simavr(self.simavr, self.compiler, made.files, made.image.flash, self.folder)
+        return avr.Simavr(self.simavr, self.compiler, built.files, built.image.flash, self.folder)
 
-    def measured(self, entry: Entry, made: _Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
-        """The figures of an entry."""
+    def measured(self, entry: Entry, built: _Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
+        """Returns the figures of an entry."""
         start = time.perf_counter()
         differences, first, runs = 0, "", list[Run]()
-        if (machine := self._machine(made)) is not None:
+        if (machine := self._machine(built)) is not None:
             for batch in inputs:
                 run, difference, shown = self._compared(entry, machine, batch)
                 first = first or (f"{entry.name}: {shown}" if difference.count else "")
@@ -299,25 +349,25 @@ class _Work:
         likely = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == DRAWN]
         expected = _summary([run.instructions if run.cycles is None else run.cycles for run in likely], [])
         stacks = [run.stack for run in runs]
-        depths = stacks if made.stack.size is None else [made.stack.size, *stacks]
-        by = "-" if not depths else "call graph" if made.stack.size == max(depths) else "emulator"
+        depths = stacks if built.stack.size is None else [built.stack.size, *stacks]
+        by = "-" if not depths else "call graph" if built.stack.size == max(depths) else "emulator"
         return {
-            "flash": made.image.flash,
-            "ram": made.image.ram,
+            "flash": built.image.flash,
+            "ram": built.image.ram,
             "stack": max(depths, default=None),
             "stack_by": by,
             "stack_seen": max(stacks, default=None),
-            "stack_why": made.stack.why,
+            "stack_why": built.stack.why,
             "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
             "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
             "expected": expected and expected["mean"],
             "differences": None if machine is None else differences,
             "first": first,
-            "seconds": {"build": round(made.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
+            "seconds": {"build": round(built.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
         }
 
     def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
-        """A run on a batch of inputs, its differences from the evaluator, and the first of them as text."""
+        """Returns a run on a batch of inputs, its differences from the evaluator, and the first of them as text."""
         forest = self.design.forest
         batch = entry.taken(batch, forest)
         run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
@@ -325,14 +375,14 @@ class _Work:
         if not difference.count:
             return run, difference, ""
         row = (batch.raw if entry.takes.raw else batch.words)[difference.first].tolist()
-        answers = f"gives {list(difference.got)}, should give {list(difference.wanted)}"
+        answers = f"gives {list(difference.got)}, should give {list(difference.expected)}"
         return run, difference, f"{batch.origin} {difference.first}, {row} {answers}"
 
 
 def _summary(
     on_rows: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
 ) -> dict[str, Any] | None:
-    """The mean and largest number of the runs on rows, and the largest of all; None if the emulator does not count."""
+    """Returns the mean and largest number of the runs on rows, and the largest of all; None without counts."""
     chosen, all_ = (
         np.concatenate([np.empty(0, np.int64), *(column for column in runs if column is not None)])
         for runs in (on_rows, every)

@@ -1,4 +1,4 @@
-"""passes: the passes and levels, or one pass with its options."""
+"""Implements `passes`: lists the passes and levels, or explains one pass."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from forestc.search.levels import levels_guide
 
 
 def passes(name: str | None = None) -> dict[str, Any]:
-    """Returns the guide of a pass; without a name `passes`, brief guides of all, and `levels`. Raises OptionError for
-    an unknown name."""
+    """Returns the guide of a pass; if `name` is None, short guides of all passes and levels. Raises OptionError."""
     if name is not None:
         return pass_guide(PASSES, name)
     brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]

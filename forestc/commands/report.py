@@ -1,4 +1,4 @@
-"""The page of a folder: of a compiled design, or of a study and of the designs on its front."""
+"""Implements `report`: writes the page of a design, or of a study and the designs on its front."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from forestc.report.page.study_page import Links, study_page
 from forestc.report.tables import Shown, titled, visible
 from forestc.system.writing import writing
 
-SUFFIXES = (".html", ".htm")  # others get the first
+SUFFIXES = (".html", ".htm")  # lists the suffixes of pages; a file with another suffix gets .html
 
 
 @takes(ReportOptions)
 def report(options: ReportOptions) -> Shown:
-    """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
-    at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
+    """Writes the page of a folder in one step, and returns the figures of `forestc report --json`. For a study, a
+    folder beside the page gets a page for each design on the front. Raises ForestcError."""
     source, out = Path(options.source), Path(options.out)
     with writing(out):
         out = out if out.suffix.lower() in SUFFIXES or out.is_dir() else out.with_name(f"{out.name}.html")
@@ -43,33 +43,33 @@ def report(options: ReportOptions) -> Shown:
         raise ForestcError(what, where=str(source), do="give a folder that forestc compile or forestc explore wrote")
     _refuse(options, study)
     check_writable(out, pages_folder(out) if study else None)
-    _ = altair(), converter()  # raises here if they are not installed
+    _ = altair(), converter()  # raises if they are not installed
     if study:
         return _of_study(open_study(source), out, options)
     return _of_design(open_design(source), out, options)
 
 
-def _refuse(asked: ReportOptions, study: bool) -> None:
-    """Raises OptionError for options that the folder has no use for."""
-    if not study and asked.peers is not None:
+def _refuse(options: ReportOptions, study: bool) -> None:
+    """Raises OptionError for options that do not apply to the folder."""
+    if not study and options.peers is not None:
         raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
-    for name, value in (("rows", asked.rows), ("label", asked.label), ("place", asked.place)):
+    for name, value in (("rows", options.rows), ("label", options.label), ("place", options.place)):
         if study and value not in (None, False):
             raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
-    if asked.label is not None and asked.rows is None:
+    if options.label is not None and options.rows is None:
         raise OptionError("--label needs --rows", do="add --rows FILE")
-    for name, value in (("native", asked.native), ("device", asked.device)):
-        if value and not asked.place:
+    for name, value in (("native", options.native), ("device", options.device)):
+        if value and not options.place:
             raise OptionError(f"--{name} needs --place", do="add --place")
 
 
-def _of_design(design: Design, out: Path, asked: ReportOptions) -> Shown:
-    on_rows, progress = None, asked.progress
-    if asked.rows is not None:
+def _of_design(design: Design, out: Path, options: ReportOptions) -> Shown:
+    on_rows, progress = None, options.progress
+    if options.rows is not None:
         progress("rows")
-        name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
-        on_rows = measured(design, asked.rows, asked.label, name)
-    placed = placement(design, asked.device, native=asked.native, progress=progress) if asked.place else None
+        name = Path(options.rows).name if isinstance(options.rows, str | Path) else ""
+        on_rows = measured(design, options.rows, options.label, name)
+    placed = placement(design, options.device, native=options.native, progress=progress) if options.place else None
     if placed is not None:
         design.record("place", placed.figures())
     text = html(design_page(design, Given(on_rows, placed, out.absolute().parent), progress))
@@ -78,9 +78,9 @@ def _of_design(design: Design, out: Path, asked: ReportOptions) -> Shown:
     return _figures(out, "design", text)
 
 
-def _of_study(study: Study, out: Path, asked: ReportOptions) -> Shown:
-    progress = asked.progress
-    peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
+def _of_study(study: Study, out: Path, options: ReportOptions) -> Shown:
+    progress = options.progress
+    peers = () if options.peers is None else read_peers(options.peers, [goal.figure for goal in study.goals])
     beside = pages_folder(out)
     pages, notes = _front_pages(study, beside, out, progress)
     folders = {trial.number: _relative(study.design(trial), out) for trial in _shown(study)}
@@ -101,7 +101,7 @@ def _figures(out: Path, kind: str, text: str, pages: Sequence[str] = (), notes: 
 
 
 def pages_folder(out: Path) -> Path:
-    """The folder beside a study's page that holds the pages of the designs on its front."""
+    """Returns the folder beside a study's page for the pages of its designs."""
     return out.with_name(f"{out.stem}_designs")
 
 
@@ -110,28 +110,28 @@ def _name(number: int) -> str:
 
 
 def _shown(study: Study) -> list[Trial]:
-    """The trials of the front, and that of the unpruned model, whose designs are there."""
+    """Returns the trials of the front and the unpruned model, if their compiled folders exist."""
     first = unpruned(study.trials)
     beside = [first] if study.front and first is not None and first not in study.front else []
     return [trial for trial in (*study.front, *beside) if (study.design(trial) / MANIFEST).is_file()]
 
 
 def _relative(folder: Path, out: Path) -> str:
-    """The address of a folder relative to a page; "" if there is none."""
+    """Returns the address of a folder relative to a page; "" if there is none."""
     try:
         return "./" + quote(Path(os.path.relpath(folder.absolute(), out.absolute().parent)).as_posix()) + "/"
-    except ValueError:  # on another drive
+    except ValueError:  # The folder is on another drive.
         return ""
 
 
 def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:
-    """The pages of the front's designs, by trial, and notes on those that can't be read."""
+    """Returns the pages of the front's designs by trial, and notes on designs that can't be read."""
     pages: dict[int, str] = {}
     notes = []
     shown = _shown(study)
-    for place, trial in enumerate(shown, 1):
+    for number, trial in enumerate(shown, 1):
         folder = study.design(trial)
-        progress(f"design {place} of {len(shown)}")
+        progress(f"design {number} of {len(shown)}")
         try:
             page = design_page(open_design(folder), Given(None, None, beside.absolute()))
         except MissingExtraError:

@@ -1,4 +1,4 @@
-"""simulate: a design's netlist, clock by clock, on rows; waveforms on request."""
+"""Implements `simulate`: runs a design's netlist clock by clock on rows, and writes waveforms on request."""
 
 from __future__ import annotations
 
@@ -25,18 +25,64 @@ from hw_sim import activity, clock_rows
 
 @takes(SimulateOptions)
 def simulate(options: SimulateOptions) -> Shown:
-    """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
+    """Simulates the netlist of a compiled design, one row per clock.
 
-    design: a Design or its folder. inputs: in place of rows, an input model from which `count` rows are drawn with
-    `seed`. vcd: a file for the waveform. saif: a file for the switching activity of the core's
-    nets, with rows in their order and no idle cycles. gaps: insert idle cycles with invalid inputs between
-    some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
+    The results are compared with the quantized forest.
+
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    rows : str, path, array or data frame, optional
+        Rows to simulate.
+    inputs : str, path or InputModel, optional
+        Used instead of rows: an input model from which rows are drawn.
+    count : int, default=10000
+        Number of rows to draw from `inputs`.
+    seed : int, default=0
+        Seed of the drawn rows.
+    vcd : str or path, optional
+        A file for the waveform.
+    saif : str or path, optional
+        A file for the switching activity of the core's nets, with the rows in their order and no idle cycles.
+    label : str or list of str, optional
+        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
+    gaps : bool, default=False
+        Insert idle cycles with invalid inputs between some rows.
+    progress : callable, optional
+        Called with the numbers of simulated rows and of all rows.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc simulate --json`, such as `cycles` and `differences`.
+
+    Raises
+    ------
+    OptionError
+        If both or neither of `rows` and `inputs` are given.
+    RowsError
+        If the rows do not match the model.
+    ForestcError
+        If the folder can't be read or holds no hardware, or a file can't be written.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, latency=2)
+    >>> figures = forestc.simulate("iris", X)
+    >>> figures["cycles"], figures["differences"]
+    (152, 0)
     """
     design = design_of(options.design)
-    _ = design.netlist  # a design without one is refused here
+    _ = design.netlist  # A design without a netlist raises here.
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:
-        raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")
+        raise OptionError("no rows are given to simulate", where="--rows", do="give --rows FILE or --inputs FILE")
     vcd, saif = (None if file is None else Path(file) for file in (options.vcd, options.saif))
     for file, what in ((vcd, "waveform"), (saif, "activity")):
         if file is not None and (not file.name or file.is_dir()):
@@ -51,12 +97,12 @@ def simulate(options: SimulateOptions) -> Shown:
             (waveform,) = stack.enter_context(replacing(vcd))
         run = clock_rows(design.netlist, words, idle, waveform, lambda done: options.progress(done, len(words)))
     toggles = None if saif is None else _write_activity(design, words, saif)
-    wanted = expected(design.forest, design.netlist, words)
+    reference = expected(design.forest, design.netlist, words)
     figures = {
         "rows": len(words),
         "cycles": run.cycles,
         "latency_cycles": run.latency,
-        "differences": int((run.outputs != wanted).any(axis=1).sum()),
+        "differences": int((run.outputs != reference).any(axis=1).sum()),
         "vcd": None if vcd is None else str(vcd),
         "saif": None if saif is None else str(saif),
         "toggles_per_row": toggles,
@@ -65,8 +111,8 @@ def simulate(options: SimulateOptions) -> Shown:
 
 
 def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:
-    """Writes the activity, completely or not at all. Returns the changes of all nets' bits per row: of two designs of
-    one model, the one with fewer takes less dynamic power where its nets are alike."""
+    """Writes the switching activity in one step. Returns how many bits of all nets change per row: with fewer changes,
+    a similar netlist takes less dynamic power."""
     counts = activity(design.netlist, netlist_words(design.netlist, words))
     with writing(file):
         write_text(file, activity_text(design.netlist, counts))

@@ -1,4 +1,4 @@
-"""What commands are given: a model or a compiled folder, an input model, rows or draws of it."""
+"""Opens the inputs of commands: a model or a compiled folder, an input model, given or drawn rows."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from forestc.options.shared import DrawnRows
 
 
 def open_source(source: object, *, trust_pickle: bool, iterations: int | str | None) -> Forest | Design:
-    """The Design of a compiled folder, or the Forest of a model as `load` takes it. Raises ForestcError."""
-    from forestc.frontends import load  # readers of all libraries, which commands on folders do not need
+    """Returns the Design of a compiled folder, or the Forest of a model as `load` takes it. Raises ForestcError."""
+    from forestc.frontends import load  # Commands on folders do not need the readers of all libraries.
 
     if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
         source = open_design(source)
     if isinstance(source, Design):
-        load(source.forest, iterations=iterations)  # refuses a number of iterations
+        load(source.forest, iterations=iterations)  # raises if a number of iterations is given
         return source
     return load(source, trust_pickle=trust_pickle, iterations=iterations)
 
 
 def design_of(given: Design | str | Path) -> Design:
-    """The design, read from its folder unless it is given itself. Raises ForestcError."""
+    """Returns the design, read from its folder unless it is a Design already. Raises ForestcError."""
     return given if isinstance(given, Design) else open_design(given)
 
 
 def input_model_of(given: InputModel | str | Path) -> InputModel:
-    """The input model, read from its file unless it is given itself. Raises ModelError."""
+    """Returns the input model, read from its file unless it is an InputModel already. Raises ModelError."""
     return given if isinstance(given, InputModel) else read_inputs(given)
 
 
 def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
-    """The given rows, or rows drawn for a design from an input model. Raises OptionError where both are given."""
+    """Returns the given rows, or rows drawn from an input model for a design. Raises OptionError if both are given."""
     if options.inputs is None:
         return rows
     refuse_both(rows, options.inputs)
@@ -45,7 +45,7 @@ def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
 
 
 def refuse_both(rows: object, inputs: object) -> None:
-    """Raises OptionError if both are given."""
+    """Raises OptionError if rows and an input model are both given."""
     if rows is not None and inputs is not None:
         raise OptionError(
             "--rows and --inputs are both given",

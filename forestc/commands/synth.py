@@ -1,4 +1,4 @@
-"""synth: area and clock rate of a compiled design on a device, by synthesis and place and route."""
+"""Implements `synth`: size and clock rate of a compiled design on a device, by synthesis and place and route."""
 
 from __future__ import annotations
 
@@ -18,28 +18,69 @@ from forestc.toolchain.vendor import PROGRAMS
 
 @takes(SynthOptions)
 def synth(options: SynthOptions) -> Shown:
-    """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
+    """Synthesizes a compiled design for a device, and places and routes it.
 
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, vivado:PART or
-    quartus:PART if the tool is on the PATH, or a board's name (`forestc.costs.boards`). lut, ff, carry, bram and depth
-    count the design itself; fmax_mhz is measured after place and route with registers on all ports. stream: the design
-    with its stream wrapper, as it goes on the chip. record: add the figures to measured.json in the folder
-    (`Design.results`). native: prefer tools on the PATH to those from PyPI. seed: of the placer. try_anyway: synthesize
-    also a design whose estimate exceeds the device. route: whether it is placed and routed; without, fmax_mhz is None
-    (vendors' tools always do). Raises OptionError for an unknown device, ToolError for a missing or failing tool,
-    ForestcError for a design too large for the device.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    device : str
+        lut6 (6-input LUTs without carry chains), xcup (UltraScale+), a device of nextpnr such as ice40-hx8k,
+        vivado:PART, quartus:PART, or a board's name (`forestc.costs.boards`).
+    native : bool, default=False
+        Prefer tools on the PATH to those from PyPI.
+    seed : int, default=1
+        Seed of place and route.
+    try_anyway : bool, default=False
+        Synthesize even if the estimate says that the design does not fit.
+    stream : bool, default=False
+        Synthesize the design with its stream wrapper.
+    route : bool, default=True
+        Place and route. Without it `fmax_mhz` is None, except with vendors' tools, which always do.
+    record : bool, default=True
+        Add the figures to measured.json in the folder, for `Design.results`.
+    progress : callable, optional
+        Called with the name of each stage.
+
+    Returns
+    -------
+    dict
+        The figures of `forestc synth --json`: `lut`, `ff`, `carry`, `bram` and `depth` of the design itself, and
+        `fmax_mhz` with registers on all ports.
+
+    Raises
+    ------
+    OptionError
+        If the device is unknown, or an option does not apply to it.
+    ToolError
+        If a tool is missing or fails.
+    ForestcError
+        If the folder can't be read or holds no Verilog, or the design does not fit the device.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> forestc.synth("iris", "lut6")["lut"] < 20
+    True
     """
     options = replace(options, device=known_device(options.device))
     tool = options.device.partition(":")[0]
     if tool in PROGRAMS and options.stream:
-        raise OptionError(f"{tool}'s script times the core alone", do="leave --stream out, or give another device")
+        raise OptionError(
+            f"{tool}'s script times the core alone", where="--stream", do="leave --stream out, or give another device"
+        )
     need_tools(options.device, options.native)
     design = options.design if isinstance(options.design, Design) else _opened(Path(options.design))
     if "engine" in design.targets and not design.has_hardware:
         raise _of_engine(design.folder)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
-    design.path("verilog")  # a design without it is refused here
+    design.path("verilog")  # A design without Verilog raises here.
     circuit = Circuit.of(design)
     if not options.try_anyway:
         check_fits(circuit.netlist, options.device)
@@ -49,11 +90,11 @@ def synth(options: SynthOptions) -> Shown:
     note = design.record("synth", figures, stream=options.stream) if options.record else ""
     name = str(design.manifest["name"])
     figures |= {"notes": [*notes, *([note] if note else [])]}
-    return Shown(figures, partial(synth_tables, name, made=table))
+    return Shown(figures, partial(synth_tables, name, make_table=table))
 
 
 def _opened(folder: Path) -> Design:
-    """The design in a folder. Raises ForestcError, also for the folder of an engine."""
+    """Returns the design in a folder. Raises ForestcError, also for the folder of an engine."""
     if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
         raise _of_engine(folder)
     return open_design(folder)

@@ -1,4 +1,4 @@
-"""take: the design of one trial of a study, in a folder of its own."""
+"""Implements `explore --take`: copies the design of one trial of a study to a folder of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from forestc.commands.explore import COMMANDS, asked_before, asked_of
+from forestc.commands.explore import COMMANDS, request_of, stored_arguments
 from forestc.errors import OptionError
 from forestc.exploration.candidate import Bench
 from forestc.exploration.material import material_of
@@ -18,9 +18,9 @@ from forestc.system.writing import replacing, writing
 
 
 def take(source: str | Path, number: int, out: str | Path, progress: Progress = quiet) -> dict[str, Any]:
-    """Writes the design of trial `number` of the study in the folder `source` to the folder `out`, and returns the
-    figures of `forestc explore --take N --json`. A trial that was not compiled is compiled now, of the same rows.
-    Raises ForestcError, OptionError for a trial that is not there or that failed."""
+    """Writes the design of trial `number` of the study in the folder `source` to the folder `out`; returns the figures
+    of `forestc explore --take N --json`. A trial without a design is compiled first, from the same rows. Raises
+    ForestcError, or OptionError for a trial that does not exist or has failed."""
     study, out = open_study(source), Path(out)
     trial = next((trial for trial in study.trials if trial.number == number), None)
     if trial is None:
@@ -45,13 +45,15 @@ def take(source: str | Path, number: int, out: str | Path, progress: Progress = 
 
 
 def _compiled(study: Study, trial: Trial) -> Path:
-    asked = asked_of(ExploreOptions(**{**asked_before(study.folder), "resume": True}))
-    material = material_of(asked, study.folder)
+    request = request_of(ExploreOptions(**{**stored_arguments(study.folder), "resume": True}))
+    material = material_of(request, study.folder)
     if study.asked.get("content") not in (None, material.content):
-        raise OptionError("the study was judged on other rows", do="give it those again, at the same path")
+        raise OptionError(
+            "the study was judged on other rows", where="--rows", do="give it those again, at the same path"
+        )
     try:
         return Bench(material, COMMANDS).design(trial)
-    except OptionError as error:  # an option that has gone since
+    except OptionError as error:  # An option of the trial no longer exists.
         raise OptionError(
             f"this version can't compile trial {trial.number}: {error.what}", where=str(study.folder),
             do="take another, or --resume the study",

@@ -1,1 +1,1 @@
-"""The parts of `compile`: what was asked, the search of levels, and the records of what was done."""
+"""Holds the parts of `compile`: the checked request, the search of levels, synthesis, and the records of a run."""

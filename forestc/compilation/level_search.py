@@ -1,5 +1,4 @@
-"""Levels that search, for `compile` and for exploration: on which rows they judge, what a forest's size is, and which
-of the smallest designs synthesis finds the smallest."""
+"""Plans a compilation: chooses passes by a level's search, and the rows on which forests are scored."""
 
 from __future__ import annotations
 
@@ -38,14 +37,16 @@ from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError, before
 
-MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
+MOST_COMPARED = 20_000  # rows of either kind that are compared, to find held-out rows among the given ones
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A plan and the rows that its passes run on. fit: rows that passes see. held_out: rows that score them; None
-    without such rows, and under cross-validation. evidence: the losses of the model and of the plan's forest under
-    cross-validation. results: of the passes, and done: the checked run, where they are known already."""
+    """A plan and its rows. A plan is a list of passes, maybe found by a search.
+    fit: the rows that passes may use.
+    held_out: rows that score forests; None without such rows, and under cross-validation.
+    evidence: the losses of the model and of the plan's forest under cross-validation.
+    results: the result of each pass, if known. done: the checked run, if known."""
 
     plan: LevelPlan
     fit: Rows
@@ -60,42 +61,43 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes of the plan, as `run_passes` does. given: their results, if the caller knows them. Raises
-        OptionError if these are results of other passes."""
+        """Runs the passes of the plan, as `run_passes` does. given: the results of the passes, if the caller knows
+        them. Raises OptionError if their number is wrong."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
         results = given if results is None else results
         if results is not None and len(results) != len(self.plan.passes):
-            raise OptionError(f"{len(results)} results of {len(self.plan.passes)} passes", do="give one of each pass")
+            raise OptionError(
+                f"{len(results)} results of {len(self.plan.passes)} passes", where="results", do="give one of each pass"
+            )
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
 
 
-def planned_run(source: Forest, rows: Rows, wanted: Request) -> PlannedRun:
-    """Plans the wanted level, or the passes that the user named. source: the forest of the wanted model. Raises
-    ForestcError."""
-    stop, options = wanted.stop, wanted.options
+def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
+    """Plans the requested level, or the passes that the user named. source: the model. Raises ForestcError."""
+    stop, options = request.stop, request.options
     fit, held_out = split_rows(rows, options.held_out, source, options.label)
     if stop is None or stop.seconds == math.inf or not have_rows(rows):
-        return _planned(source, rows, fit, held_out, wanted, stop)
+        return _planned(source, rows, fit, held_out, request, stop)
     begin = time.monotonic()
     default = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
     results = _results(source, default.passes, fit, None)
-    made = time.monotonic()
+    ran = time.monotonic()
     done = run_passes(source, default.passes, fit, held_out, options.progress, None, results)
-    until = begin + stop.seconds - (time.monotonic() - made)  # what is found is to be checked, too
+    until = begin + stop.seconds - (time.monotonic() - ran)  # leaves time for the checks of the result
     try:
         if time.monotonic() < until:
-            return _planned(source, rows, fit, held_out, wanted, replace(stop, until=until), results)
+            return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
         why = "that was over before any smaller design was judged"
-    note = f"-O{wanted.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
+    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
     return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
-    """Runs the passes, unchecked, and returns the result of each."""
+    """Runs the passes without checks and returns their results."""
     results: list[PassResult] = []
     for step in passes:
         results.append(settled(step, results[-1].forest if results else source, rows, scorer))
@@ -107,14 +109,14 @@ def _planned(
     rows: Rows,
     fit: Rows,
     held_out: Rows | None,
-    wanted: Request,
+    request: Request,
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans as `planned_run` does. first: the results of the passes of -O1, if they are known. Raises LateError if the
-    time of `stop` is over before anything is judged."""
+    """Plans as `planned_run` does. first: the results of the passes of -O1, if known. Raises LateError if the time of
+    `stop` is over before anything is scored."""
     until = math.inf if stop is None else stop.until
-    options, named, level = wanted.options, wanted.named, wanted.level
+    options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
     if named is not None or not searches(level, rows, options.scores):
         planned = plan(named, level, fit, scores=options.scores)
@@ -129,10 +131,10 @@ def _planned(
     notes: list[str] = []
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
-        notes = _known(fit, held_out) if share is None else [_SET_ASIDE]
+        notes = _shared_rows_note(fit, held_out) if share is None else [_SET_ASIDE]
         folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
     else:
-        from forestc.search.folds import folds_of  # trainers, which no other level needs
+        from forestc.search.folds import folds_of  # imports trainers, which no other level needs
 
         try:
             options.progress("training the model again on parts of the rows, to judge on the others")
@@ -142,15 +144,16 @@ def _planned(
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return PlannedRun(replace(planned, notes=(note,)), fit)
         folds = replace(trained, how=f"cross-validation: {trained.how}")
-    size = size_of(wanted.targets, options.device, options.cpu, wanted.lowering)
-    limit = DEFAULT_TOLERANCE if wanted.tolerance is None else wanted.tolerance
+    size = size_of(request.targets, options.device, options.cpu, request.lowering)
+    limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
-    if options.device is not None and not options.no_synth and until == math.inf:  # synthesis takes minutes
+    # synthesis takes minutes, so a time limit excludes it
+    if options.device is not None and not options.no_synth and until == math.inf:
         from forestc.search.finalists import synthesized
 
         chosen_plan = synthesized(
-            chosen_plan, options.device, wanted.lowering, native=options.native, progress=options.progress
+            chosen_plan, options.device, request.lowering, native=options.native, progress=options.progress
         )
     assert chosen_plan.chosen is not None
     evidence = None
@@ -174,8 +177,8 @@ _SET_ASIDE = (
 )
 
 
-def _known(fit: Rows, held_out: Rows) -> list[str]:
-    """A note if some held-out rows are among the given ones."""
+def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
+    """Returns a note, in a list, if some held-out rows are among the given ones; otherwise an empty list."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)
     if not shared:

@@ -20,9 +20,10 @@ from forestc.passes.pipeline import Step
 from forestc.system.version import __version__
 
 
-def command_line(wanted: Request) -> str | None:
-    """The command that makes the same folder, naming files without their folders; None if Python objects were given."""
-    model, rows, flags = wanted.options.model, wanted.options.rows, wanted.flags
+def command_line(request: Request) -> str | None:
+    """Returns the command that makes the same folder; files are named without folders. None if Python objects were
+    given."""
+    model, rows, flags = request.options.model, request.options.rows, request.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
     if AN_OBJECT in (flag.value for flag in flags):
@@ -38,29 +39,29 @@ def command_line(wanted: Request) -> str | None:
 
 
 def versions(source: Forest) -> dict[str, str]:
-    """Versions of forestc, NumPy and, if the model records it, the library that trained the model."""
+    """Returns the versions of forestc, NumPy and, if the model records it, the library that trained the model."""
     origin = source.provenance
     library = {origin.source: origin.version} if origin.source else {}
     return {"forestc": __version__, "numpy": np.__version__, **library}
 
 
 def model_record(model: object, source: Forest) -> dict[str, str]:
-    """The model's file name or class, and its hash."""
+    """Returns the model's file name or class, and its hash."""
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
 
 
 def leaves_note(step: Step) -> str:
-    """A note for users: what round-leaves did for every input to leaves, and so to decisions."""
+    """Returns a note for users: how round-leaves changed leaves and decisions, for every input."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
-    kept = "every input takes the model's own path through every tree"
+    paths = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
-        return f"{kept}, and {leaves} hold the model's own values: exact"
+        return f"{paths}, and {leaves} hold the model's own values: exact"
     bound = step.report["score_bound"]
     if bound is None:
-        return f"{kept}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
-    scores = f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's"
+        return f"{paths}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
+    scores = f"{paths}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's"
     if not decides:
         return scores
     if step.report["decisions"] == "all":
@@ -70,10 +71,10 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of `synth` for the core, without times, which differ from run to run."""
+    """Returns the figures of `synth` without times, which differ from run to run."""
     return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 
 def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """What each pass did: its figures as in `--json`, with its promise in sentences and the inputs checked."""
+    """Returns for each pass its figures as in `--json`, its promise as a sentence, and the number of inputs checked."""
     return [{**step.figures(), "meaning": step.meaning, "inputs_checked": step.inputs_checked} for step in steps]

@@ -1,4 +1,4 @@
-"""What `compile` was asked for, checked, as each stage takes it."""
+"""Checks the options of `compile` and brings them into the form that each stage takes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from forestc.search.portfolio import Stop
 
 @dataclass(frozen=True)
 class Request:
-    """options: as they were given, in one form: a number for the level, names in tuples, passes as text. level, named,
-    stop: which passes run, and how long they are searched for. targets: output languages."""
+    """The checked options of `compile`. options: the options in one form: the level as a number, names in tuples,
+    passes as text. level, named: the level, or the passes that the user named. stop: how long a level is searched.
+    targets: the output languages."""
 
     options: CompileOptions
     level: int | None
@@ -45,7 +46,8 @@ class Request:
 
     @staticmethod
     def of(options: CompileOptions) -> Request:
-        """Raises OptionError for invalid values and combinations, as far as they are seen without the model."""
+        """Returns the checked request. Raises OptionError for invalid values and combinations that show without the
+        model."""
         options = replace(
             options,
             device=None if options.device is None else known_device(options.device),
@@ -60,7 +62,9 @@ class Request:
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:
-            raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
+            raise OptionError(
+                "a processor and budgets are those of C", where="--target", do="add the target c, or remove --cpu"
+            )
         _check_targets(targets, options)
         one_form = replace(
             options,
@@ -77,7 +81,7 @@ class Request:
 
     @property
     def tolerance(self) -> float | None:
-        """The accuracy that may be lost, as a share."""
+        """The accuracy that may be lost, as a share; None if no tolerance was given."""
         return tolerance_of(self.options.tolerance)
 
     def _check_hardware(self) -> None:
@@ -86,27 +90,31 @@ class Request:
             if not given.no_synth:
                 need_tools(given.device, given.native)
             if "verilog" not in self.targets:
-                raise OptionError("a device needs the Verilog core", do="add the target verilog")
+                raise OptionError("a device needs the Verilog core", where="--device", do="add the target verilog")
         if given.clock_mhz is not None:
             if given.device is None or (given.latency and self.has_estimate):
-                raise OptionError("a clock needs a device, and chooses the latency", do="give a device, and no latency")
+                raise OptionError(
+                    "a clock needs a device, and chooses the latency",
+                    where="--clock",
+                    do="give a device, and no latency",
+                )
             if not 0 < given.clock_mhz < math.inf:
                 raise OptionError(f"clock_mhz={given.clock_mhz:g}", do="give a number of megahertz above 0")
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
 
     @property
     def has_hardware(self) -> bool:
-        """Whether anything is written from the netlist. C and an engine are not."""
+        """True if a target is written from the netlist. C and an engine are not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def has_estimate(self) -> bool:
-        """Whether forestc can estimate costs on the device: it can't for parts of vendors' tools."""
+        """True if forestc can estimate costs on the device. It can't for parts of vendors' tools."""
         return self.options.device is None or ":" not in self.options.device
 
     @property
     def lowering(self) -> LoweringOptions:
-        """The options of `lower`, before a wanted clock has chosen the latency."""
+        """The options of `lower`, before a requested clock rate has changed the latency."""
         return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
 
     @property
@@ -114,8 +122,8 @@ class Request:
         return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
     def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
-        """The options on which the files of the folder depend: `options` in the manifest. c, lowering: with what was
-        chosen for the forest. capacity: of the engine."""
+        """Returns the options on which the files of the folder depend, for the manifest. c, lowering: with the choices
+        made for this forest. capacity: the size of the engine."""
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
         options["outputs"] = given.outputs
@@ -142,7 +150,7 @@ class Request:
         return tuple(flag._replace(value=own.get(flag.key, flag.value)) for flag in recorded(self.options))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON values: files by their names, Python objects as AN_OBJECT."""
+        """Returns the options as JSON values: files by their names, Python objects as AN_OBJECT."""
         return {flag.key: flag.value for flag in self.flags}
 
 
@@ -152,18 +160,18 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     if not targets:
-        raise OptionError("no target is given", do=known_names("", TARGETS))
+        raise OptionError("no target is given", where="--target", do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
-        raise OptionError("an engine is given, and not wanted", do="add the target engine")
+        raise OptionError("an engine is given, and not wanted", where="--engine", do="add the target engine")
     if given.engine is not None:
-        engine_of(given.engine)  # refused before the model is read
+        engine_of(given.engine)  # refuses a bad engine before the model is read
     if {"verilog", "vhdl"} & set(targets):
-        fitted()  # a damaged table of costs is refused here
+        fitted()  # refuses a damaged table of costs
     if given.stream is not None and not {"verilog", "vhdl"} & set(targets):
-        raise OptionError("a stream wrapper needs the core", do="add the target verilog or vhdl")
+        raise OptionError("a stream wrapper needs the core", where="--stream", do="add the target verilog or vhdl")
 
 
 def _label(label: object, rows: object) -> str | list[str] | None:

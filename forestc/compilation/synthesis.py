@@ -1,4 +1,4 @@
-"""Synthesis of a design: devices and tools, area and clock rate, and where place and route puts cells."""
+"""Synthesizes a design: counts its cells, measures its clock rate, and places its cells on a device."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vend
 from forestc.toolchain.yosys import need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
-STREAM_CLOCKS = 3  # from a row's last beat to its result, beside the core's latency
+STREAM_CLOCKS = 3  # cycles from the last beat of a row to its result, besides the latency of the core
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """The hardware of a design, for synthesis. manifest: as far as it describes hardware. file: returns the name and
-    the text of a role's file; raises ForestcError if there is none."""
+    """The hardware of a design, for synthesis. manifest: the part that describes hardware. file: returns the name and
+    the text of a file by its role; raises ForestcError if there is none."""
 
     manifest: Mapping[str, Any]
     netlist: Netlist
@@ -49,21 +49,21 @@ class Circuit:
         return Circuit(design.manifest, design.netlist, file)
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
-        """The width of the port of the inputs, or of the outputs."""
+        """Returns the width of the port of the inputs, or of the outputs."""
         return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A placed design. cells: each with the net of the design's netlist that it drives, or the nearest behind it that
-    has a name; None for the registers on the ports."""
+    """A placed design. cells: each placed cell with the net that it drives in the design's netlist, or else the nearest
+    named net behind it. Registers on the ports have None instead."""
 
     device: str
     placed: Placed
     cells: tuple[tuple[PlacedCell, Net | None], ...]
 
     def figures(self) -> dict[str, Any]:
-        """For measured.json."""
+        """Returns the figures for measured.json."""
         placed = self.placed
         counts = {"used": placed.used, "available": placed.available}
         return {"device": self.device, "fmax_mhz": placed.fmax_mhz, **counts, "tools": [placed.version]}
@@ -79,14 +79,16 @@ def placement(
     native: bool = False,
     progress: Progress = quiet,
 ) -> Placement:
-    """Where place and route puts the cells of a design. device: one that nextpnr supports; by default that of the
-    folder. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
+    """Places and routes a design; returns its placed cells. device: one that nextpnr supports; by default the folder's.
+    Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
     if device is None:
         raise OptionError(
-            "the folder names no device to place the design on", do=f"add --device, of {', '.join(supported)}"
+            "the folder names no device to place the design on",
+            where="--device",
+            do=f"add --device, of {', '.join(supported)}",
         )
     device = known_device(device)
     if device not in supported:
@@ -94,14 +96,14 @@ def placement(
     need_tools(device, native)
     circuit = Circuit.of(design)
     check_fits(circuit.netlist, device)
-    wanted = DEVICES[device]
+    target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
         _, files = _sources(circuit, Path(name), stream=False)
-        top = _registered(circuit, Path(name), files, wanted, native, stream=False)
+        top = _registered(circuit, Path(name), files, target, native, stream=False)
         progress(f"nextpnr for {device}")
-        family, written = wanted.family, "placed.json"
-        placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, written=written)
+        family, written = target.family, "placed.json"
+        placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
     count = len(circuit.netlist.cells)
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
@@ -113,8 +115,8 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog to a folder; returns the top module and the files. stream: with the wrapper. Raises
-    ForestcError if the design has none."""
+    """Writes the Verilog to a folder; returns the top module and the files. stream: True to add the stream wrapper.
+    Raises ForestcError if the design has none."""
     roles = ["verilog", *(["axi_stream"] if stream else [])]
     roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
     paths = []
@@ -127,7 +129,7 @@ def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list
 def _registered(
     circuit: Circuit, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
 ) -> Path:
-    """Synthesizes the files of `_sources` with registers on all ports; returns the netlist for nextpnr."""
+    """Synthesizes the files of `_sources` with registers on all ports; returns the netlist file for nextpnr."""
     top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
     view = _stream_view(circuit) if stream else _core_view(circuit)
@@ -142,7 +144,7 @@ def _core_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def _stream_view(circuit: Circuit) -> dict[str, Any]:
-    """The wrapper's ports, but for its clock, as parts of one input and of one output."""
+    """Returns the ports of the stream wrapper, except its clock, as slices of one input and one output."""
     stream = stream_of(circuit.netlist, StreamOptions(**circuit.manifest["options"]["stream"]))
     ports = [("aresetn", False, 1)]
     for bus, channel in stream_ports(stream).items():
@@ -158,7 +160,7 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
 
 
 def known_device(name: str) -> str:
-    """The device that a name, also a board's, stands for. Raises OptionError for one that `synth` does not know."""
+    """Returns the device for a device's or board's name. Raises OptionError for one that `synth` does not know."""
     device = stands_for(name, "device", DEVICES)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
@@ -167,7 +169,7 @@ def known_device(name: str) -> str:
 
 
 def need_tools(device: str, native: bool = False) -> None:
-    """Raises MissingToolError if a tool that `synth` needs for a device is not installed."""
+    """Raises MissingToolError if a tool that `synth` needs for the device is not installed."""
     tool = device.partition(":")[0]
     if tool in PROGRAMS:
         need_vendor(tool)
@@ -178,7 +180,7 @@ def need_tools(device: str, native: bool = False) -> None:
 
 
 def check_fits(netlist: Netlist, device: str) -> None:
-    """Raises ForestcError if even the lower end of the estimate's range exceeds the device."""
+    """Raises ForestcError if even the lower end of the estimated LUTs exceeds the device."""
     most = DEVICES[device].cells if estimated(device) else None
     if most is None:
         return
@@ -187,18 +189,19 @@ def check_fits(netlist: Netlist, device: str) -> None:
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
+            where="--device",
             do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesize it anyway",
         )
 
 
 def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
-    """Synthesizes a design; returns the figures of `forestc synth --json`, but for notes."""
+    """Synthesizes a design; returns the figures of `forestc synth --json` without notes."""
     device, native, progress, stream = options.device, options.native, options.progress, options.stream
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor_figures(circuit, device, tool, part, progress)
-    wanted = DEVICES[device]
-    family = wanted.family
+    target = DEVICES[device]
+    family = target.family
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         module, files = _sources(circuit, Path(name), stream=stream)
@@ -216,16 +219,16 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
             "fmax_mhz": None,
             "tools": [yosys_version(need_yosys(native), Path(name))],
         }
-        if wanted.nextpnr and options.route:
+        if target.nextpnr and options.route:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
-            top = _registered(circuit, Path(name), files, wanted, native, stream=stream)
+            top = _registered(circuit, Path(name), files, target, native, stream=stream)
             try:
-                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=options.seed)
+                placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, seed=options.seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:
-                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
+                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {target.cells:,} logic cells"
                     what += f" on {device}, where it takes {used}"
                 raise ToolError(what, where=error.where, do=error.do) from None
             seconds["place and route"] = round(time.perf_counter() - start, 3)
@@ -238,7 +241,7 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
 
 
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
-    """The figures by the design's vendor script, at its clock rate."""
+    """Returns the figures from the design's vendor script, at the design's clock rate."""
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
         files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}

@@ -1,4 +1,4 @@
-"""A netlist as functions of one bit, equal ones merged, and its cover by LUTs."""
+"""Turns a netlist into functions of one bit, merges equal ones, and covers them by LUTs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from forestc.netlist import ir
 from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
-PATTERNS = 4096  # random values of the comparisons on which functions are compared
-# functions of more leaves are compared only if both of their values appear so often
+PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
+# A function of more than FEW_LEAVES leaves is compared only if each value, 0 and 1, appears OFTEN times in its pattern.
 FEW_LEAVES, OFTEN = 10, 8
 
 
 def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
-    """The union of sets; None if it has more than FEW_LEAVES members."""
     members: frozenset[int] = frozenset()
     for part in sets:
         if part is None:
@@ -28,7 +27,7 @@ def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
 
 
 class BitNetwork(BlastedBits):
-    """The bits of a netlist, of which those that are equal are merged. alive: the nodes that an output depends on."""
+    """The bits of a netlist, with equal ones merged. alive: True for each node that an output depends on."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int = 3) -> None:
         super().__init__(netlist, chained, shortest)
@@ -37,15 +36,15 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """The number of carry chains and of their bits by kind, each chain up to its highest used result. pass:
-        comparison results that a register or an output reads directly."""
+        """Returns the number of carry chains and of their bits by kind, each chain up to its highest used result. The
+        kind `pass` counts comparison results that a register or an output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]
         ends = {edge >> 1 for register in alive for edge in self.feeds[register]}
         counts["pass"] = len(comparisons & (ends | {edge >> 1 for edge in self.outputs}))
         for kind, results in self.chains:
-            used = max((place + 1 for place, edge in enumerate(results) if self.alive[edge >> 1]), default=0)
+            used = max((index + 1 for index, edge in enumerate(results) if self.alive[edge >> 1]), default=0)
             counts[kind] += used > 0
             counts[f"{kind}_bits"] += used
         return counts
@@ -62,14 +61,14 @@ class BitNetwork(BlastedBits):
         return alive
 
     def _merge_equal(self) -> None:
-        """Merges nodes that are equal, or each other's inverse, as synthesis does which sweeps logic: equal for all
-        random values of the leaves and of the features' comparisons. Functions that are nearly constant on these differ
-        perhaps on others, unless they have few leaves."""
+        """Merges nodes that are equal or each other's inverse, as synthesis does: equal for all random values of the
+        leaves and of the comparisons of features. Functions that are nearly constant there may differ elsewhere, so
+        they are left alone unless they have few leaves."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)
-        leaves: list[frozenset[int] | None] = [frozenset()] * len(self.nodes)  # None: more than FEW_LEAVES
-        known = {0: 0}
+        leaves: list[frozenset[int] | None] = [frozenset()] * len(self.nodes)  # None for more than FEW_LEAVES
+        edge_of = {0: 0}
         new = [2 * node for node in range(len(self.nodes))]
         for node, edges in enumerate(self.nodes):
             if node == 0 or not self.alive[node]:
@@ -98,14 +97,14 @@ class BitNetwork(BlastedBits):
             rarely = min(value.bit_count(), PATTERNS - value.bit_count()) < OFTEN
             if rarely and leaves[node] is None:
                 continue
-            new[node] = known.setdefault(value, 2 * node ^ inverted) ^ inverted
+            new[node] = edge_of.setdefault(value, 2 * node ^ inverted) ^ inverted
         self.outputs = [new[edge >> 1] ^ (edge & 1) for edge in self.outputs]
 
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
     def cover(self, kind: Luts) -> dict[int, Cut]:
-        """The LUTs that cover the logic between ports and registers, as `Mapper.cover` gives them. Time O(nodes)."""
+        """Returns the LUTs that cover the logic between ports and registers, as `Mapper.cover` does. Time O(nodes)."""
         registers = {edge >> 1 for edge in self.registers}
         fan_ins = [
             tuple([edge >> 1 for edge in edges]) if alive else ()
@@ -119,14 +118,14 @@ class BitNetwork(BlastedBits):
         return Mapper(fan_ins, boxes, self.roots(), kind).cover()
 
     def roots(self) -> list[int]:
-        """The nodes that outputs and registers hold."""
+        """Returns the nodes that outputs and registers hold."""
         alive = [edge >> 1 for edge in self.registers if self.alive[edge >> 1]]
         return [edge >> 1 for edge in [*self.outputs, *(edge for node in alive for edge in self.feeds[node])]]
 
     def cell_of(self, node: int) -> Net:
-        """The cell for which a node was first made."""
+        """Returns the cell for which a node was first built."""
         return bisect_right(self.starts, node) - 1
 
     def gates(self, inputs: int) -> int:
-        """The number of nodes with `inputs` fan-in edges."""
+        """Returns the number of nodes with `inputs` fan-in edges."""
         return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])

@@ -1,4 +1,4 @@
-"""Functions of one bit, made of ANDs, XORs and muxes: equal ones are one."""
+"""A network of one-bit functions, made of ANDs, XORs and muxes. Equal functions become one node."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ _LEAF: tuple[Edge, ...] = ()
 
 
 class Bits:
-    """A network of functions of one bit.
-
-    nodes: of each its fan-in edges: two for an AND or XOR, three for a MUX, none for a leaf. feeds: of leaves the edges
-    that they depend on. xors: the nodes that are XORs. known: edges by the node that they lead to.
-    """
+    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a MUX,
+    none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of: edge by the
+    key of the function that it stands for."""
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Edge, ...]] = [_LEAF]
         self.feeds: dict[int, tuple[Edge, ...]] = {}
         self.xors: set[int] = set()
-        self.known: dict[tuple[Hashable, ...], Edge] = {}
+        self.edge_of: dict[tuple[Hashable, ...], Edge] = {}
 
     def leaf(self, *feeds: int) -> int:
         self.nodes.append(_LEAF)
@@ -28,10 +26,10 @@ class Bits:
         return 2 * len(self.nodes) - 2
 
     def node(self, key: tuple[Hashable, ...], edges: tuple[int, ...]) -> int:
-        edge = self.known.get(key)
+        edge = self.edge_of.get(key)
         if edge is None:
             self.nodes.append(edges)
-            edge = self.known[key] = 2 * len(self.nodes) - 2
+            edge = self.edge_of[key] = 2 * len(self.nodes) - 2
             if key[0] == "^":
                 self.xors.add(edge >> 1)
         return edge
@@ -49,7 +47,7 @@ class Bits:
         return self.and_(a ^ 1, b ^ 1) ^ 1
 
     def mux(self, select: int, a: int, b: int) -> int:
-        """a if select is 1, else b."""
+        """Returns an edge for: a if select is 1, else b."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if a == b or select == 0:

@@ -1,4 +1,4 @@
-"""A netlist bit by bit: each word as functions of one bit, but for carry chains, of which the bits are leaves."""
+"""Turns each word of a netlist into functions of one bit (bit-blasting). Results of carry chains become leaves."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from forestc.netlist.ir import Net, Netlist, compares_sum, reads
 
 
 def _length(word: list[int]) -> int:
-    """The length of a word without its leading constant zeros."""
-    return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
+    return max((position + 1 for position, edge in enumerate(word) if edge), default=0)
 
 
 class BlastedBits(Bits):
-    """The bits of a netlist's words.
+    """The bits of a netlist's words. Leaves are the bits of input ports, registers and carry chains.
 
-    Leaves are bits of ports, registers, adders and comparisons. chained: the kinds of cells that are built as carry
-    chains; shortest: the bits of the shortest. chains: kind and result edges of each. terms: of sums that one other sum
-    reads alone. starts: for each cell, the number of nodes before its own.
+    chained: the kinds of cells that become carry chains. shortest: bits of the shortest chain. chains: kind and result
+    edges of each chain. terms: the operands of each sum that only another sum reads. starts: for each cell, the number
+    of nodes before its own.
     """
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
@@ -43,11 +42,11 @@ class BlastedBits(Bits):
         self.outputs = [edge for _, net in netlist.outputs for edge in words[net]]
 
     def word(self, net: Net, words: list[list[int]]) -> list[int]:
-        """The edges of a net's bits, lowest first."""
+        """Returns the edges of a net's bits, lowest first."""
         cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
         match cell:
             case ir.Const(value):
-                return [value >> place & 1 for place in range(width)]
+                return [value >> position & 1 for position in range(width)]
             case ir.Input():
                 return [self.leaf() for _ in range(width)]
             case ir.Register(a):
@@ -67,36 +66,36 @@ class BlastedBits(Bits):
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
             case ir.Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
-            case ir.Add() | ir.Extend():  # Verilog has the latter as a sum with 0
+            case ir.Add() | ir.Extend():  # Verilog has Extend as a sum with 0.
                 return self.add(net, reads(cell), words)
             case ir.Table(factors, constant):
-                bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
-                return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
+                bits = [(edge, factor << position) for a, factor in factors for position, edge in enumerate(words[a])]
+                return [self.sum_bit(position, constant, tuple(bits)) for position in range(width)]
             case ir.Shift(a):
                 return [0, *words[a]]
             case _:
                 assert_never(cell)
 
-    def sum_bit(self, place: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """A bit of a constant plus bits, each times a number, as multiplexers with the bits as selects."""
+    def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
+        """Builds a bit of a sum with multiplexers: the sum of a constant and `bits`, as (edge, factor) pairs."""
         if not bits:
-            return constant >> place & 1
-        key = ("sum", place, constant & ((2 << place) - 1), bits)
-        if key not in self.known:
+            return constant >> position & 1
+        key = ("sum", position, constant & ((2 << position) - 1), bits)
+        if key not in self.edge_of:
             (edge, times), others = bits[-1], bits[:-1]
-            self.known[key] = self.mux(
-                edge, self.sum_bit(place, constant + times, others), self.sum_bit(place, constant, others)
+            self.edge_of[key] = self.mux(
+                edge, self.sum_bit(position, constant + times, others), self.sum_bit(position, constant, others)
             )
-        return self.known[key]
+        return self.edge_of[key]
 
     def register(self, edge: int) -> int:
         if edge < 2:
             return edge
         key = ("r", edge)
-        if key not in self.known:
-            self.known[key] = self.leaf(edge)
-            self.registers.append(self.known[key])
-        return self.known[key]
+        if key not in self.edge_of:
+            self.edge_of[key] = self.leaf(edge)
+            self.registers.append(self.edge_of[key])
+        return self.edge_of[key]
 
     def chain(self, kind: str, bits: int, *feeds: int) -> list[int]:
         results = [self.leaf(*feeds) for _ in range(bits)]
@@ -113,12 +112,12 @@ class BlastedBits(Bits):
         pattern = threshold & ((1 << len(word)) - 1)
         if signed:
             word, pattern = [*word[:-1], word[-1] ^ 1], pattern ^ (1 << (len(word) - 1))
-        result, place = 0, 0
-        while place < len(word):  # bits that face equal bits of the threshold, as a balanced tree
-            ones, run = pattern >> place & 1, [word[place] ^ 1]
-            while place + len(run) < len(word) and pattern >> (place + len(run)) & 1 == ones:
-                run.append(word[place + len(run)] ^ 1)
-            place += len(run)
+        result, position = 0, 0
+        while position < len(word):  # runs of equal bits in the threshold become balanced trees
+            ones, run = pattern >> position & 1, [word[position] ^ 1]
+            while position + len(run) < len(word) and pattern >> (position + len(run)) & 1 == ones:
+                run.append(word[position + len(run)] ^ 1)
+            position += len(run)
             merge = self.or_ if ones else self.and_
             while len(run) > 1:
                 odd = run[len(run) & ~1 :]
@@ -127,12 +126,12 @@ class BlastedBits(Bits):
         return result
 
     def compare(self, a: list[int], b: list[int], signed: bool) -> int:
-        """1 if a < b, computed from the lowest bit up."""
+        """Builds a < b, from the lowest bit up."""
         if "compare" in self.chained and len(a) >= self.shortest:
             return self.chain("compare", len(a), *a, *b)[-1]
         result = 0
-        for place, (x, y) in enumerate(zip(a, b, strict=True)):
-            if signed and place == len(a) - 1:
+        for position, (x, y) in enumerate(zip(a, b, strict=True)):
+            if signed and position == len(a) - 1:
                 x, y = y, x
             result = self.mux(self.xor(x, y), y, result)
         return result
@@ -141,14 +140,14 @@ class BlastedBits(Bits):
         result = 0
         for member in members:
             same = 1
-            for place, edge in enumerate(word):
-                same = self.and_(same, edge ^ (~member >> place & 1))
+            for position, edge in enumerate(word):
+                same = self.and_(same, edge ^ (~member >> position & 1))
             result = self.or_(result, same)
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """A sum as yosys builds it: nested sums are merged, full adders reduce three words to two (a carry-save tree),
-        and a carry chain adds the last two."""
+        """Builds a sum as yosys does: merges nested sums, reduces three words to two with full adders (a carry-save
+        tree), and adds the last two with a carry chain."""
         width = self.netlist.types[net].width
         terms = [
             term
@@ -173,13 +172,13 @@ class BlastedBits(Bits):
         return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
-        """The sum of two words; the bits below the first place where both have one are wires."""
-        meet = [place for place, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
+        """Builds the sum of two words; below the first position where both have a bit, the sum's bits are wires."""
+        meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]
         first = meet[0]
         below = [x | y for x, y in zip(a[:first], b[:first], strict=True)]
-        longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
+        longest = max(position for position, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
         if "add" in self.chained and min(_length(a), _length(b)) - first >= self.shortest:
             bits = min(len(a), longest + 1) - first
             results = self.chain("add", bits, *a[first:], *b[first:])

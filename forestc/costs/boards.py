@@ -1,4 +1,4 @@
-"""The table of boards: which device or processor stands on each, so that `--device` and `--cpu` take a board's name.
+"""The table of boards, with the device or processor on each: `--device` and `--cpu` take a board's name.
 
 docs/reference/boards.md is made from it.
 """
@@ -14,15 +14,15 @@ from typing import Literal
 from forestc.errors import OptionError
 
 Kind = Literal["device", "cpu"]
-VENDOR = ("vivado:", "quartus:")  # beginnings of devices whose tools are a vendor's
+VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
 
 
 @dataclass(frozen=True)
 class Board:
     """A board, or a family of microcontrollers.
 
-    names: those that an option takes. chip: on it. device, cpu: what forestc calls that; both empty if it has no
-    figures for it. remark: what else to know, or, if both are empty, what to do instead.
+    names: accepted by the option. chip: on the board. device, cpu: forestc's name for the chip; both empty if forestc
+    has no figures for it. remark: a hint for users; if both are empty, the way to use the board nevertheless.
     """
 
     names: tuple[str, ...]
@@ -87,9 +87,8 @@ FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "-
 
 
 def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
-    """The device or processor that a name stands for: one of `known`, a vendor's part, or that of a board.
-
-    Raises OptionError for other names, with the nearest ones; and for boards without such a thing, with what to do.
+    """Returns the device or processor for a name. The name is one of `known`, a vendor's part, or a board. Raises
+    OptionError for other names, with the nearest ones; and for boards without a device or processor, with what to do.
     """
     known = tuple(known)
     parts = VENDOR if kind == "device" else ()
@@ -104,7 +103,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
         board = boards[name]
         if target := board.cpu or board.device:
             return target
-        raise OptionError(f"no {kind} of forestc's stands for {board.title} ({board.chip})", do=board.remark)
+        raise OptionError(
+            f"no {kind} of forestc's stands for {board.title} ({board.chip})", where="--device, --cpu", do=board.remark
+        )
     for other, others in BOARDS.items():
         if stranger := next((board for board in others if name in board.names), None):
             do = f"give it as {FLAGS[other]}" if stranger.cpu or stranger.device else stranger.remark
@@ -120,15 +121,15 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     )
 
 
-# Names of processors that stand for another's code.
+# Names of processors that run the code of another in the table.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
 
 def _squeezed(name: str) -> str:
-    """`Cortex-M0+` as `cortexm0plus`."""
+    """Returns `Cortex-M0+` as `cortexm0plus`."""
     return re.sub(r"[\s_/:-]+", "", name.strip().lower().replace("+", "plus"))
 
 
 def _plain(name: str) -> str:
-    """`Arty A7-35T` as `arty-a7-35t`."""
+    """Returns `Arty A7-35T` as `arty-a7-35t`."""
     return re.sub(r"[\s_/:]+", "-", name.strip().lower())

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays in any unit: (constant, per bit) of a LUT, of at most `inputs` bits; of a comparison with a constant that
-    is no LUT; of a sum; and of a comparison of two words."""
+    """A model of a family's delays, each as (constant, per bit), in any unit. inputs: of the largest LUT. table: of a
+    LUT. less: of a comparison with a constant that is no LUT. add: of a sum. compare: of a comparison of two words."""
 
     inputs: int
     table: tuple[float, float]
@@ -23,9 +23,8 @@ class Delays:
     compare: tuple[float, float]
 
 
-# By the name that a manifest records as `target`: the delays by which its registers were placed. lut6: in levels of
-# 6-input LUTs; the others: in ns, as placed designs have them. A new fit does not change them: other delays would move
-# the registers in every user's designs.
+# Delays that decide where lowering puts registers, by a manifest's `target`; in ns, for lut6 in levels of LUTs.
+# These delays are never fitted anew: other delays would move the registers in every user's designs.
 DELAYS: Mapping[str, Delays] = {
     "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
     "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
@@ -35,8 +34,8 @@ DEFAULT_FAMILY = "lut6"
 
 
 class Slower(NamedTuple):
-    """How many times slower a device is than the one its family was timed on: median, least and most of eight designs
-    placed and routed on both (benchmarks/slower_devices.py)."""
+    """How many times slower a device is than the device its family was timed on: median, least and most of eight
+    designs placed and routed on both (benchmarks/slower_devices.py)."""
 
     middle: float
     least: float
@@ -49,11 +48,11 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 
 
 class Luts(NamedTuple):
-    """The LUTs that yosys's mapper is given, up to those of len(areas) - 1 inputs.
+    """The LUTs for yosys's mapper, of at most len(areas) - 1 inputs.
 
-    areas: of LUTs, by their inputs. delays: of LUTs, by their inputs, from each input to the output, the fastest first,
-    with a wire, in any unit; none if all are 1. chain: the delay of a carry chain. slack: how much later than possible
-    the last result may be ready.
+    areas: of a LUT, by its number of inputs. delays: by the number of inputs, from each input to the output with a
+    wire, the fastest first, in any unit; empty if all are 1. chain: the delay of a carry chain. slack: how much later
+    than possible the last result may be ready.
     """
 
     areas: tuple[float, ...]
@@ -67,15 +66,15 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device. blocks: of block RAM, each of any of these shapes (words, bits of a word). single: blocks
-    of 16,384 words of 16 bits with one port."""
+    """The memory of a device. blocks: number of block RAMs, each with any of `shapes` (words, bits of a word). single:
+    number of blocks of 16,384 words of 16 bits with one port."""
 
     blocks: int
     shapes: tuple[tuple[int, int], ...]
     single: int = 0
 
     def blocks_for(self, words: int, bits: int) -> int:
-        """Blocks that a memory with one port to read and one to write takes."""
+        """Returns the number of blocks for a memory with one port to read and one to write."""
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
@@ -85,16 +84,16 @@ BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
 
 @dataclass(frozen=True)
 class DeviceFamily:
-    """What the devices of a family have in common.
+    """The common properties of a family's devices.
 
     lut_inputs: inputs of a LUT. delays: the key of DELAYS by which registers are placed. synthesis: commands for yosys,
-    with {top} for the module's name; a further command is an alternative, tried if the one before crashes. The design
-    is flattened, including the class decision, and gets no pads, so that counts can be compared. chained: cells that
-    become carry chains, and shortest_chain the bits of the shortest. chain_cells: logic cells per bit of a chain. luts:
-    those that yosys's mapper is given; joined: whether multiplexers join LUTs to larger ones.
-    nextpnr: the suffix of nextpnr's name, empty if it does not support the family; logic_cell: nextpnr's name for a
-    cell with a LUT. few_pins: ports are placed on pins, fewer than a design has, so its bits are shifted in and out.
-    timed_on: the device whose path costs were fitted, empty if there is none.
+    with {top} for the module's name; a further entry is tried if the one before crashes. The design is flattened and
+    gets no pads, so that counts can be compared. chained: cells that become carry chains. shortest_chain: bits of the
+    shortest. chain_cells: logic cells per bit of a chain. luts: for yosys's mapper. joined: True if multiplexers join
+    LUTs to larger ones.
+    nextpnr: the suffix of nextpnr's name, empty if it does not support the family. logic_cell: nextpnr's name for a
+    cell with a LUT. few_pins: True if a device has fewer pins than a design has bits; bits are then shifted in and out.
+    timed_on: the device with fitted path costs, empty if there is none.
     """
 
     name: str
@@ -118,8 +117,7 @@ class Device:
 
     cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
     designs are synthesized but not placed. slower: compared with the device its family was timed on. shown: its
-    position among the devices that every design is estimated for; 0 if it is not among them. memory: None if it is not
-    known.
+    position among the devices that every design is estimated for; 0 if it is not among them. memory: None if unknown.
     """
 
     name: str
@@ -157,7 +155,7 @@ ECP5 = DeviceFamily(
     synthesis=("synth_ecp5 -top {top}",),
     luts=Luts(
         areas=(0, 1, 1, 1, 1, 2, 4),
-        delays=(  # of yosys's library, in ns, and 0.3 for a wire
+        delays=(  # of yosys's library, in ns, plus 0.3 for a wire
             (),
             (0.441,),
             (0.441, 0.575),
@@ -206,5 +204,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def family_of(device: str) -> str:
-    """The key of DELAYS by which registers are placed; the default for devices outside the table (vendors' parts)."""
+    """Returns the key of DELAYS by which registers are placed; the default for parts of vendors' tools."""
     return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY

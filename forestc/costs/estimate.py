@@ -1,8 +1,8 @@
-"""Estimates of area and clock rate on a device, from the netlist alone.
+"""Estimates area and clock rate on a device, from the netlist alone.
 
 Flip-flops and latency are counted. For LUTs, the logic between registers and adders is bit-blasted and covered by LUTs
-as the family's mapper does, while adders and comparisons count by their bits. The cost of each of these, and the delays
-on the slowest path of the cover, were fitted on synthesis and place-and-route runs.
+as the family's mapper does; adders and comparisons count by their bits. The cost of each, and the delays on the slowest
+path of the cover, were fitted on synthesis and place-and-route runs.
 """
 
 from __future__ import annotations
@@ -19,43 +19,44 @@ from forestc.costs.lut_cover import Cut
 from forestc.errors import OptionError
 from forestc.netlist.ir import Netlist
 
-MOST_CELLS = 60_000  # of a netlist up to which `estimates` estimates it
-FASTEST_NS = 1.5  # shortest clock period: a design of wires only
+MOST_CELLS = 60_000  # cells of a netlist; `estimates` skips larger ones
+FASTEST_NS = 1.5  # nanoseconds of the shortest clock period: that of a design of wires only
 
 
 def estimated(device: str) -> bool:
-    """Whether a device can be estimated: it is in the table, and costs were fitted for its family."""
+    """Returns True if a device is in the table and costs were fitted for its family."""
     return device in DEVICES and DEVICES[device].family.name in fitted().luts
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """lut, ff, latency_cycles and fmax_mhz (None if no device of the family was timed) of a design on a device.
+    """Estimates a design on a device: lut, ff, latency_cycles, fmax_mhz (None if no device of the family was timed),
+    and the ranges lut_range and fmax_range.
 
-    lut_range, fmax_range: (least, most), which held nine of ten designs that were not in the fit. As in `synth`, Fmax
-    counts the paths between registers, with all ports registered. Time is linear in the netlist. Raises OptionError for
-    a device without estimates.
+    A range is (least, most); ranges held nine of ten designs outside the fit. As in `synth`, Fmax counts the paths
+    between registers, with all ports registered. Time is linear in the netlist. Raises OptionError for a device without
+    estimates.
     """
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
-    known = fitted()
+    table = fitted()
     mapped = Mapped.of(netlist, family)
     cells = mapped.lut_features()
-    costs = known.luts[family.name]
+    costs = table.luts[family.name]
     least = mapped.fewest_luts()
     lut = max(least, sum(costs[name] * cells[name] for name in LUT_FEATURES))
     fmax = fmax_range = None
-    if family.timed_on in known.paths_ns:
-        path_costs = known.paths_ns[family.timed_on]
+    if family.timed_on in table.paths_ns:
+        path_costs = table.paths_ns[family.timed_on]
         path = mapped.path_features(path_costs, lut)
         period = sum(path_costs[name] * path[name] for name in PATH_FEATURES)
         fmax = round(1000 / max(period, FASTEST_NS) / slower.middle, 1)
-        low, high = known.nine_of_ten[family.timed_on]
+        low, high = table.nine_of_ten[family.timed_on]
         fmax_range = (
             round(fmax * low * slower.middle / slower.most, 1),
             round(fmax * high * slower.middle / slower.least, 1),
         )
-    low, high = known.nine_of_ten[family.name]
+    low, high = table.nine_of_ten[family.name]
     return {
         "device": device,
         "lut": round(lut),
@@ -68,7 +69,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """The ends of a range of LUTs, relative ones and `SPARE` LUTs: small designs differ by more of their size."""
+    """Returns the range of an estimate of LUTs. low, high: ratios of the ends to the estimate, both with `SPARE` LUTs
+    more, as small designs are off by a larger share. least: a lower bound."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),
@@ -76,18 +78,18 @@ def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Estimates for `device`, if given, and for the devices that are always shown. Empty for more than `MOST_CELLS`
-    cells, where estimating would dominate the time of a compilation."""
+    """Returns estimates for `device`, if given, and for the devices that are always shown. Returns none for netlists of
+    more than `MOST_CELLS` cells: estimating would take most of a compilation's time."""
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)
-    wanted = dict.fromkeys([device or "", *(entry.name for entry in shown)])
-    return [estimate(netlist, name) for name in wanted if estimated(name)]
+    names = dict.fromkeys([device or "", *(entry.name for entry in shown)])
+    return [estimate(netlist, name) for name in names if estimated(name)]
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """A netlist on the LUTs and carry chains of a family. luts: of the root of each LUT what it reads."""
+    """A netlist on the LUTs and carry chains of a family. luts: the nodes that each LUT reads, by its root."""
 
     family: DeviceFamily
     bits: BitNetwork
@@ -99,18 +101,16 @@ class Mapped:
         return cls(family, bits, bits.cover(family.luts))
 
     def lut_features(self) -> dict[str, float]:
-        """The `LUT_FEATURES`."""
+        """Returns the amount of each of `LUT_FEATURES`."""
         single = self.family.lut_inputs
         luts = sum(1 << max(0, len(cut) - single) for cut in self.luts.values())
         chains = self.bits.chained_counts()
         return {**chains, "lut": luts, "mux": self.bits.gates(3), "gate": self.bits.gates(2)}
 
     def fewest_luts(self) -> int:
-        """A lower bound: any LUTs that read all the bits that reach an output or a register through logic alone.
-
-        LUTs of K inputs have K inputs each, of which one each, but for those that hold a result, reads another LUT. The
-        multiplexers beside them read at most two more; a flip-flop does the work of two inputs (reset and enable).
-        """
+        """Returns a lower bound of the LUTs: enough to read all bits that reach an output or a register through logic
+        alone. Each LUT that holds no result takes up an input of another LUT. Multiplexers beside LUTs read at most two
+        bits more each, and a flip-flop does the work of two inputs (reset and enable)."""
         bits, registers = self.bits, set(self.bits.registers)
         logic = {edge >> 1 for edge in bits.outputs} | {
             edge >> 1 for register in registers if bits.alive[register >> 1] for edge in bits.feeds[register >> 1]
@@ -130,10 +130,10 @@ class Mapped:
         return max(0, math.ceil((read - len(logic) - 2 * clocked) / more))
 
     def path_features(self, costs: Mapping[str, float], luts: float) -> dict[str, float]:
-        """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature.
+        """Returns the amount of each of `PATH_FEATURES` on the slowest path between registers. costs: ns per feature.
         luts: of the whole design."""
         bits = self.bits
-        chains = {edge >> 1: (kind, place) for kind, results in bits.chains for place, edge in enumerate(results)}
+        chains = {edge >> 1: (kind, position) for kind, results in bits.chains for position, edge in enumerate(results)}
         registers = {edge >> 1 for edge in bits.registers}
         roots = bits.roots()
         readers = dict.fromkeys(roots, 1)
@@ -149,9 +149,9 @@ class Mapped:
             if node in self.luts:
                 step |= {"lut": 1.0, "inputs": float(len(before)), "levels": size}
             elif alive and node in chains:
-                kind, place = chains[node]
+                kind, position = chains[node]
                 before = [edge >> 1 for edge in bits.feeds[node]]
-                step |= {kind: 1.0, f"{kind}_bits": place + 1.0}
+                step |= {kind: 1.0, f"{kind}_bits": position + 1.0}
             elif bits.nodes[node] or not alive or node in registers:
                 step = {"fan_out": step["fan_out"]}
             last = max(before, key=lambda a: arrival.get(a, 0.0), default=0)

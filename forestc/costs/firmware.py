@@ -1,7 +1,7 @@
-"""What parts of a forest take on a microcontroller: costs that benchmarks/firmware_costs.py fitted on real builds.
+"""Costs of a forest's parts on a microcontroller, fitted on real builds by benchmarks/firmware_costs.py.
 
-`firmware.json` holds, by processor, `compilers`: for each that `forestc measure` knows its version (`tool`) and, by
-layout and figure, a `Fit`. `prices` are what passes pay for parts of a forest. Features are counted by
+`firmware.json` holds an object for each processor. `compilers`: for each compiler of `forestc measure` its version
+(`tool`) and a `Fit` by layout and figure. `prices`: what passes pay for parts of a forest. Features are counted by
 `forestc.backends.c.demands`.
 """
 
@@ -18,26 +18,29 @@ from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "firmware.json"
 
-DEFAULT_CPU = "cortex-m4f"  # where the user names none
+DEFAULT_CPU = "cortex-m4f"  # names the processor if the user names none
 
-# Processors that take those of another: the same Thumb-2 code, as headers compute with integers alone.
+# Processors that take the costs of another: the same Thumb-2 code, as headers compute with integers alone.
 LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
 
-# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the most of any row
+# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the most of any row.
 FIGURES = ("flash", "stack", "mean", "worst")
-EXACT = ("table", "curve_bytes")  # features in bytes that every compiler keeps as they are
-PRICES = ("table", "split", "tree")  # bytes of a byte of tables; instructions of a split and of a tree
-# Least costs of a code of a set: a load, a comparison and a branch, of numbers of four bytes. No model of the fit has
-# long sets.
+EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler keeps as they are
+# Prices by name. table: bytes for a byte of tables. split, tree: instructions.
+PRICES = ("table", "split", "tree")
+# Lower bounds for the cost of a code in a set (a load, a comparison, a branch): no model of the fit has long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
-CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # of processors of 8 bits
+CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same on processors of 8 bits
 
 
 @dataclass(frozen=True)
 class Fit:
-    """costs: by feature that builds of the fit had, none negative. least, middle, most: ratios of a build's figure to
-    the sum of its features' costs, both without the features of EXACT. plus: what upper ends have beyond their ratio.
-    rare: upper ratios of forests with a feature that few models of the fit had, or whose costs differ most."""
+    """Fitted costs of one figure.
+
+    costs: by feature that occurs in builds of the fit; none is negative. least, middle, most: ratios of a build's
+    figure to the sum of its features' costs, both without the features of EXACT. plus: added to the upper end. rare:
+    larger upper ratios, by feature, for features in few models of the fit or with costs that vary most.
+    """
 
     costs: Mapping[str, float]
     least: float
@@ -47,17 +50,17 @@ class Fit:
     rare: Mapping[str, float]
 
     def unknown(self, features: Mapping[str, float]) -> str:
-        """A feature that no build of the fit had, so that nothing is known of its cost; "" if there is none."""
+        """Returns a feature without a known cost, as no build of the fit had it; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """The most that features take whose costs sum up to `rest`. names: all features of the forest."""
+        """Returns the upper end of a figure. rest: the features' summed costs. names: all features of the forest."""
         if "flat" in names:
-            return rest  # compilers write its answer; costs hold all builds
+            return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
 
     def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
-        """The least, middle and most of a figure. names: all features of the forest."""
+        """Returns the least, middle and most of a figure. names: all features of the forest."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
         return exact + self.least * rest, exact + self.middle * rest, exact + self.upper(names, rest)
@@ -65,7 +68,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class CompilerCosts:
-    """tool: the compiler's version. layouts: a fit by layout and figure."""
+    """Costs with one compiler. tool: the compiler's version. layouts: a fit by layout and figure."""
 
     tool: str
     layouts: Mapping[str, Mapping[str, Fit]]
@@ -73,26 +76,26 @@ class CompilerCosts:
 
 @dataclass(frozen=True)
 class FirmwareCosts:
-    """Costs on a processor. compilers: by kind, gcc or ziglang. prices: by `PRICES`."""
+    """Costs on a processor. compilers: by kind, gcc or ziglang. prices: by name in `PRICES`."""
 
     compilers: Mapping[str, CompilerCosts]
     prices: Mapping[str, float]
 
     @property
     def layouts(self) -> frozenset[str]:
-        """Those that are fitted for every compiler."""
+        """The layouts fitted for every compiler."""
         return frozenset.intersection(*(frozenset(costs.layouts) for costs in self.compilers.values()))
 
 
 @cache
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
-    """By processor, from the installed file, read once. Raises ForestcError if it is damaged."""
+    """Reads the installed costs once and returns them by processor. Raises ForestcError if the file is damaged."""
     costs = parsed(text_of(FILE, _damaged))
     return {**costs, **{cpu: costs[like] for cpu, like in LIKE.items() if like in costs}}
 
 
 def parsed(text: str) -> Mapping[str, FirmwareCosts]:
-    """The costs in a JSON text. Raises ForestcError that names the first fault."""
+    """Parses costs from a JSON text. Raises ForestcError that names the first fault."""
     by_cpu = {}
     for cpu, entry in _object("it", json_of(text, _damaged)).items():
         _has(cpu, entry, ("compilers", "prices"))
@@ -122,8 +125,8 @@ def _fit(where: str, entry: Any, codes: float) -> Fit:
     _has(where, entry, ("costs", "ratios", "plus", "rare"))
     costs, ratios, plus = _object(f"{where}: costs", entry["costs"]), entry["ratios"], entry["plus"]
     _check_costs(where, costs)
-    whole = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
-    if not whole or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
+    well_formed = isinstance(ratios, list) and len(ratios) == 3 and all(map(is_number, ratios))
+    if not well_formed or not 0 < ratios[0] <= ratios[1] <= ratios[2]:
         raise _damaged(f"{where}: the ratios are {ratios!r}")
     if not is_number(plus) or plus < 0:
         raise _damaged(f"{where}: plus is {plus!r}")

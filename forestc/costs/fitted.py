@@ -1,9 +1,9 @@
-"""The costs that benchmarks/estimates.py fitted on synthesis runs, read from `fitted.json` and checked.
+"""Reads and checks the costs that benchmarks/estimates.py fitted on synthesis runs (`fitted.json`).
 
 The file holds three objects. LUT_COSTS: for each family, the LUTs per unit of each of `LUT_FEATURES`. PATH_COSTS_NS:
 for each device that was timed, the ns per unit of each of `PATH_FEATURES`. NINE_OF_TEN: for each of these names, the
-range of actual to estimated values that holds nine of ten designs that were not in the fit. A family without an entry
-has no estimates yet.
+range of actual to estimated values that holds nine of ten designs outside the fit. A family without an entry has no
+estimates yet.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from forestc.system.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# lut: LUTs of a cover; mux, gate: nodes with three and two inputs; pass: comparison results that no logic reads; the
-# others: number and bits of the carry chains (see forestc.costs.bit_network)
+# Features of the area: LUTs of the cover; nodes with 3 inputs (mux) and 2 (gate); carry chains and their bits.
+# pass: comparison results that a register or an output reads directly
 LUT_FEATURES = (
     "lut",
     "mux",
@@ -36,8 +36,8 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# of the slowest path: its LUTs, their inputs, its carry chains and their bits; one: the constant; size: log2 of all
-# LUTs; levels: the path's LUTs times size
+# Features of the slowest path, such as its LUTs, their inputs and the bits of its carry chains. one: a constant.
+# fan_out: sum of log2(1 + readers) over its nodes. size: log2(1 + LUTs of the design). levels: LUTs times size.
 PATH_FEATURES = (
     "one",
     "lut",
@@ -52,12 +52,14 @@ PATH_FEATURES = (
     "size",
     "levels",
 )
-SPARE = 2  # LUTs that ranges have beside their share of the estimate
+# LUTs added to an estimate before a range's ratios apply, then subtracted; small designs are off by a larger share
+SPARE = 2
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """luts: by family and feature. paths_ns: by device and feature. nine_of_ten: (least, most) by family and device."""
+    """Fitted costs. luts: by family and feature. paths_ns: by device and feature. nine_of_ten: (least, most) by family
+    and device."""
 
     luts: Mapping[str, Mapping[str, float]]
     paths_ns: Mapping[str, Mapping[str, float]]
@@ -66,22 +68,22 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """The costs of the installed file, read once. Raises ForestcError if the file is damaged."""
+    """Returns the fitted costs from the installed file, read once. Raises ForestcError if the file is damaged."""
     return parsed(text_of(FILE, _damaged))
 
 
 def parsed(text: str) -> Fitted:
-    """The costs in a JSON text. Raises ForestcError that names the first fault."""
+    """Parses costs from a JSON text. Raises ForestcError that names the first fault."""
     table = json_of(text, _damaged)
-    wanted = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
-    _check_keys("it", table, wanted)
-    for key in wanted:
+    keys = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
+    _check_keys("it", table, keys)
+    for key in keys:
         if not isinstance(table[key], dict):
             raise _damaged(f"{key} is not an object")
-    luts, paths, ends = (table[key] for key in wanted)
-    for costs, known, features in ((luts, FAMILIES, LUT_FEATURES), (paths, DEVICES, PATH_FEATURES)):
+    luts, paths, ends = (table[key] for key in keys)
+    for costs, names, features in ((luts, FAMILIES, LUT_FEATURES), (paths, DEVICES, PATH_FEATURES)):
         for name, values in costs.items():
-            if name not in known:
+            if name not in names:
                 raise _damaged(f"it has costs for {name!r}, which is not in the table of devices")
             _check_keys(name, values, features)
             for feature in features:
@@ -105,7 +107,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """The text of an installed table. damaged: makes the error that is raised, from what is wrong."""
+    """Reads an installed table's text. damaged: makes the error to raise, from what is wrong."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,7 +115,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """The value of a JSON text. damaged: as for `text_of`."""
+    """Parses a JSON text. damaged: makes the error to raise, from what is wrong."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -121,12 +123,12 @@ def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
 
 
 def is_range(pair: object) -> bool:
-    """Whether it is a list of two numbers, of which the first is above 0 and the second above the first."""
+    """Returns True for a list of two numbers, the first above 0 and the second above the first."""
     return isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) and 0 < pair[0] < pair[1]
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number of JSON, of a size that figures have."""
+    """Returns True for a finite number, integer or float, of at most LARGEST in size."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 

@@ -1,7 +1,8 @@
-"""Covers of a network of small functions by LUTs: priority cuts (Mishchenko, Cho, Chatterjee and Brayton, ICCAD 2007).
+"""Covers a network of small functions by LUTs, with priority cuts (Mishchenko, Cho, Chatterjee and Brayton, ICCAD
+2007).
 
-A cut of a node is a set of nodes that a LUT rooted there can read. Each node keeps the few best of the cuts that those
-of its fan-ins merge to: first by when they are ready, then, where there is slack, by area flow, which shares the LUTs
+A cut of a node is a set of nodes that a LUT rooted there can read. A node's cuts merge cuts of its fan-ins; each node
+keeps the few best ones: first by when they are ready, then, if there is slack, by area flow, which shares the LUTs
 below a cut among their readers.
 """
 
@@ -18,18 +19,18 @@ from numpy.typing import NDArray
 from forestc.costs.devices import Luts
 from forestc.system.compiled import compiled
 
-KEPT = 3  # cuts of a node, beside the node itself
+MOST_CUTS = 3  # limits the cuts of a node, beside the node itself
 MOST_FAN_INS = 3
-ROUNDING = 1e-9  # by which sums of delays differ
+ROUNDING = 1e-9  # absorbs differences between sums of delays
 Cut: TypeAlias = frozenset[int]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Network(NamedTuple):
-    """fan_ins: (nodes, MOST_FAN_INS), -1 where there are fewer. boxed: (nodes,) whether a node is the result of a carry
-    chain; box: what it reads, from begins[node] to begins[node + 1]. areas: (inputs + 1,) of LUTs. delays: (inputs + 1,
-    inputs), 1 where all are alike. chain: the delay of a carry chain."""
+    """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True if a node is
+    the result of a carry chain. box: what these nodes read; node n from begins[n] to begins[n + 1]. areas: (inputs +
+    1,) of LUTs. delays: (inputs + 1, inputs), 1 if all are alike. chain: the delay of a carry chain."""
 
     fan_ins: Ints
     boxed: NDArray[np.bool_]
@@ -41,7 +42,7 @@ class _Network(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """The best cut of each node, (nodes, inputs), ascending, -1 behind the last; its size; and when it is ready."""
+    """The best cut of each node, (nodes, inputs), ascending, filled up with -1; its size; and when it is ready."""
 
     best: Ints
     size: Ints
@@ -50,8 +51,8 @@ class _Cuts(NamedTuple):
 
 @dataclass(frozen=True)
 class Mapper:
-    """fan_ins: of each node, which are below it, at most MOST_FAN_INS; none of a leaf. boxes: of leaves that are
-    results of carry chains what these read. roots: nodes that are needed."""
+    """Covers a network by LUTs. fan_ins: of each node, lower nodes, at most MOST_FAN_INS; none of a leaf. boxes: by
+    result of a carry chain, the nodes that the chain reads. roots: nodes that are needed."""
 
     fan_ins: Sequence[tuple[int, ...]]
     boxes: Mapping[int, tuple[int, ...]]
@@ -59,7 +60,7 @@ class Mapper:
     kind: Luts
 
     def cover(self) -> dict[int, Cut]:
-        """What each LUT reads, by the root of the LUT, from the last to the first. Time O(nodes)."""
+        """Returns the nodes that each LUT reads, by the LUT's root, from the last to the first. Time O(nodes)."""
         uses = self._uses()
         cuts = _priority_cuts(self.network, uses, np.empty(0))
         last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
@@ -90,7 +91,7 @@ class Mapper:
         return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
 
     def _uses(self) -> Floats:
-        """How many nodes and roots read each node that a root depends on."""
+        """Returns how many nodes and roots read each node that a root depends on."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
         for root in self.roots:
@@ -110,7 +111,7 @@ class Mapper:
 
 @compiled()
 def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
-    """The union of two ascending cuts, filled into out; its size, or -1 if it does not fit."""
+    """Fills `out` with the union of two cuts, ascending node numbers. Returns its size, or -1 if it does not fit."""
     i = j = size = 0
     while i < first_size or j < second_size:
         if size == len(out):
@@ -127,42 +128,45 @@ def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: I
     return size
 
 
-# The loops below copy, compare and sort cuts entry by entry: numba compiles slices and sorts of its own for seconds.
+# The loops below copy, compare and sort cuts entry by entry: numba takes seconds to compile slices and sorts.
 
 
 @compiled()
 def _copy(cut: Ints, size: int, out: Ints) -> None:
-    for place in range(size):
-        out[place] = cut[place]
+    for index in range(size):
+        out[index] = cut[index]
 
 
 @compiled()
 def _same(cut: Ints, other: Ints, size: int) -> bool:
-    for place in range(size):  # noqa: SIM110, numba compiles no generators
-        if cut[place] != other[place]:
+    for index in range(size):  # noqa: SIM110, numba compiles no generators
+        if cut[index] != other[index]:
             return False
     return True
 
 
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
-    """Fills in the places of a cut's nodes, the last to be ready first; of equals the first."""
-    for place in range(size):
-        at, when = place, ready[cut[place]]
+    """Fills `order` with the indices of a cut's nodes, the last to be ready first; of equals the first."""
+    for index in range(size):
+        at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
             order[at] = order[at - 1]
             at -= 1
-        order[at] = place
+        order[at] = index
 
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
 def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
-    """The cuts of all nodes in use. latest: when each node must be ready, for the least area; empty for the
-    earliest."""
+    """Returns the best cuts of all nodes in use. latest: when each node must be ready, to minimize area; empty to be
+    ready as early as possible."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
-    most = (KEPT + 1) ** MOST_FAN_INS
-    kept, kept_size = np.empty((count, KEPT + 1, inputs), np.int64), np.zeros((count, KEPT + 1), np.int64)
-    numbers = np.zeros(count, np.int64)  # of kept cuts
+    most = (MOST_CUTS + 1) ** MOST_FAN_INS
+    node_cuts, node_cut_sizes = (
+        np.empty((count, MOST_CUTS + 1, inputs), np.int64),
+        np.zeros((count, MOST_CUTS + 1), np.int64),
+    )
+    numbers = np.zeros(count, np.int64)  # number of cuts of each node
     best, size, ready, flow = (
         np.full((count, inputs), -1, np.int64),
         np.zeros(count, np.int64),
@@ -175,16 +179,16 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
     for node in range(count):
         below = network.fan_ins[node]
         if below[0] < 0 or uses[node] == 0:
-            kept[node, 0, 0], kept_size[node, 0], numbers[node] = node, 1, 1
+            node_cuts[node, 0, 0], node_cut_sizes[node, 0], numbers[node] = node, 1, 1
             if network.boxed[node]:
-                for place in range(network.begins[node], network.begins[node + 1]):
-                    ready[node] = max(ready[node], ready[network.box[place]])
+                for index in range(network.begins[node], network.begins[node + 1]):
+                    ready[node] = max(ready[node], ready[network.box[index]])
                 ready[node] += network.chain
             continue
         at, pooled = 0, numbers[below[0]]
         for cut in range(pooled):
-            pool_sizes[0, cut] = kept_size[below[0], cut]
-            _copy(kept[below[0], cut], pool_sizes[0, cut], pools[0, cut])
+            pool_sizes[0, cut] = node_cut_sizes[below[0], cut]
+            _copy(node_cuts[below[0], cut], pool_sizes[0, cut], pools[0, cut])
         for fan_in in range(1, MOST_FAN_INS):
             a = below[fan_in]
             if a < 0:
@@ -194,13 +198,13 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
                 for second in range(numbers[a]):
                     joined = pools[1 - at, merged]
                     length = _merged(
-                        pools[at, first], pool_sizes[at, first], kept[a, second], kept_size[a, second], joined
+                        pools[at, first], pool_sizes[at, first], node_cuts[a, second], node_cut_sizes[a, second], joined
                     )
-                    known = length < 0
+                    duplicate = length < 0
                     for other in range(merged):
-                        if not known and pool_sizes[1 - at, other] == length:
-                            known = _same(pools[1 - at, other], joined, length)
-                    if not known:
+                        if not duplicate and pool_sizes[1 - at, other] == length:
+                            duplicate = _same(pools[1 - at, other], joined, length)
+                    if not duplicate:
                         pool_sizes[1 - at, merged] = length
                         merged += 1
             at, pooled = 1 - at, merged
@@ -208,14 +212,14 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
         for cut in range(pooled):
             length, nodes = pool_sizes[at, cut], pools[at, cut]
             area[cut] = network.areas[length]
-            for place in range(length):
-                area[cut] += flow[nodes[place]]
+            for index in range(length):
+                area[cut] += flow[nodes[index]]
             _by_arrival(nodes, length, ready, order)
             when[cut] = 0.0
-            for place in range(length):
-                when[cut] = max(when[cut], network.delays[length, place] + ready[nodes[order[place]]])
+            for index in range(length):
+                when[cut] = max(when[cut], network.delays[length, index] + ready[nodes[order[index]]])
             late[cut] = max(0.0, when[cut] - due)
-        for rank in range(min(KEPT, pooled)):
+        for rank in range(min(MOST_CUTS, pooled)):
             chosen = -1
             for cut in range(pooled):
                 if pool_sizes[at, cut] > 0 and (
@@ -225,40 +229,40 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
                 ):
                     chosen = cut
             length = pool_sizes[at, chosen]
-            kept_size[node, rank] = length
-            _copy(pools[at, chosen], length, kept[node, rank])
+            node_cut_sizes[node, rank] = length
+            _copy(pools[at, chosen], length, node_cuts[node, rank])
             if rank == 0:
                 size[node], ready[node] = length, when[chosen]
                 _copy(pools[at, chosen], length, best[node])
                 flow[node] = area[chosen] / max(1.0, uses[node])
-            pool_sizes[at, chosen] = 0  # taken
+            pool_sizes[at, chosen] = 0  # marks the cut as taken
             numbers[node] = rank + 1
-        kept[node, numbers[node], 0], kept_size[node, numbers[node]] = node, 1
+        node_cuts[node, numbers[node], 0], node_cut_sizes[node, numbers[node]] = node, 1
         numbers[node] += 1
     return _Cuts(best, size, ready)
 
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """When each node must be ready at the latest, and whether it is needed."""
+    """Returns when each node must be ready at the latest, and whether it is needed. last: the time for the roots."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)
-    for place in range(len(roots)):
-        needed[roots[place]] = True
+    for index in range(len(roots)):
+        needed[roots[index]] = True
     for node in range(count - 1, -1, -1):  # a node comes after its fan-in
         if not needed[node]:
             continue
         if network.boxed[node]:
-            for place in range(network.begins[node], network.begins[node + 1]):
-                a = network.box[place]
+            for index in range(network.begins[node], network.begins[node + 1]):
+                a = network.box[index]
                 needed[a] = True
                 latest[a] = min(latest[a], latest[node] - network.chain)
         elif cuts.size[node]:
             cut, size = cuts.best[node], cuts.size[node]
             _by_arrival(cut, size, cuts.ready, order)
-            for place in range(size):
-                a = cut[order[place]]
+            for index in range(size):
+                a = cut[order[index]]
                 needed[a] = True
-                latest[a] = min(latest[a], latest[node] - network.delays[size, place])
+                latest[a] = min(latest[a], latest[node] - network.delays[size, index])
     return latest, needed

@@ -1,4 +1,4 @@
-"""Where the LUTs and flip-flops of a netlist go: comparators, trees, sums or the decision."""
+"""Attributes the LUTs and flip-flops of a netlist to comparators, trees, sums and the decision."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """luts: of the family's size, in a cover of the logic. chain_bits: of carry chains, each in a logic
-    cell with a LUT. flip_flops: that hold results of the part. cells: of the netlist."""
+    """The share of one part. luts: of the family's size, in a cover of the logic. chain_bits: bits of carry chains,
+    each in a logic cell with a LUT. flip_flops: that hold results of the part. cells: of the netlist."""
 
     luts: int = 0
     chain_bits: int = 0
@@ -31,7 +31,7 @@ class Share:
 
 
 def part_of(netlist: Netlist, net: Net) -> PartName:
-    """The part that a cell belongs to; a register belongs to the part whose result it holds."""
+    """Returns the part that a cell belongs to; a register belongs to the part that computes its value."""
     cell = netlist.cells[net]
     while isinstance(cell, ir.Register):
         net, cell = cell.a, netlist.cells[cell.a]
@@ -53,8 +53,8 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
 
 
 def shares(netlist: Netlist, family: DeviceFamily) -> Mapping[PartName, Share]:
-    """The share of each part, on devices of a family. LUTs are counted in a cover that knows nothing of what synthesis
-    does later, as `estimate` starts from: proportions, rather than what a tool will say. Time O(bits)."""
+    """Returns the share of each part on devices of a family. LUTs are counted in the cover from which `estimate`
+    starts, before later steps of synthesis: proportions, rather than what a tool will report. Time O(bits)."""
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}

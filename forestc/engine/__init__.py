@@ -1,1 +1,1 @@
-"""The engine: walkers over memories of nodes, which images fill at run time."""
+"""The engine: hardware that evaluates trees from memories, several in parallel. Images fill these memories."""

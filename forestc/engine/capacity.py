@@ -1,4 +1,4 @@
-"""The capacity of an engine: what its hardware has room for, and all widths that follow from it."""
+"""The capacity of an engine: the sizes of its hardware, and all widths that follow from them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any, Literal
 from forestc.errors import OptionError
 from forestc.system.records import DamagedError, hold, record_of
 
-FORMAT = 1  # of nodes and images
-ROWS = 6  # in flight: the registers on a walker's way from an address to the next one
-RING = 16  # places for rows: those in flight, and those that arrive meanwhile
-NODE_BITS = 36  # the widest node, as block RAM has it
-MOST_STEPS = 255  # of a slot
-BEAT_BITS = 32  # of a row that arrive in a clock, unless a word is wider
+FORMAT = 1  # identifies the format of nodes and images
+ROWS = 6  # rows in flight, one for each register on a walker's loop from one address to the next
+RING = 16  # rows that a walker's buffer holds: rows in flight, and rows that arrive meanwhile
+NODE_BITS = 36  # bits of the widest node, as wide as block RAM
+MOST_STEPS = 255  # steps of a slot at most
+BEAT_BITS = 32  # bits of a row that arrive in a clock, unless a word is wider
 DeviceMemory = Literal["block", "spram"]
 Load = Literal["stream", "axi-lite"]
 
 
 def bits_for(count: int) -> int:
-    """Bits of a number below count; at least 1."""
+    """Returns the bits of a number below `count`; at least 1."""
     return max(1, (count - 1).bit_length())
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """walkers: each walks one tree at a time. nodes: words of a walker's memory, of each bank, a power of 2. slots: the
-    most trees, one after another, of a walker. features, word_bits: of a row. outputs: scores of a row. score_bits: of
-    a score. scores: whether results hold scores beside the label. banks: 2 if an image is loaded while another is in
-    use. memory: block RAM, or the single-port RAM of the iCE40 UltraPlus, which takes one bank. load: how images come.
-    user_bits: of tuser.
+    """The sizes of an engine. A walker goes through one tree at a time; a slot is one such tree in each walker.
 
-    name: of the module, a plain identifier. Raises OptionError for values of another type or out of range, and for
-    nodes wider than 36 bits.
+    walkers: their number. nodes: in each bank of a walker's memory, a power of 2. slots: the most trees, one after
+    another, of a walker. features, word_bits: of a row. outputs: scores of a row. scores: whether results hold the
+    scores beside the label. banks: 2 to load an image while another is in use. memory: block RAM, or the single-port
+    RAM of the iCE40 UltraPlus, which takes one bank. load: how images arrive. user_bits: of tuser. name: of the module,
+    a plain identifier.
+
+    Raises OptionError for values of another type or out of range, and for nodes wider than 36 bits.
     """
 
     walkers: int
@@ -55,13 +56,19 @@ class Capacity:
         try:
             hold(asdict(self), schema())
         except DamagedError as fault:
-            raise OptionError(f"engine: {fault}", do="write the engine again with a value in its range") from None
+            raise OptionError(
+                f"engine: {fault}",
+                where="capacity of the engine",
+                do="write the engine again with a value in its range",
+            ) from None
         if self.nodes & (self.nodes - 1):
-            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", do="round up")
+            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", where="--nodes", do="round up")
         if self.slots > self.nodes:
-            raise OptionError(f"engine: {self.slots} slots need as many nodes", do="use more nodes or fewer slots")
+            raise OptionError(
+                f"engine: {self.slots} slots need as many nodes", where="--trees", do="use more nodes or fewer slots"
+            )
         if self.memory == "spram" and self.banks != 1:
-            raise OptionError("engine: a single-port memory holds one bank", do="use --banks 1")
+            raise OptionError("engine: a single-port memory holds one bank", where="--banks", do="use --banks 1")
         if self.node_bits > NODE_BITS:
             parts = f"{self.address_bits} for a child, {self.feature_bits} for a feature, {self.word_bits} for a word"
             raise OptionError(
@@ -69,26 +76,30 @@ class Capacity:
                 do="use fewer nodes for each walker, fewer features or narrower words",
             )  # fmt: skip
         if self.value_bits < 4:
-            raise OptionError(f"engine: a leaf has {self.value_bits} bits for its value", do="use wider words")
+            raise OptionError(
+                f"engine: a leaf has {self.value_bits} bits for its value",
+                where="the engine's leaves",
+                do="use wider words",
+            )
 
     @property
     def address_bits(self) -> int:
-        """Bits of a node's address in its bank."""
+        """The bits of a node's address in its bank."""
         return bits_for(self.nodes)
 
     @property
     def lanes(self) -> int:
-        """Words of a beat, a power of 2."""
+        """The words of a beat, a power of 2."""
         return 1 << (max(1, BEAT_BITS // self.word_bits).bit_length() - 1)
 
     @property
     def beats(self) -> int:
-        """Beats of a row."""
+        """The beats of a row."""
         return -(-self.features // self.lanes)
 
     @property
     def beat_index_bits(self) -> int:
-        """Bits of a beat's number; 0 if a row is one beat."""
+        """The bits of a beat's index in its row; 0 if a row is one beat."""
         return (self.beats - 1).bit_length()
 
     @property
@@ -101,7 +112,7 @@ class Capacity:
 
     @property
     def beat_bits(self) -> int:
-        """Bits of a beat's words, without padding."""
+        """The bits of a beat's words, without padding."""
         return self.lanes * self.word_bits
 
     @property
@@ -114,22 +125,22 @@ class Capacity:
 
     @property
     def node_words(self) -> int:
-        """32-bit words of a node in an image."""
+        """The 32-bit words of a node in an image."""
         return 1 if self.node_bits <= 32 else 2
 
     @property
     def output_bits(self) -> int:
-        """Bits of an output's number."""
+        """The bits of an output's index."""
         return bits_for(self.outputs)
 
     @property
     def value_bits(self) -> int:
-        """Bits of a leaf's value, signed."""
+        """The bits of a leaf's value, signed."""
         return min(self.score_bits, self.node_bits - 3 - self.output_bits)
 
     @property
     def mask_index_bits(self) -> int:
-        """Low bits of a category's code that choose a bit of a mask."""
+        """The number of low bits of a category's code that choose a bit of a mask."""
         return self.word_bits.bit_length() - 1
 
     @property
@@ -138,17 +149,17 @@ class Capacity:
 
     @property
     def result_bits(self) -> int:
-        """Bits of a result, padded to whole bytes."""
+        """The bits of a result, padded to whole bytes."""
         return -(-(self.label_bits + self.scores * self.outputs * self.score_bits) // 8) * 8
 
     @property
     def most_clocks(self) -> int:
-        """The most clocks for a row that any image can ask for, all places for rows in flight in use."""
+        """The most clocks for a row with any image, if as many rows as possible are in flight."""
         return self.slots * (MOST_STEPS + self.outputs)
 
     @property
     def id(self) -> int:
-        """A number that images for this capacity bear: the CRC-32 of what their meaning depends on."""
+        """The number in images for this capacity: the CRC-32 of all that an image's meaning depends on."""
         meaning = (
             self.walkers, self.nodes, self.slots, self.features, self.word_bits, self.outputs, self.score_bits,
             self.scores,
@@ -157,15 +168,17 @@ class Capacity:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Capacity:
-        """The inverse of `asdict`. Raises OptionError, naming the field, for values of no capacity."""
+        """Returns the capacity with these values, the inverse of `asdict`. Raises OptionError with the wrong field."""
         try:
             hold(values, schema())
         except DamagedError as fault:
-            raise OptionError(f"no capacity of an engine ({fault})", do="write the engine again") from None
+            raise OptionError(
+                f"no capacity of an engine ({fault})", where="manifest.json", do="write the engine again"
+            ) from None
         return cls(**values)
 
 
-# The smallest and largest value of each number.
+# Maps each number to its smallest and largest value.
 _RANGES = {
     "walkers": (1, 1024), "nodes": (16, 1 << 20), "slots": (1, 4096), "features": (2, 4096), "word_bits": (2, 32),
     "outputs": (1, 128), "score_bits": (8, 32), "banks": (1, 2), "user_bits": (1, 64),
@@ -174,8 +187,8 @@ _RANGES = {
 
 @cache
 def schema() -> dict[str, Any]:
-    """The schema of a capacity as JSON. All fields are there, and no others."""
+    """Returns the schema of a capacity as JSON. All fields are required, and no others are allowed."""
     numbers = {name: {"type": "integer", "minimum": low, "maximum": high} for name, (low, high) in _RANGES.items()}
     name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$", "means": "a plain identifier"}
-    whole = record_of(Capacity, **numbers, name=name)
-    return whole | {"required": list(whole["properties"]), "additionalProperties": False}
+    record = record_of(Capacity, **numbers, name=name)
+    return record | {"required": list(record["properties"]), "additionalProperties": False}

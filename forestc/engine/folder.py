@@ -1,4 +1,4 @@
-"""The folder of an engine: Verilog, test bench, C that walks images, and the capacity as JSON."""
+"""The folder of an engine: Verilog, a test bench, C that evaluates images, and the capacity as JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from forestc.system.records import COUNT, DamagedError, Schema, hold, read_recor
 from forestc.system.writing import left_by_simulator, replacing, writing
 
 CAPACITY = "engine.json"
-MOST_BYTES = 1 << 16  # of engine.json
+MOST_BYTES = 1 << 16  # bytes of engine.json at most
 AGAIN = "write the engine again"
 
 
 def described(capacity: Capacity) -> dict[str, Any]:
-    """The content of engine.json: the capacity, and the widths that follow from it."""
+    """Returns the content of engine.json: the capacity, and the widths that follow from it."""
     names = (
         "address_bits", "feature_bits", "node_bits", "value_bits", "output_bits", "mask_index_bits", "lanes", "beats",
         "tdata_bits", "label_bits", "result_bits", "node_words",
@@ -31,7 +31,7 @@ def described(capacity: Capacity) -> dict[str, Any]:
 
 
 def write_engine(folder: Path, capacity: Capacity) -> None:
-    """Writes all files or none. Raises ForestcError for a folder that holds anything else than an engine."""
+    """Writes all files or none. Raises ForestcError if the folder holds anything but an engine."""
     files = {
         f"{capacity.name}.v": emit(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),
@@ -50,13 +50,13 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
 
 
 def open_engine(folder: str | Path) -> Capacity:
-    """The capacity of an engine that `write_engine` wrote. Raises ForestcError that names the file and the field."""
+    """Returns the capacity of an engine from `write_engine`. Raises ForestcError that names the file and the field."""
     return Capacity.of(read_engine(Path(folder) / CAPACITY)["capacity"])
 
 
 def read_engine(path: Path) -> dict[str, Any]:
-    """The content of an engine.json: that of the capacity in it. Raises ForestcError that names the file and the
-    field."""
+    """Reads an engine.json. Raises ForestcError that names the file and the field, also if the widths or the id do not
+    follow from the capacity."""
     content: dict[str, Any] = read_record(path, _schema(), "give a folder that forestc engine wrote", AGAIN, MOST_BYTES)
     with refusing(path, AGAIN):
         try:
@@ -86,7 +86,7 @@ def _schema() -> Schema:
 
 
 def _foreign(folder: Path) -> str:
-    """A file in the folder that no engine has; "" if there is none."""
+    """Returns the name of a file in the folder that no engine has; "" if there is none."""
     present = {entry.name for entry in os.scandir(folder) if not left_by_simulator(entry.name)}
     if not present:
         return ""

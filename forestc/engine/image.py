@@ -1,7 +1,7 @@
-"""Images: an integer forest as the content of an engine.
+"""Images: a quantized forest as the content of an engine's memories.
 
 An image is a sequence of 32-bit words, little-endian in a file: a header, biases, a table of slots, the nodes of each
-walker, and a CRC. docs/explanation/engine.md states every bit.
+walker, and a CRC. docs/explanation/engine.md defines every bit.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ Words = NDArray[np.uint32]
 
 
 class DoesNotFitError(ForestcError):
-    """A forest that an engine has no room for."""
+    """Raised if an engine has no room for a forest."""
 
 
 class TooManyNodesError(DoesNotFitError):
-    """A walker has no room for the nodes of its trees."""
+    """Raised if a walker has no room for the nodes of its trees."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """What all walkers do at once. trees: of each walker the index of a tree, -1 for none. steps: of the deepest.
-    first, count: the outputs that they add to. initial: whether the sums begin with the bias."""
+    """One tree for each walker, all at the same time. trees: index of each walker's tree, -1 for none. steps: of the
+    deepest tree. first, count: the outputs that the trees add to. initial: True if the sums of these outputs begin
+    here, with the bias."""
 
     trees: tuple[int, ...]
     steps: int
@@ -45,13 +46,13 @@ class Slot:
 
     @property
     def clocks(self) -> int:
-        """For a row, if all places for rows in flight are in use."""
+        """The clocks that this slot takes for each row while as many rows as possible are in flight."""
         return self.steps + self.count
 
 
 @dataclass(frozen=True)
 class EngineImage:
-    """words: as above. slots: the schedule. used: (walkers,) nodes of each."""
+    """An image. words: its 32-bit words. slots: in order. used: (walkers,), the nodes of each walker."""
 
     words: Words
     slots: tuple[Slot, ...]
@@ -59,7 +60,7 @@ class EngineImage:
 
     @property
     def clocks(self) -> int:
-        """For a row, if all places for rows in flight are in use: a walker visits a node each clock."""
+        """The clocks for a row if as many rows as possible are in flight: a walker then visits a node each clock."""
         return sum(slot.clocks for slot in self.slots)
 
     @property
@@ -68,12 +69,9 @@ class EngineImage:
 
 
 def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> EngineImage:
-    """The image of a quantized forest.
-
-    Raises ModelError for a forest that no engine computes, OptionError for words that are too wide, DoesNotFitError for
-    what else this capacity has no room for.
-    Time O(nodes).
-    """
+    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes). Raises ModelError if no
+    engine can compute the forest, OptionError if its words are too wide, and DoesNotFitError if this capacity has no
+    room for it."""
     _check_kind(forest, capacity)
     progress(f"laying out {len(forest.trees):,} trees")
     layout = Layout.of(forest, capacity.word_bits)
@@ -98,9 +96,9 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
     table = [slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots]
     bias = np.zeros(capacity.outputs, dtype=np.int64)
     bias[: forest.n_outputs] = forest.bias
-    kind, ties, judged, threshold = _decision(forest)
+    kind, ties, output, threshold = _decision(forest)
     body = np.concatenate([bias.astype("<i4").view("<u4"), np.array(table, dtype="<u4"), *sections])
-    decision = kind | ties << 2 | (forest.n_outputs - 1) << 8 | judged << 16
+    decision = kind | ties << 2 | (forest.n_outputs - 1) << 8 | output << 16
     head = [MAGIC, FORMAT, capacity.id, 16 + len(body) + 1]
     head += np.frombuffer(model_hash(forest), dtype=">u4").tolist()
     head += [len(slots), decision, threshold & 0xFFFFFFFF, 0]
@@ -110,7 +108,7 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
 
 
 def model_hash(forest: Forest) -> bytes:
-    """SHA-256 of all that an engine computes of a forest."""
+    """Returns the SHA-256 of all parts of a forest that an engine's results depend on."""
     digest = hashlib.sha256(repr((forest.features, forest.n_outputs, forest.decision, forest.bias.tolist())).encode())
     for tree in forest.trees:
         digest.update(repr((tree.outputs, tree.sets)).encode())
@@ -121,8 +119,8 @@ def model_hash(forest: Forest) -> bytes:
 
 
 def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
-    """The slots with the fewest clocks a row of two arrangements: trees of any outputs together, or of one output each.
-    Raises DoesNotFitError."""
+    """Returns the slots of the arrangement with the fewest clocks: either trees of all outputs share slots, or a slot
+    has trees of one output. Raises DoesNotFitError if there are too many slots."""
     outputs = forest.n_outputs
     together = _slots(capacity, blocks, [(list(range(len(blocks))), 0, outputs)])
     arrangements = [together]
@@ -134,6 +132,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
         need = min(map(len, arrangements))
         raise DoesNotFitError(
             f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers; there are {capacity.slots:,}",
+            where="the engine's walkers",
             do=f"keep {capacity.walkers * capacity.slots:,} trees with prune-trees, or write an engine with "
             f"--trees {len(blocks)}",
         )
@@ -143,49 +142,50 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Slots of each group (trees, first output, outputs), the deepest trees together. Of a slot, the largest tree goes
-    to the walker with the fewest nodes so far."""
-    made: list[Slot] = []
+    """Returns the slots of each group (trees, first output, outputs), trees of similar depth together. In a slot, the
+    largest tree goes to the walker with the fewest nodes so far."""
+    slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:
         order = sorted(trees, key=lambda tree: (-blocks[tree].steps, -blocks[tree].size, tree))
         for start in range(0, max(1, len(order)), capacity.walkers):
             chosen = sorted(order[start : start + capacity.walkers], key=lambda tree: (-blocks[tree].size, tree))
             walkers = np.argsort(filled, kind="stable")
-            placed = np.full(capacity.walkers, -1, dtype=np.int64)
-            placed[walkers[: len(chosen)]] = chosen
+            assigned = np.full(capacity.walkers, -1, dtype=np.int64)
+            assigned[walkers[: len(chosen)]] = chosen
             filled += 1
             for tree, walker in zip(chosen, walkers.tolist(), strict=False):
                 filled[walker] += blocks[tree].size - 1
             steps = max((blocks[tree].steps for tree in chosen), default=0)
-            made.append(Slot(tuple(placed.tolist()), steps, first, count, start == 0))
-    return tuple(made)
+            slots.append(Slot(tuple(assigned.tolist()), steps, first, count, start == 0))
+    return tuple(slots)
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The nodes of a walker: roots by slot, then the blocks of each tree. An empty slot has a leaf that adds 0."""
+    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. A slot without a tree adds 0."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)
-    for place, blocks in enumerate(trees):
+    for slot, blocks in enumerate(trees):
         if blocks is None:
             continue
         words = node_words(capacity, blocks, at - 1, columns)
-        roots[place] = words[0]
+        roots[slot] = words[0]
         parts.append(words[1:])
         at += blocks.size - 1
     return np.concatenate(parts)
 
 
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The nodes of all blocks, in the order of `members`. base: the address of the block 0, were it not elsewhere.
-    columns: (features,) where each is in a row."""
+    """Returns the nodes of all blocks, in the order of `members`, as the numbers in a walker's memory. base: the
+    address of block 0 if it came before the other blocks; it is stored among the roots instead. columns: (features,),
+    the column of each in a row."""
     nodes = blocks.members
     kind, leaf = blocks.kind[nodes], blocks.kind[nodes] == LEAF
     child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
     child &= capacity.nodes - 1
     first = 3 + capacity.address_bits
-    column = np.zeros(len(nodes), dtype=np.int64)  # a model of leaves alone reads no column
+    column = np.zeros(len(nodes), dtype=np.int64)  # stays 0 in a model of leaves alone, which reads no column
     column[~leaf] = columns[blocks.feature[nodes][~leaf]]
     inner = child << 3 | column << first | blocks.operand[nodes] << (first + capacity.feature_bits)
     value = blocks.operand[nodes] & ((1 << capacity.value_bits) - 1)
@@ -194,8 +194,7 @@ def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[n
 
 
 def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The beats (rows, beats) of rows of words (rows, features): the columns from the first one on, 0 where the model
-    has no feature."""
+    """Returns the beats (rows, beats) of rows of words (rows, features). A column that the model does not read is 0."""
     raised = np.zeros((len(words), capacity.beats * capacity.lanes), dtype=np.uint64)
     raised[:, columns_of(forest)] = to_raised(forest, words, capacity.word_bits).astype(np.uint64)
     shifts = (np.arange(capacity.lanes) * capacity.word_bits).astype(np.uint64)
@@ -204,17 +203,17 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """(features,) The place of each in an engine's rows: the column of the source's rows, so that models of the same
-    rows agree; of very wide rows its place among those that the model reads (`Forest.carried`). Raises ModelError
-    where two features are of one column."""
-    columns = np.array(forest.places, dtype=np.int64)
+    """Returns the column of each feature in an engine's rows: (features,). It is the column in the source's rows, so
+    that models of the same rows agree. In very wide rows it is the index among the columns that the model reads
+    (`Forest.carried`). Raises ModelError if two features come from one column."""
+    columns = np.array(forest.row_columns, dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
     return columns
 
 
 def _decision(forest: Forest) -> tuple[int, int, int, int]:
-    """The kind, whether the last of equals wins, the output that is judged, and the threshold."""
+    """Returns (kind, 1 if the last of equal scores wins, the output to compare with the threshold, the threshold)."""
     decision = forest.decision
     if decision.kind == "none":
         return NONE, 0, 0, 0
@@ -224,9 +223,12 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
 
 
 def _check_kind(forest: Forest, capacity: Capacity) -> None:
-    """Raises ModelError for what no engine computes, OptionError for a forest that is not quantized."""
+    """Raises ModelError if no engine can compute the forest, OptionError if it is not quantized, and DoesNotFitError if
+    it needs scores and this engine gives only labels."""
     if not forest.quantized:
-        raise OptionError("an engine takes quantized forests", do="run the passes first, as forestc image does")
+        raise OptionError(
+            "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
+        )
     where, do = f"model {forest.name!r}", "compile to verilog or c"
     if not forest.single:
         raise ModelError(f"an engine computes no {forest.combine.kind} of several models", where=where, do=do)
@@ -245,22 +247,26 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
 
 
 def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> None:
-    """Raises DoesNotFitError for what the capacity has no room for, beside nodes and slots."""
+    """Raises DoesNotFitError if the capacity has no room for the forest, nodes and slots aside."""
     columns = int(columns_of(forest).max(initial=0)) + 1
     if columns > capacity.features:
         raise DoesNotFitError(
             f"the model reads column {columns} of its rows, and the engine's have {capacity.features}",
+            where="the engine's features",
             do=f"write an engine with --features {columns}",
         )
     if forest.n_outputs > capacity.outputs:
         raise DoesNotFitError(
             f"the model has {forest.n_outputs} outputs, and the engine {capacity.outputs}",
+            where="the engine's outputs",
             do=f"write an engine with --classes {forest.n_outputs}",
         )
     deepest = max((block.steps for block in blocks), default=0)
     if deepest > MOST_STEPS:
         raise DoesNotFitError(
-            f"a tree has {deepest} steps, and a walk {MOST_STEPS}", do="prune with prune-splits, or train flatter trees"
+            f"a tree has {deepest} steps, and a walk {MOST_STEPS}",
+            where="the engine's walks",
+            do="prune with prune-splits, or train flatter trees",
         )
     limit = 1 << (capacity.value_bits - 1)
     largest = max((int(np.abs(tree.values + 0.5).max(initial=0)) for tree in forest.trees), default=0)
@@ -268,6 +274,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         raise DoesNotFitError(
             f"a leaf adds {largest:,}, which takes {largest.bit_length() + 1} bits, and the engine's leaves have "
             f"{capacity.value_bits}",
+            where="the engine's leaves",
             do="compile with round-leaves{leaf_bits=8} or -O1",
         )
     low, high = score_ends(forest)
@@ -277,12 +284,13 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         bits = max(int(-min(low, threshold) - 1).bit_length(), int(max(high, threshold)).bit_length()) + 1
         raise DoesNotFitError(
             f"scores need {bits} bits, and the engine's have {capacity.score_bits}",
+            where="the engine's scores",
             do=f"compile with round-leaves{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
         )
 
 
 def score_ends(forest: Forest) -> tuple[int, int]:
-    """The smallest and largest score that any row could have, and any sum on the way."""
+    """Returns the smallest and the largest value of any score of any row, partial sums included."""
     low, high = forest.bias.astype(np.int64).copy(), forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
         outputs = list(tree.outputs)

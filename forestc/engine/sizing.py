@@ -1,4 +1,4 @@
-"""The capacity for what is asked for: how many walkers, banks and bits a device's memory has room for."""
+"""Chooses the capacity of an engine: how many walkers, banks and bits fit the memory of a device."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 
-MOST_WALKERS = 256  # that are chosen; more can be asked for
-WIDEST_WORD = 16  # that is chosen
-DEFAULT_WALKERS = 16  # of an engine for one forest, where no device says how many
-SINGLE_PORT = (16384, 16)  # words and bits of such a block
+MOST_WALKERS = 256  # walkers that are chosen at most; users can ask for more
+WIDEST_WORD = 16  # bits of a word that are chosen at most
+DEFAULT_WALKERS = 16  # walkers at most of an engine for one forest, if no device limits them
+SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 
 @dataclass(frozen=True)
-class WantedEngine:
-    """trees, nodes: of the largest forest, leaves counted among the nodes. features: columns of a row. walkers: None
-    for as many as the device has memory for. word_bits: None for as many as fit, up to 16. banks: None for two if they
-    fit."""
+class EngineRequest:
+    """The engine that a user asks for. trees, nodes: of the largest forest, leaves included. features: columns of a
+    row. walkers: None for as many as the device's memory holds. word_bits: None for as many as fit, up to 16. banks:
+    None for two if they fit."""
 
     trees: int
     nodes: int
@@ -39,84 +39,90 @@ class WantedEngine:
     name: str = "engine"
 
 
-def capacity_for(wanted: WantedEngine, device: str | None) -> Capacity:
-    """The capacity with two banks, if any has room for them, and the most walkers.
-
-    Raises OptionError for what no engine is; ForestcError if the device has no room for it.
-    """
+def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
+    """Returns the first capacity that fits the device: two banks before one, then the most walkers. Raises OptionError
+    if no engine can be like this, and ForestcError if the device has no room for it."""
     for name in ("trees", "nodes", "features", "outputs"):
-        if getattr(wanted, name) < 1:
-            raise OptionError(f"engine: {name} is {getattr(wanted, name)}", do="use 1 or more")
+        if getattr(request, name) < 1:
+            raise OptionError(
+                f"engine: {name} is {getattr(request, name)}", where="size of the engine", do="use 1 or more"
+            )
     if device is None:
-        if wanted.walkers is None:
-            raise OptionError("the number of walkers depends on the device", do="add --device, or --walkers N")
-        return _capacity(wanted, wanted.walkers, wanted.banks or 2, "block")
+        if request.walkers is None:
+            raise OptionError(
+                "the number of walkers depends on the device", where="--walkers", do="add --device, or --walkers N"
+            )
+        return _capacity(request, request.walkers, request.banks or 2, "block")
     device = stands_for(device, "device", DEVICES)
-    place = DEVICES.get(device)
-    if place is None or place.memory is None:
-        known = ", ".join(name for name, kind in DEVICES.items() if kind.memory is not None)
-        raise OptionError(f"the memory of {device} is not known", do=f"use one of {known}, or --walkers N alone")
+    target = DEVICES.get(device)
+    if target is None or target.memory is None:
+        names = ", ".join(name for name, kind in DEVICES.items() if kind.memory is not None)
+        raise OptionError(
+            f"the memory of {device} is not known", where="--device", do=f"use one of {names}, or --walkers N alone"
+        )
     least, smallest = None, None
-    for capacity in _candidates(wanted, place):
-        blocks, single = blocks_of(capacity, place)
-        if blocks <= place.memory.blocks and single <= place.memory.single:
+    for capacity in _candidates(request, target):
+        blocks, single = blocks_of(capacity, target)
+        if blocks <= target.memory.blocks and single <= target.memory.single:
             return capacity
         if least is None or blocks + single < least:
             least, smallest = blocks + single, capacity
     if smallest is None:
-        raise OptionError("no engine has nodes of 36 bits for this", do="use fewer nodes or narrower words")
+        raise OptionError(
+            "no engine has nodes of 36 bits for this", where="--nodes", do="use fewer nodes or narrower words"
+        )
     raise ForestcError(
-        f"an engine for this takes {least} blocks of memory, and {device} has {place.memory.blocks}"
-        + (f" and {place.memory.single} large ones" if place.memory.single else ""),
+        f"an engine for this takes {least} blocks of memory, and {device} has {target.memory.blocks}"
+        + (f" and {target.memory.single} large ones" if target.memory.single else ""),
         where=f"{smallest.walkers} walkers of {smallest.nodes:,} nodes of {smallest.node_bits} bits",
         do="use fewer nodes (--nodes), narrower words (--word-bits), or a larger device",
     )
 
 
-def _candidates(wanted: WantedEngine, device: Device) -> Iterator[Capacity]:
-    """Capacities, the best first."""
+def _candidates(request: EngineRequest, device: Device) -> Iterator[Capacity]:
+    """Yields capacities, the best first."""
     assert device.memory is not None
-    walkers = range(min(wanted.trees, MOST_WALKERS), 0, -1) if wanted.walkers is None else (wanted.walkers,)
+    walkers = range(min(request.trees, MOST_WALKERS), 0, -1) if request.walkers is None else (request.walkers,)
     memories: list[tuple[int, DeviceMemory]] = [
-        (banks, "block") for banks in ((2, 1) if wanted.banks is None else (wanted.banks,))
+        (banks, "block") for banks in ((2, 1) if request.banks is None else (request.banks,))
     ]
-    if device.memory.single and wanted.banks != 2:
+    if device.memory.single and request.banks != 2:
         memories.append((1, "spram"))
     refusal = None
     for banks, memory in memories:
         for count in walkers:
             try:
-                yield _capacity(wanted, count, banks, memory)
+                yield _capacity(request, count, banks, memory)
             except OptionError as error:
                 refusal = error
-    if refusal is not None and wanted.walkers is not None:
+    if refusal is not None and request.walkers is not None:
         raise refusal
 
 
-def _capacity(wanted: WantedEngine, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
-    """With room for all roots beside the nodes, and in the schedule for slots of one output each."""
-    slots = -(-wanted.trees // walkers) + (wanted.outputs - 1 if wanted.trees > walkers else 0)
-    depth = max(16, -(-wanted.nodes // walkers), slots)
-    widths = range(WIDEST_WORD, 3, -1) if wanted.word_bits is None else (wanted.word_bits,)
+def _capacity(request: EngineRequest, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
+    """Returns a capacity with room for all nodes, for all roots, and for a schedule with slots of one output each."""
+    slots = -(-request.trees // walkers) + (request.outputs - 1 if request.trees > walkers else 0)
+    depth = max(16, -(-request.nodes // walkers), slots)
+    widths = range(WIDEST_WORD, 3, -1) if request.word_bits is None else (request.word_bits,)
     limit = 2 * SINGLE_PORT[1] if memory == "spram" else NODE_BITS
 
-    def made(word_bits: int) -> Capacity:
+    def with_bits(word_bits: int) -> Capacity:
         return Capacity(
-            walkers, 1 << (depth - 1).bit_length(), slots, max(2, wanted.features), word_bits, wanted.outputs,
-            wanted.score_bits, wanted.scores, banks, memory, wanted.load, wanted.user_bits, wanted.name,
+            walkers, 1 << (depth - 1).bit_length(), slots, max(2, request.features), word_bits, request.outputs,
+            request.score_bits, request.scores, banks, memory, request.load, request.user_bits, request.name,
         )  # fmt: skip
 
     for word_bits in widths[:-1]:
         try:
-            if (capacity := made(word_bits)).node_bits <= limit:
+            if (capacity := with_bits(word_bits)).node_bits <= limit:
                 return capacity
         except OptionError:
             continue
-    return made(widths[-1])
+    return with_bits(widths[-1])
 
 
 def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
-    """Blocks of RAM, and blocks with one port, that the memories of an engine take on a device."""
+    """Returns the blocks of RAM, and the single-port blocks, that the memories of an engine take on a device."""
     assert device.memory is not None
     beats = device.memory.blocks_for(RING << capacity.beat_index_bits, capacity.beat_bits)
     if capacity.memory == "spram":
@@ -128,29 +134,27 @@ def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
 
 
 def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
-    """The capacity for one forest. device: whose memory says how many walkers; None for 16, or one for each tree.
-
-    Raises OptionError and ForestcError as `capacity_for` and `image_of` do.
-    """
-    known = device is not None and device in DEVICES and DEVICES[device].memory is not None
+    """Returns the capacity for one forest. device: its memory limits the walkers; without one there are up to 16.
+    Raises OptionError and ForestcError as `capacity_for` and `image_of` do."""
+    has_memory = device is not None and device in DEVICES and DEVICES[device].memory is not None
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)
     trees = max(1, len(forest.trees))
-    wanted = WantedEngine(
+    request = EngineRequest(
         trees,
         max(trees, forest.n_nodes),
-        max((place + 1 for place in forest.places), default=1),
+        max((column + 1 for column in forest.row_columns), default=1),
         forest.n_outputs,
-        None if known else min(trees, DEFAULT_WALKERS),
+        None if has_memory else min(trees, DEFAULT_WALKERS),
         word_bits,
         scores=True,
         name=name,
     )
     while True:
-        capacity = capacity_for(wanted, device if known else None)
+        capacity = capacity_for(request, device if has_memory else None)
         try:
             image_of(forest, capacity)
         except TooManyNodesError:
-            wanted = replace(wanted, nodes=2 * wanted.nodes)
+            request = replace(request, nodes=2 * request.nodes)
         else:
             return capacity

@@ -1,4 +1,4 @@
-"""Files for an engine's test bench: images, rows and results as text."""
+"""Writes the text files of an engine's test bench: images, rows and results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from forestc.forest.ir import Forest
 
 
 def image_lines(image: EngineImage, after: int = 0) -> str:
-    """An image for `images.txt`, to be loaded after that number of rows."""
+    """Returns an image for `images.txt`, which the test bench loads after this number of rows."""
     words = image.words.tolist()
-    lines = [f"{int(place == len(words) - 1)} {word:08x}\n" for place, word in enumerate(words)]
+    lines = [f"{int(index == len(words) - 1)} {word:08x}\n" for index, word in enumerate(words)]
     return "".join([f"wait {after}\n", *lines])
 
 
 def row_lines(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """Rows of words (rows, features) for `rows.txt`, a beat a line."""
+    """Returns rows of words (rows, features) for `rows.txt`, one beat a line."""
     return "".join(f"{beat:x}\n" for beat in packed_rows(forest, capacity, words).ravel().tolist())
 
 
 def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """What each model answers to rows of words, for `results.txt`."""
+    """Returns each model's results for rows of words, for `results.txt`: one row a line."""
     models = [packed_results(capacity, results_of(capacity, evaluate_words(forest, words))) for forest in forests]
     return "".join(" ".join(f"{result:x}" for result in row) + "\n" for row in zip(*models, strict=True))
 
 
 def results_of(capacity: Capacity, evaluation: Evaluation) -> NDArray[np.int64]:
-    """(rows, 1 or 1 + outputs) The label, 0 where there is none, and the scores if the engine gives them."""
+    """Returns the label (0 without one), and the scores if the engine gives them: (rows, 1 or 1 + outputs)."""
     labels = np.maximum(evaluation.index.reshape(len(evaluation.index), -1)[:, :1], 0)
     if not capacity.scores:
         return labels
@@ -41,10 +41,10 @@ def results_of(capacity: Capacity, evaluation: Evaluation) -> NDArray[np.int64]:
 
 
 def packed_results(capacity: Capacity, results: NDArray[np.int64]) -> list[int]:
-    """Each result as m_axis_tdata holds it."""
+    """Returns each result as the number on m_axis_tdata."""
     mask, packed = (1 << capacity.score_bits) - 1, []
     for label, *scores in results.tolist():
-        for place, score in enumerate(scores):
-            label |= (score & mask) << (capacity.label_bits + place * capacity.score_bits)
+        for index, score in enumerate(scores):
+            label |= (score & mask) << (capacity.label_bits + index * capacity.score_bits)
         packed.append(label)
     return packed

@@ -1,1 +1,1 @@
-"""explore: searches accuracy against size, and answers with a front of checked designs."""
+"""Searches for designs by accuracy and size; the result is a study with a front of checked designs."""

@@ -1,4 +1,4 @@
-"""One candidate, in the process that runs it: its model, passes, estimates and score; and, higher up, its folder."""
+"""Runs a trial in a worker process: it trains, runs passes, estimates, scores and, on higher rungs, builds a design."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from forestc.passes.scorer import RowErrors, Scorer, joined, row_errors
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import DEFAULT_LEVEL, SearchTerms, plan, searched, searches
-from forestc.search.memory import FOLDER as KEPT_FOLDER
+from forestc.search.memory import FOLDER as RESULTS_FOLDER
 from forestc.search.memory import Passes, Ran, ResultStore
 from forestc.search.portfolio import Stop
 from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError
 
 Stage: TypeAlias = Rung | Literal["finish"]
-MODEL = "model.forest"  # a trained model, beside its trial
-KEPT = 48  # forests a fold that a worker keeps, of models and of passes that trials have in common
-MOST_STAGES = 8  # registers that are tried for a wanted clock rate
-MORE_STAGES = 3  # how many are added to a design that misses it once it is placed
-PROVED = 3000  # nodes up to which a design of the front is proved
-BEHIND = 2.0  # standard errors by which a candidate is behind when its judging is stopped
+MODEL = "model.forest"  # names the file of a trained model in its trial's folder
+CACHED = 48  # entries per fold in a worker's cache: models, and results of passes that several trials share
+MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
+MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
+PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
+BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a smaller trial
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A stage of a trial. rivals: each known trial's costs (all goals but accuracy) and accuracy. address: of the
-    storage, for a function that trains. seconds: time limit of a level's search."""
+    """One stage of a trial for a worker. rivals: costs (all goals but accuracy) and accuracy of each trial on the
+    front. address: of Optuna's trial (folder, database, number). seconds: time limit for the search of a level."""
 
     stage: Stage
     trial: Trial
@@ -66,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The commands that candidates run; they stand above the search, which is given them."""
+    """The commands that trials run. They are passed in because this package may not import `forestc.commands`."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]
@@ -76,30 +76,30 @@ class Commands:
 
 @dataclass
 class Bench:
-    """Carries out jobs, and keeps what they share."""
+    """A worker's data: it runs jobs and caches models and results of passes that several trials share."""
 
     material: Material
     commands: Commands
-    _kept: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
+    _cache: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
-        """The trial with what the job found. Raises what goes wrong."""
+        """Runs the job and returns its trial with the results. Raises any error of the stage."""
         clock = _Seconds(dict(job.trial.seconds))
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)
 
     def _once(self, key: object, make: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = make()
-            while len(self._kept) > KEPT * len(self.material.folds):
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        kept: T = self._kept[key]
-        return kept
+        if key not in self._cache:
+            self._cache[key] = make()
+            while len(self._cache) > CACHED * len(self.material.folds):
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
+        cached: T = self._cache[key]
+        return cached
 
     @property
     def first(self) -> int:
-        """The fold of the design that is compiled: a trained model sees all rows, passes those of the first fold."""
+        """The fold of the compiled design; `ALL` if models are trained and cross-validated (passes see the first)."""
         return ALL if self.material.crossed and self.material.forest is None else 0
 
     # --- the estimate
@@ -107,7 +107,7 @@ class Bench:
     def estimated(self, job: Job, clock: _Seconds) -> Trial:
         options, fold = dict(job.trial.options), self.first
         with clock.of("train"):
-            if callable(self.material.asked.train):
+            if callable(self.material.request.train):
                 options = self._by_function(job, options)
             model = self.model(job.trial.number, options, fold)
         with clock.of("passes"):
@@ -124,9 +124,9 @@ class Bench:
     def _by_function(self, job: Job, options: dict[str, Any]) -> dict[str, Any]:
         from forestc.exploration.sampling import trial_of
 
-        assert callable(self.material.asked.train) and job.address is not None
+        assert callable(self.material.request.train) and job.address is not None
         trial = trial_of(*job.address)
-        model = self.material.named(load(self.material.asked.train(trial)))
+        model = self.material.named(load(self.material.request.train(trial)))
         self._once(("model", job.trial.number), lambda: model)
         path = self.material.folder / TRIALS / f"{job.trial.number:04d}" / MODEL
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,19 +137,19 @@ class Bench:
         material = self.material
         if material.forest is not None:
             return material.forest
-        if callable(material.asked.train):
+        if callable(material.request.train):
             return self._once(("model", number), lambda: load(material.folder / TRIALS / f"{number:04d}" / MODEL))
         training = material.training(options)
         key = ("model", fold, tuple(sorted(training.items(), key=repr)))
         return self._once(key, lambda: material.train(options, fold))
 
     def passed(self, options: Mapping[str, Any], model: Forest, fold: int) -> Forest:
-        """The forest after the passes, whose promises are checked when its folder is written."""
+        """Returns the forest after the passes of a trial. Their promises are checked when the design is compiled."""
         results = self.results(options, model, fold)
         return results[-1].forest if results else model
 
     def results(self, options: Mapping[str, Any], model: Forest, fold: int) -> list[PassResult]:
-        """What each of the passes makes. What several choices, rungs or workers have in common runs once."""
+        """Returns the result of each pass of a trial. A pass that several trials, rungs or workers share runs once."""
         passes = self._passes(model, fold)
         before, results = Ran.of(model), list[PassResult]()
         for step in self.steps(options, model, fold):
@@ -161,27 +161,30 @@ class Bench:
     def _passes(self, model: Forest, fold: int) -> Passes:
         def passes() -> Passes:
             rows, held_out = self.material.fit_and_held_out(fold)
-            return Passes(ResultStore(self.material.folder / KEPT_FOLDER), rows, Scorer(model, held_out))
+            return Passes(ResultStore(self.material.folder / RESULTS_FOLDER), rows, Scorer(model, held_out))
 
-        return self._once(("rows", max(fold, 0), id(model)), passes)  # its judge keeps the model
+        # The cached scorer keeps the model alive, so its id stays unique.
+        return self._once(("rows", max(fold, 0), id(model)), passes)
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
-        """The passes of a choice, or of a level."""
+        """Returns the passes of a trial: recorded by the search of a level, set by its options, or a level's list."""
         if PASSES_TAKEN in options:
             return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
         if LEVEL not in options:
-            return passes_of(options, self.material.asked)
+            return passes_of(options, self.material.request)
         passes = self._passes(model, fold)
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """The passes of a level as the trial records them: those that its search takes on the fold's rows, within the
-        seconds. Nothing of a level that `compile` would give the same passes. Raises OptionError for too few seconds.
-        """
-        level, passes, asked = int(options[LEVEL]), self._passes(model, fold), self.material.asked
+        """Returns an option that records the passes of a level, after its search on the fold's rows; empty if `compile`
+        would run the same. Raises OptionError if the seconds end before any candidate is scored."""
+        level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
-                asked.targets, asked.device, asked.cpu or "", LoweringOptions(family=family_of(asked.device or ""))
+                request.targets,
+                request.device,
+                request.cpu or "",
+                LoweringOptions(family=family_of(request.device or "")),
             )
             folds = Folds((Fold(model, passes.rows, passes.scorer),), "validation rows")
             terms = SearchTerms(stop=Stop(1, seconds, time.monotonic() + seconds))
@@ -190,54 +193,55 @@ class Bench:
                 taken = searched(level, model, passes.rows, folds, size, terms, first).passes
             except LateError:
                 what = f"-O{level} judged nothing in {seconds:.0f} s, its share of the time"
-                raise OptionError(what, do="give more --seconds") from None
+                raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        else:  # a level that judges nothing would keep the rows that candidates are judged on, too
+        # For a level without search `compile` shows passes all rows; for listed passes it holds rows out.
+        else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
-        """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""
-        asked, figures, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
-        if asked.device:
-            known, latency = self._of_device(forest, options.get("latency"))
-            figures |= {name: float(value) for name, value in known.items() if value is not None}
+        """Returns the estimated figures, and the options chosen by them for limits and goals: latency and C layout."""
+        request, figures, chosen = self.material.request, dict[str, float](), dict[str, Any]()
+        if request.device:
+            estimates, latency = self._of_device(forest, options.get("latency"))
+            figures |= {name: float(value) for name, value in estimates.items() if value is not None}
             if latency:
                 chosen["latency"] = latency
-        if asked.cpu:
-            layouts = firmware_estimates(forest, "words", "", asked.cpu, options.get("c_layout", "auto"))
-            wanted = options.get("c_layout")
-            if wanted is not None and wanted not in layouts:
-                raise OptionError(f"--c-layout {wanted} does not hold the forest")
+        if request.cpu:
+            layouts = firmware_estimates(forest, "words", "", request.cpu, options.get("c_layout", "auto"))
+            requested = options.get("c_layout")
+            if requested is not None and requested not in layouts:
+                raise OptionError(f"--c-layout {requested} does not hold the forest", do="give another layout, or auto")
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
                 for name, cost in layouts.items()
             }
-            best = wanted or min(costs, key=lambda name: self._cost(costs[name]))
+            best = requested or min(costs, key=lambda name: self._cost(costs[name]))
             figures |= {name: float(value) for name, value in costs[best].items()}
             chosen["c_layout"] = best
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """For the choice of a layout: broken limits first, then the first goal that is of firmware, then bytes."""
-        asked = self.material.asked
-        broken = sum(not limit.holds(figures[limit.figure]) for limit in asked.limits if limit.figure in figures)
-        first = next((goal.figure for goal in asked.goals if goal.figure in figures), "flash")
+        """Returns the sort key of a C layout: broken limits, then the first goal among its figures, then flash."""
+        request = self.material.request
+        broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
+        first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")
         return (broken, figures[first], figures["flash"])
 
     def _of_device(self, forest: Forest, latency: int | None) -> tuple[dict[str, Any], int]:
-        asked = self.material.asked
-        assert asked.device is not None
-        wanted = max((limit.value for limit in asked.limits if limit.figure == "fmax_mhz"), default=0.0)
+        request = self.material.request
+        assert request.device is not None
+        required = max((limit.value for limit in request.limits if limit.figure == "fmax_mhz"), default=0.0)
         best: tuple[dict[str, Any], int] | None = None
-        for stages in range(MOST_STAGES + 1) if latency is None and wanted else (latency or 0,):
-            netlist = lower(forest, LoweringOptions(stages, "auto", family_of(asked.device)))
-            figures = estimate(netlist, asked.device)
-            kept = {name: figures[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
-            if best is None or (kept["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
-                best = kept, stages
-            if (kept["fmax_mhz"] or 0) >= wanted:
+        for stages in range(MOST_STAGES + 1) if latency is None and required else (latency or 0,):
+            netlist = lower(forest, LoweringOptions(stages, "auto", family_of(request.device)))
+            figures = estimate(netlist, request.device)
+            selected = {name: figures[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
+            if best is None or (selected["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
+                best = selected, stages
+            if (selected["fmax_mhz"] or 0) >= required:
                 break
         assert best is not None
         return best
@@ -245,15 +249,15 @@ class Bench:
     # --- the score
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
-        """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
+        """Returns the score on the validation rows of all folds, or of some if a smaller rival is clearly better."""
         material, parts, models = self.material, list[RowErrors](), list[RowErrors]()
-        costs = costs_of(material.asked.goals, figures)
+        costs = costs_of(material.request.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
         score = Score(0.0, 0.0, 0)
-        for fold, place in enumerate(material.folds):
+        for fold, split in enumerate(material.folds):
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold)
-            rows = material.rows(place.judged)
+            rows = material.rows(split.validation)
             parts.append(row_errors(forest, rows))
             score = _score(joined(parts))
             if (given := material.forest) is not None:
@@ -267,80 +271,82 @@ class Bench:
     # --- folders
 
     def command(self, trial: Trial) -> str:
-        """The command line that compiles the trial's folder; "" where rows or model are Python objects."""
-        asked = self.material.asked
-        model = asked.model if self.material.forest is not None else MODEL
-        wanted = CompileOptions(model, asked.rows, None, **self.keywords(trial))
-        return command_line(Request.of(wanted)) or ""
+        """Returns the command line that compiles the trial's folder; "" if the rows or the model are Python objects."""
+        request = self.material.request
+        model = request.model if self.material.forest is not None else MODEL
+        options = CompileOptions(model, request.rows, None, **self.keywords(trial))
+        return command_line(Request.of(options)) or ""
 
     def keywords(self, trial: Trial) -> dict[str, Any]:
-        asked = self.material.asked
-        keywords = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
-        if asked.device and trial.options.get("latency"):
-            keywords |= {"device": asked.device, "no_synth": True}
-        if asked.classes:
-            keywords["classes"] = asked.classes
-        if asked.missing != "auto":
-            keywords["missing"] = asked.missing
-        if asked.trust_pickle and asked.model is not None:
+        request = self.material.request
+        keywords = {"label": request.label, "held_out": self.material.held_out, "targets": request.targets}
+        if request.device and trial.options.get("latency"):
+            keywords |= {"device": request.device, "no_synth": True}
+        if request.classes:
+            keywords["classes"] = request.classes
+        if request.missing != "auto":
+            keywords["missing"] = request.missing
+        if request.trust_pickle and request.model is not None:
             keywords["trust_pickle"] = True
-        if asked.iterations is not None and asked.model is not None:
-            keywords["iterations"] = asked.iterations
-        return keywords | spelt(trial.options, asked)
+        if request.iterations is not None and request.model is not None:
+            keywords["iterations"] = request.iterations
+        return keywords | spelt(trial.options, request)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
-        """The compiled folder of a trial, written if it is not there."""
+        """Returns the compiled folder of a trial, and compiles it first if it is missing."""
         clock = clock or _Seconds({})
         material = self.material
         home = material.folder / TRIALS / f"{trial.number:04d}"
         folder = home / DESIGN
         if (folder / "manifest.json").exists():
             return folder
-        model: Any = material.asked.model
+        model: Any = material.request.model
         with clock.of("compile"):
             forest = self.model(trial.number, trial.options, self.first)
             if material.forest is None:
                 model = home / MODEL
-                if not callable(material.asked.train):
+                if not callable(material.request.train):
                     home.mkdir(parents=True, exist_ok=True)
                     model.write_text(print_forest(forest), encoding="utf-8")
             results = self.results(trial.options, forest, self.first)
-            self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial), results=results)
+            self.commands.compile(model, material.request.rows, folder, **self.keywords(trial), results=results)
         return folder
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
-        """The trial after synthesis, and after placing and routing where the job says so."""
-        asked = self.material.asked
-        assert asked.device is not None
-        trial, place = job.trial, job.stage == "placed"
+        """Returns the trial with the figures of synthesis, or of place and route if that is the job's stage."""
+        request = self.material.request
+        assert request.device is not None
+        trial, route = job.trial, job.stage == "placed"
         for more in range(MORE_STAGES + 1):
             folder = self.design(trial, clock)
             with clock.of(job.stage):
-                report = self.commands.synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
-            if not place or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
+                report = self.commands.synth(
+                    folder, request.device, native=request.native, try_anyway=True, route=route
+                )
+            if not route or more == MORE_STAGES or not self._too_slow(report["fmax_mhz"]):
                 break
             shutil.rmtree(folder)
             clock.found.pop("check", None)
             trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
-        names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
+        names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * route
         figures = {name: float(report[name]) for name in names if report[name] is not None}
         return replace(trial, figures={**trial.figures, job.stage: figures}, has_design=True)
 
     def _too_slow(self, fmax: float | None) -> bool:
-        """Whether a placed design misses the wanted clock, and its latency is not for the search to choose."""
-        asked = self.material.asked
-        chosen = {goal.figure for goal in asked.goals} & TIMED
-        limits = [limit for limit in asked.limits if limit.figure in TIMED]
+        """Returns True if a placed design misses the requested clock rate and the search chooses no latency."""
+        request = self.material.request
+        chosen = {goal.figure for goal in request.goals} & TIMED
+        limits = [limit for limit in request.limits if limit.figure in TIMED]
         return not chosen and any(limit.figure == "fmax_mhz" and not limit.holds(fmax) for limit in limits)
 
     def measured(self, job: Job, clock: _Seconds) -> Trial:
-        asked = self.material.asked
-        assert asked.cpu is not None
+        request = self.material.request
+        assert request.cpu is not None
         folder = self.design(job.trial, clock)
-        rows = self.material.judged
+        rows = self.material.validation_rows
         with clock.of("measured"):
             entry = "predict" if open_design(folder).forest.decides else "scores"
-            report = self.commands.measure(folder, asked.cpu, rows, entries=[entry])
+            report = self.commands.measure(folder, request.cpu, rows, entries=[entry])
         taken = report["cycles"] or report["instructions"]
         figures = {"flash": float(report["flash"]), "ram": float(report["ram"] + (report["stack"] or 0))}
         if taken is not None:
@@ -349,26 +355,26 @@ class Bench:
         return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
-        """A design of the front: its folder, checked, proved where it is small enough, and scored on the test rows."""
-        asked = self.material.asked
+        """Returns a trial of the front, compiled, checked, proved if it is small, and scored on the test rows."""
+        request = self.material.request
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
-            prove = asked.prove and bool(asked.device) and design.forest.n_nodes <= PROVED
-            kept = self.material.judged
+            prove = request.prove and bool(request.device) and design.forest.n_nodes <= PROVED
+            rows = self.material.validation_rows
             result = None
             if prove:
                 with suppress(MissingToolError):
-                    result = self.commands.check(design, kept, prove=True, native=asked.native)
-            result = result or self.commands.check(design, kept)
+                    result = self.commands.check(design, rows, prove=True, native=request.native)
+            result = result or self.commands.check(design, rows)
         problem = result.problem()
         if problem is not None:
             raise problem
         trial = replace(job.trial, has_design=True, command=str(design.manifest["made"]["command"] or ""))
-        if asked.test is None:
+        if request.test is None:
             return trial
         with clock.of("test"):
-            judged = row_errors(design.forest, test_rows(asked.test, asked.label, design.model))
-            return replace(trial, test=_score(judged))
+            errors = row_errors(design.forest, test_rows(request.test, request.label, design.model))
+            return replace(trial, test=_score(errors))
 
 
 _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
@@ -381,17 +387,17 @@ _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
 
 
 def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:
-    """The goals but accuracy, smaller is better; unknown ones cost most."""
+    """Returns the costs of all goals but accuracy: smaller is better, and an unknown figure costs infinity."""
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
-def _score(judged: RowErrors) -> Score:
-    return Score(judged.accuracy, judged.standard_error, len(judged.errors))
+def _score(errors: RowErrors) -> Score:
+    return Score(errors.accuracy, errors.standard_error, len(errors.errors))
 
 
 @dataclass
 class _Seconds:
-    """Seconds by stage."""
+    """A stopwatch that adds up seconds by stage."""
 
     found: dict[str, float]
 

@@ -1,12 +1,12 @@
-"""Which design of a study to take, and those beside it on the front.
+"""Recommends a design of a study, and finds its neighbours on the front.
 
-With a tolerance it is the smallest that loses at most that, with `ERRORS` standard errors counted as lost. Without one,
-a study of a given model takes the smallest that loses at most a standard error against the model on the same rows, or
-no more than the model loses at -O1; so it is never larger than that. A study that trains its models takes the smallest
-of the front within a standard error of the front's best. What does not fit the device is no candidate; if nothing fits,
-the smallest is shown. Of a study that ended early, a design that was built is taken instead where it is at most a
-standard error less accurate.
-The rule of one standard error is that of Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3.
+With a tolerance, the smallest design is taken that loses at most the tolerance, where `ERRORS` standard errors count as
+lost. Without one, a study of a given model takes the smallest that loses at most one standard error against the model,
+or at most as much as -O1 loses; so it is never larger than -O1. A study that trains its models takes the smallest on
+the front within one standard error of the front's best. Designs that do not fit the device are left out; if none fits,
+the smallest is shown. If a study ended early, a synthesized or measured design replaces an estimated one unless it is
+more than a standard error less accurate. The rule of one standard error is from Breiman et al., "Classification and
+Regression Trees", 1984, section 3.4.3.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.passes.scorer import ERRORS
 
-UNPRUNED = 1  # the level that changes no path of the given rows
+UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path of the given rows
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """size: the goal that the front is ordered by. best: the most accurate of the front. taken: the smallest that is
-    accurate enough, as the module says; within: whether any is (otherwise the one that loses least is
-    taken); fits: whether it fits the device. smaller, better: the next of the front, None at its ends. unpruned: the
-    model as it is."""
+    """A recommended design and its neighbours on the front. size: the goal that orders the front. best: the most
+    accurate design of the front. taken: the smallest accurate enough (see the module). within: True if one is accurate
+    enough; otherwise `taken` loses least. fits: True if it fits the device. smaller, better: the next designs on the
+    front, or None. unpruned: the model at -O1."""
 
     size: Goal
     best: Trial
@@ -39,11 +39,11 @@ class Recommendation:
 
     @property
     def recommended(self) -> Trial | None:
-        """The taken design; None if nothing fits."""
+        """The recommended design; None if no design fits the device."""
         return self.taken if self.fits else None
 
     def times_smaller(self) -> float | None:
-        """How many times smaller the design is than the unpruned one; None where that says nothing."""
+        """Returns the size of the unpruned design divided by the size of `taken`; None if this says nothing."""
         sizes = [None if t is None else t.figure(self.size.figure) for t in (self.unpruned, self.taken)]
         if self.size.maximize or self.unpruned is self.taken or not sizes[0] or not sizes[1]:
             return None
@@ -51,7 +51,7 @@ class Recommendation:
 
 
 def choice(study: Study) -> Recommendation | None:
-    """None for a study without a front, or without accuracies."""
+    """Returns the recommendation of a study; None if it has no front or no accuracies."""
     first = unpruned(study.trials)
     chosen = _choice(study, first)
     if chosen is None or not study.asked.get("unfinished"):
@@ -63,32 +63,34 @@ def choice(study: Study) -> Recommendation | None:
 
 
 def _choice(study: Study, first: Trial | None) -> Recommendation | None:
-    """The choice among the trials of a study. first: the model as it is."""
+    """Returns the recommendation among all trials of a study. first: the model at -O1."""
     size = size_goal(study.goals)
-    known = [trial for trial in study.front if _known(trial, size)]
-    if not known:
+    candidates = [trial for trial in study.front if _has_size(trial, size)]
+    if not candidates:
         return None
 
     cost = _cost(size)
-    fitting = [trial for trial in known if study.fits(trial)]
-    among = fitting or [min(known, key=cost)]
+    fitting = [trial for trial in candidates if study.fits(trial)]
+    among = fitting or [min(candidates, key=cost)]
     best = max(among, key=lambda trial: (_accuracy(trial), -cost(trial)[0]))
     taken, within = _taken(study, size, first, among, best, bool(fitting))
-    smaller = max((trial for trial in known if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None)
+    smaller = max(
+        (trial for trial in candidates if cost(trial)[0] < cost(taken)[0]), key=lambda t: cost(t)[0], default=None
+    )
     better = min((trial for trial in among if _accuracy(trial) > _accuracy(taken)), key=cost, default=None)
     return Recommendation(size, best, taken, smaller, better, first, within, bool(fitting))
 
 
 def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
-    """The order of designs: the smallest first, of these the most accurate."""
+    """Returns a function that sorts designs: the smallest first, and of equal ones the most accurate."""
     return lambda trial: (size.cost(trial.figure(size.figure)), -_accuracy(trial))
 
 
 def _taken(
     study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
 ) -> tuple[Trial, bool]:
-    """The smallest design that is accurate enough, and whether there is one; else the most accurate. among: the front,
-    of this what keeps the limits if anything does (fitting). best: the most accurate of these."""
+    """Returns the smallest design that is accurate enough, and True; otherwise the design that loses least, and False.
+    among: designs of the front that fit the device, or its smallest if none fits. best: the most accurate of them."""
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
     if tolerance is None and not against_model(study):
@@ -96,12 +98,12 @@ def _taken(
         return min((trial for trial in among if _accuracy(trial) >= enough), key=cost), True
     if tolerance is None:
         beside = [t for t in study.trials if t is first and t not in among and study.kept(t) and study.fits(t)]
-        candidates = [*among, *(trial for trial in beside if _known(trial, size))] if fitting else among
+        candidates = [*among, *(trial for trial in beside if _has_size(trial, size))] if fitting else among
         least = 0.0 if first is None or first not in candidates else _lost(first)[0]
         good = [trial for trial in candidates if _lost(trial)[0] <= max(_lost(trial)[1], least)]
         nearest = min(candidates, key=lambda trial: (_lost(trial)[0], cost(trial)))
     else:
-        more = [trial for trial in study.trials if study.kept(trial) and _known(trial, size) and study.fits(trial)]
+        more = [trial for trial in study.trials if study.kept(trial) and _has_size(trial, size) and study.fits(trial)]
         candidates = more if fitting else among
         good = [trial for trial in candidates if counted(trial, best) <= tolerance]
         nearest = min(candidates, key=lambda trial: (counted(trial, best), cost(trial)))
@@ -109,7 +111,7 @@ def _taken(
 
 
 def shown(study: Study) -> list[Trial]:
-    """The front, and the recommended design in its place by the goals where it is not on the front."""
+    """Returns the front in the order of its goals, with the recommended design inserted if it is not on the front."""
     chosen, front = choice(study), list(study.front)
     if chosen is None or chosen.taken in front:
         return front
@@ -118,20 +120,20 @@ def shown(study: Study) -> list[Trial]:
 
 
 def against_model(study: Study) -> bool:
-    """Whether the accuracies of a study are compared with those of a given model."""
+    """Returns True if the study compares accuracies with the accuracy of a given model."""
     return any(trial.validation is not None and trial.validation.lost is not None for trial in study.trials)
 
 
 def _lost(trial: Trial) -> tuple[float, float]:
-    """What a trial loses against the given model on the same rows, and the standard error of that."""
+    """Returns the accuracy that a trial loses against the given model on the same rows, and its standard error."""
     score = trial.validation
     assert score is not None
     return (score.lost or 0.0), (score.lost_error or 0.0)
 
 
 def counted(trial: Trial, best: Trial) -> float:
-    """The accuracy that counts as lost: against the model on the same rows; of a study that trains its models against
-    the best of the front, with the trial's own standard error."""
+    """Returns the accuracy that counts as lost, including `ERRORS` standard errors: against the given model on the same
+    rows; or against `best` if the study trains its models."""
     score = trial.validation
     assert score is not None
     if score.lost is not None and score.lost_error is not None:
@@ -139,18 +141,18 @@ def counted(trial: Trial, best: Trial) -> float:
     return 0.0 if trial.number == best.number else _accuracy(best) - score.value + ERRORS * score.standard_error
 
 
-def _known(trial: Trial, size: Goal) -> bool:
+def _has_size(trial: Trial, size: Goal) -> bool:
     return trial.validation is not None and trial.figure(size.figure) is not None
 
 
 def size_goal(goals: Sequence[Goal]) -> Goal:
-    """The first goal that is to be small, else the first but accuracy."""
+    """Returns the first goal that is minimized; if there is none, the first goal other than accuracy."""
     others = [goal for goal in goals if goal.figure != "accuracy"]
     return next((goal for goal in others if not goal.maximize), (others or list(goals))[0])
 
 
 def unpruned(trials: Iterable[Trial]) -> Trial | None:
-    """The trial of the model as it is, at -O1: every search begins with the levels."""
+    """Returns the complete trial of the model at -O1, which each search tries early; None if there is none."""
     return next((trial for trial in trials if trial.state == "complete" and trial.options.get(LEVEL) == UNPRUNED), None)
 
 

@@ -1,9 +1,6 @@
-"""Estimates corrected by what the higher rungs measured: for each figure a line through the logarithms of estimated and
-measured values, refit as designs are measured.
-
-The line's slope is held near 1 by a prior, and kept within bounds, so a correction of a few designs is a factor, and
-never changes the order of two estimates.
-"""
+"""Corrects estimates by measured values. For each figure, a line through their logarithms is fitted as designs are
+measured. A prior holds its slope near 1, and bounds limit it. So a correction by few designs is nearly a constant
+factor, and no correction changes the order of two estimates."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from dataclasses import dataclass, replace
 from forestc.exploration.study import RUNGS, Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
-PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
-SLOPES = (0.5, 1.5)  # bounds of the slope
+PRIOR = 2.0  # weighs the prior, a slope of 1: it counts as much as data of this spread (squared logarithms)
+SLOPES = (0.5, 1.5)  # limits the slope
 
 
 @dataclass(frozen=True)
 class Correction:
-    """corrected = factor * estimate ** slope, fitted to a number of designs."""
+    """A fitted line: corrected = factor * estimate ** slope. designs: how many it is fitted to."""
 
     factor: float
     slope: float
@@ -31,32 +28,32 @@ class Correction:
 
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
-    """By figure, from the trials that were measured."""
+    """Returns the correction of each figure for which at least one trial has both an estimate and a measured value."""
     lines = {}
     for name in CORRECTED:
         pairs = [
-            (math.log(max(estimated, 1.0)), math.log(max(known, 1.0)))
+            (math.log(max(estimated, 1.0)), math.log(max(measured, 1.0)))
             for trial in trials
             if name in trial.figures.get("estimate", {})
-            for estimated, known in [(trial.figures["estimate"][name], _measured(trial, name))]
-            if known is not None
+            for estimated, measured in [(trial.figures["estimate"][name], _measured(trial, name))]
+            if measured is not None
         ]
         if pairs:
             lines[name] = _line(pairs)
     return lines
 
 
-def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
-    """The trial with its estimates corrected."""
+def corrected(trial: Trial, lines: Mapping[str, Correction]) -> Trial:
+    """Returns the trial with its estimates corrected."""
     estimate = trial.figures.get("estimate", {})
     return replace(
-        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in known.items() if name in estimate}
+        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in lines.items() if name in estimate}
     )
 
 
 def _measured(trial: Trial, name: str) -> float | None:
-    known = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
-    return known[-1] if known else None
+    values = [trial.figures[rung][name] for rung in RUNGS[1:] if name in trial.figures.get(rung, {})]
+    return values[-1] if values else None
 
 
 def _line(pairs: list[tuple[float, float]]) -> Correction:

@@ -1,4 +1,4 @@
-"""A study's front and trials as tables: for people, front.csv and study.parquet."""
+"""Writes the front and the trials of a study as tables: front.csv, study.parquet and the figures of `--json`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """For points of the front, another that is better in every other goal and no worse in accuracy but for less than
-    a standard error: the two are equal there."""
+    """Maps a trial on the front to another that is no worse in every other goal and less accurate by less than a
+    standard error: both count as equally accurate. Keys and values are trial numbers."""
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 
@@ -40,7 +40,7 @@ def equals(study: Study) -> dict[int, int]:
 
 
 def write_front(study: Study) -> None:
-    """Writes front.csv, the front and the recommended design, and study.parquet."""
+    """Writes front.csv (the front and the recommended design) and study.parquet (all trials)."""
     rows = _shown_rows(study)
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
@@ -55,20 +55,20 @@ def write_front(study: Study) -> None:
 
 
 def _shown_rows(study: Study) -> list[dict[str, Any]]:
-    """The front and the recommended design, which `recommended` marks."""
+    """Returns the rows of front.csv. The column `recommended` is True for the recommended design."""
     chosen = choice(study)
     taken = None if chosen is None else chosen.recommended
     return [_row(study, trial) | {"recommended": trial is taken} for trial in shown(study)]
 
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:
-    """The trial as a flat row; where the device has a number of LUTs, with whether it fits."""
-    known = study.room is not None and trial.figure("lut") is not None
-    return trial.row() | ({"fits": study.fits(trial)} if known else {})
+    """Returns the trial as a flat row, with the column `fits` if the LUTs of the device and of the trial are known."""
+    both_known = study.room is not None and trial.figure("lut") is not None
+    return trial.row() | ({"fits": study.fits(trial)} if both_known else {})
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Values of one type as they are, of several as text."""
+    """Returns an Arrow array. Integers mixed with floats become floats; other mixed types become text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and len(kinds) == 2:
         return pa.array([None if value is None else float(value) for value in values])
@@ -78,7 +78,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """For `--json`."""
+    """Returns the figures of `forestc explore --json`."""
     same = equals(study)
     states: Mapping[str, int] = {
         state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
@@ -89,8 +89,8 @@ def summary(study: Study) -> dict[str, Any]:
         "trial": chosen.taken.number, "fits": chosen.fits, "within": chosen.within,
         "counted_lost": counted(chosen.taken, chosen.best),
     }  # fmt: skip
-    kept = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
-    asked = {name: study.asked.get(name) for name in kept.split()}
+    names = "tolerance device cpu seed validation corrections notes stopped unfinished finish command"
+    record = {name: study.asked.get(name) for name in names.split()}
     failure = next((trial.reason or "unknown" for trial in study.trials if trial.state == "failed"), None)
-    asked["first_failure"] = failure
-    return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **asked}
+    record["first_failure"] = failure
+    return {"out": str(study.folder), "trials": dict(states), "front": front, "taken": taken, **record}

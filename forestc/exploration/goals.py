@@ -1,4 +1,4 @@
-"""The figures that a search may optimize or limit, by the names that users write."""
+"""Defines the figures for goals and limits of a search, by the names that users write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """maximize: whether more is better. needs: what has to be given for the figure to be known. means: for people."""
+    """A figure of a design. maximize: True if more is better. needs: the option it needs. means: text for users."""
 
     maximize: bool
     unit: str
@@ -37,34 +37,39 @@ FIGURES: dict[str, Figure] = {
     "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
-ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}  # the names that messages and pages show
-PLURALS = {"luts": "lut", "ffs": "ff"}  # read, and never shown
+# Maps figures' short names to keys of FIGURES; messages show the short names.
+ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}
+PLURALS = {"luts": "lut", "ffs": "ff"}  # maps plurals that are accepted but never shown
 _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)(.+)")
 
 
 def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
-    """The goals; by default size and accuracy. Raises OptionError for unknown ones, for two of one name, and for
-    figures of a device or processor that is not given."""
+    """Returns the goals; by default size and accuracy. Raises OptionError for an unknown figure, a figure named twice,
+    a single goal, or a figure of a device or processor that is not given."""
     if not device and not cpu:
-        raise OptionError("nothing says what to build for", do="add --device, such as ecp5-25k, or --cpu")
+        raise OptionError(
+            "nothing says what to build for", where="--device, --cpu", do="add --device, such as ecp5-25k, or --cpu"
+        )
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
     if not names:
         names = ["lut" if device else "flash", "accuracy"]
     figures = [_figure(name, "goal", device, cpu) for name in names]
     if len(set(figures)) < len(figures):
-        raise OptionError(f"goals name one figure twice: {', '.join(names)}", do="remove one")
+        raise OptionError(f"goals name one figure twice: {', '.join(names)}", where="--goal", do="remove one")
     if len(figures) < 2:
-        raise OptionError(f"one goal alone, {figures[0]}", do="give two or more, such as lut,accuracy, and limits")
+        raise OptionError(
+            f"one goal alone, {figures[0]}", where="--goal", do="give two or more, such as lut,accuracy, and limits"
+        )
     return tuple(Goal(name, FIGURES[name].maximize, FIGURES[name].unit) for name in figures)
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
-    """Limits such as `fmax>=150`. Raises OptionError."""
+    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for a text that can't be read."""
     limits = []
     for text in given:
         if isinstance(text, Limit):
             if not math.isfinite(text.value):
-                raise OptionError(f"the limit of {text.figure} is no number", do="give a finite one")
+                raise OptionError(f"the limit of {text.figure} is no number", where="--limit", do="give a finite one")
             limits.append(replace(text, figure=_figure(text.figure, "limit", device, cpu)))
             continue
         parts = _LIMIT.fullmatch(text)
@@ -74,12 +79,14 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
         limits.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
     for limit in limits:
         if limit.figure == "accuracy" and limit.value > 1:
-            raise OptionError(f"accuracy is a share, at most 1: {spelled(limit)}", do="write it as in accuracy>=0.95")
+            raise OptionError(
+                f"accuracy is a share, at most 1: {spelled(limit)}", where="--limit", do="write it as in accuracy>=0.95"
+            )
     return tuple(limits)
 
 
 def _value(name: str, text: str) -> float:
-    """The number in a limit; those of firmware are read as budgets are, such as 4KiB. NaN if it is none."""
+    """Returns the number in a limit; NaN if it is not a number. A figure of firmware may have a unit, such as 4KiB."""
     try:
         return float(text)
     except ValueError:
@@ -88,7 +95,7 @@ def _value(name: str, text: str) -> float:
 
 
 def spelled(limit: Limit) -> str:
-    """A limit as users write it."""
+    """Returns a limit as users write it, such as `lut<=500`."""
     return f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}"
 
 
@@ -96,9 +103,13 @@ def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
     figure = (ALIASES | PLURALS).get(name, name)
     if figure not in FIGURES:
         raise OptionError(
-            f"unknown {what} {name!r}", do=known_names(name, sorted({*ALIASES, *FIGURES} - {*ALIASES.values()}))
+            f"unknown {what} {name!r}",
+            where=f"--{what}",
+            do=known_names(name, sorted({*ALIASES, *FIGURES} - {*ALIASES.values()})),
         )
     needs = FIGURES[figure].needs
     if (needs == "device" and not device) or (needs == "cpu" and not cpu):
-        raise OptionError(f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", do=f"add --{needs}")
+        raise OptionError(
+            f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", where="--goal", do=f"add --{needs}"
+        )
     return figure

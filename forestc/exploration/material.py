@@ -1,4 +1,4 @@
-"""What all trials share: the model or the trainer, the rows read once, and how they are split."""
+"""Holds the data that all trials of a study share: the model or the trainers, the rows, and their split into folds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError, RowsError, known_names
-from forestc.exploration.asked import FEW_ROWS, FOLDS, HELD_OUT, Asked
+from forestc.exploration.request import FEW_ROWS, FOLDS, HELD_OUT, ExploreRequest
 from forestc.exploration.space import compile_space, cost_of, first_value
 from forestc.forest.ir import Forest
 from forestc.frontends import load
@@ -28,25 +28,25 @@ from forestc.rows.tables import read_table
 from forestc.training import TRAINERS
 from forestc.training.base import Task, Trainer
 
-TRAIN = "train"  # the parameter that says which trainer, if there are several
-ALL = -1  # the number of the fold whose model sees all rows
+TRAIN = "train"  # names the parameter that chooses the trainer if there are several
+ALL = -1  # stands for a fold with a model trained on all rows
 
 
 @dataclass(frozen=True)
 class RowSplit:
-    """Row numbers: those that training and passes see, and those that candidates are judged on."""
+    """The row numbers of a fold. fit: rows for training and passes. validation: rows to score trials."""
 
     fit: NDArray[np.int64]
-    judged: NDArray[np.int64]
+    validation: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Material:
-    """forest: the model; None if models are trained. X: (rows, columns); y: class numbers or values, as `ArrayRows` has
-    them. folds: candidates are judged on all of them together; the design is compiled as for the first. crossed:
-    whether there are several. held_out: the same for `compile`. notes: for the user."""
+    """The data that all trials of a study share. forest: the given model; None if models are trained. X: (rows,
+    columns). y: class numbers or values. folds: trials are scored on all, and designs are compiled with the first.
+    held_out: the validation rows as an option of `compile`. notes: messages for the user."""
 
-    asked: Asked
+    request: ExploreRequest
     folder: Path
     forest: Forest | None
     X: NDArray[np.float64]
@@ -63,48 +63,48 @@ class Material:
 
     @cached_property
     def content(self) -> str:
-        """A hash of the rows, their labels, and which of them candidates are judged on."""
-        parts = [self.X, self.y, *(fold.judged for fold in self.folds)]
-        always = b"missing" * (self.asked.missing == "always")
+        """The SHA-256 of rows, labels, validation rows and `missing`; a study is resumed with the same rows only."""
+        parts = [self.X, self.y, *(fold.validation for fold in self.folds)]
+        always = b"missing" * (self.request.missing == "always")
         return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts) + always).hexdigest()
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
-        return () if callable(self.asked.train) else tuple(TRAINERS[name] for name in self.asked.train)
+        return () if callable(self.request.train) else tuple(TRAINERS[name] for name in self.request.train)
 
-    def rows(self, places: NDArray[np.int64]) -> ArrayRows:
-        return ArrayRows(self.X[places], self.y[places])
+    def rows(self, numbers: NDArray[np.int64]) -> ArrayRows:
+        return ArrayRows(self.X[numbers], self.y[numbers])
 
     @property
-    def judged(self) -> Any:
-        """The rows that candidates are judged on, as commands take them: of a model as they are held, else whole."""
-        X = self.X[self.folds[0].judged]
+    def validation_rows(self) -> Any:
+        """The validation rows of the first fold for commands: features of the given model, else raw columns."""
+        X = self.X[self.folds[0].validation]
         return X if self.forest is None else ArrayRows(X)
 
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
-        """The rows that passes see, and those that candidates are judged on. fold: ALL takes those of the first."""
+        """Returns the rows for passes and the validation rows of a fold. fold: `ALL` stands for the first."""
         parts = self.folds[max(fold, 0)]
-        return self.rows(parts.fit), self.rows(parts.judged)
+        return self.rows(parts.fit), self.rows(parts.validation)
 
     def task(self, fold: int) -> Task:
-        """What a trainer is given. fold: ALL for all rows."""
+        """Returns the input of a trainer: the training rows of a fold (all rows for `ALL`), names, costs and seed."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
-        return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.asked)), self.asked.seed)
+        return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.request)), self.request.seed)
 
     @cached_property
     def space(self) -> tuple[Parameter, ...]:
-        """All that a search may try; parameters come after those they depend on. Raises ForestcError."""
+        """The parameters of the search, each after all parameters on which it depends. Raises ForestcError."""
         task, several = self.task(0), len(self.trainers) > 1
         parameters: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
         for trainer in self.trainers:
             prefix = f"{trainer.name}-" if several else ""
             parameters += [_renamed(parameter, prefix, trainer.name) for parameter in trainer.space(task)]
         source = self.forest or self.example
-        return (*parameters, *compile_space(self.asked, source, *self.fit_and_held_out(0)))
+        return (*parameters, *compile_space(self.request, source, *self.fit_and_held_out(0)))
 
     @cached_property
     def training_starts(self) -> tuple[dict[str, Any], ...]:
-        """What the trainers advise to try first."""
+        """The options that the trainers recommend for the first trials."""
         starts: list[dict[str, Any]] = []
         for trainer in self.trainers:
             prefix, named = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
@@ -115,7 +115,7 @@ class Material:
 
     @cached_property
     def example(self) -> Forest | None:
-        """A small model of the first trainer: it says what passes take such models. None of a function's models."""
+        """A small model of the first trainer. It shows which passes accept such models. None if there is no trainer."""
         if not self.trainers:
             return None
         chosen: dict[str, Any] = {}
@@ -125,22 +125,22 @@ class Material:
         return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
 
     def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of training among a choice, by the trainer's own names; the trainer itself under TRAIN."""
+        """Returns the training options of a trial by the trainer's own names, and the trainer's name under `TRAIN`."""
         if not self.trainers:
             return {}
         name = options.get(TRAIN, self.trainers[0].name)
         prefix = f"{name}-" if len(self.trainers) > 1 else ""
-        known = {prefix + parameter.name: parameter.name for parameter in TRAINERS[name].space(self.task(0))}
-        return {TRAIN: name} | {known[key]: value for key, value in options.items() if key in known}
+        own_names = {prefix + parameter.name: parameter.name for parameter in TRAINERS[name].space(self.task(0))}
+        return {TRAIN: name} | {own_names[key]: value for key, value in options.items() if key in own_names}
 
     def train(self, options: Mapping[str, Any], fold: int) -> Forest:
-        """The model of a choice, trained on a fold's rows or on ALL. Raises ForestcError, and what libraries raise."""
+        """Returns a model trained with a trial's options on a fold's rows. Raises ForestcError or library errors."""
         training = self.training(options)
         trainer = TRAINERS[training.pop(TRAIN)]
         return self.named(load(trainer.fit(self.task(fold), training)))
 
     def named(self, forest: Forest) -> Forest:
-        """A trained forest with the rows' names of columns and classes."""
+        """Returns a trained forest with the rows' column and class names. Raises ModelError for other classes."""
         names = {feature.name for feature in forest.features if feature.named}
         if len(self.names) == forest.columns and not (len(names) == len(forest.features) and names <= set(self.names)):
             forest = adopt_names(forest, self.names)
@@ -148,8 +148,10 @@ class Material:
             return forest
         if len(forest.classes) == len(self.classes) and list(forest.classes) == list(range(len(self.classes))):
             return name_classes(forest, self.classes)
-        known, wanted = (", ".join(map(str, some[:8])) for some in (forest.classes, self.classes))
-        raise ModelError(f"the trained model has other classes ({known}) than the rows ({wanted})")
+        trained, expected = (", ".join(map(str, some[:8])) for some in (forest.classes, self.classes))
+        raise ModelError(
+            f"the trained model has other classes ({trained}) than the rows ({expected})", where="the rows that train"
+        )
 
 
 def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
@@ -159,41 +161,45 @@ def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
     return replace(parameter, name=prefix + parameter.name, when=when)
 
 
-def material_of(asked: Asked, folder: Path) -> Material:
-    """Reads the model and the rows. Raises ForestcError for what can't be read or can't be learnt from."""
-    if asked.model is not None:
-        return _of_model(asked, folder)
-    if not callable(asked.train):
-        for name in asked.train:
+def material_of(request: ExploreRequest, folder: Path) -> Material:
+    """Reads the model and the rows of a study. Raises ForestcError if either can't be read or used."""
+    if request.model is not None:
+        return _of_model(request, folder)
+    if not callable(request.train):
+        for name in request.train:
             if name not in TRAINERS:
                 raise OptionError(f"unknown trainer {name!r}", do=known_names(name, TRAINERS))
-    table = read_table(asked.rows, asked.label, regression=asked.regression)
+    table = read_table(request.rows, request.label, regression=request.regression)
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[RowSplit, ...] = ()
-    if asked.validation is not None and share_of(asked.validation) is None:
-        other = read_table(*labeled_rows(asked.validation, asked.label), regression=asked.regression)
+    if request.validation is not None and share_of(request.validation) is None:
+        other = read_table(*labeled_rows(request.validation, request.label), regression=request.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
-            raise RowsError("the validation rows have other columns or classes", where=str(asked.validation))
-        place = np.array([table.classes.index(name) for name in other.classes] or [0])
+            raise RowsError(
+                "the validation rows have other columns or classes",
+                where=str(request.validation),
+                do="give rows with the columns and classes of --rows",
+            )
+        class_index = np.array([table.classes.index(name) for name in other.classes] or [0])
         folds = (_after(len(X), len(X) + len(other.X)),)
         X = np.concatenate([X, other.X])
-        y, held_out = np.concatenate([y, place[other.y] if table.classes else other.y]), asked.validation
-    folds = folds or _folds(len(X), crossed=len(X) < FEW_ROWS and not callable(asked.train))
-    return Material(asked, folder, None, X, y, table.names, table.classes, folds, held_out, ())
+        y, held_out = np.concatenate([y, class_index[other.y] if table.classes else other.y]), request.validation
+    folds = folds or _folds(len(X), crossed=len(X) < FEW_ROWS and not callable(request.train))
+    return Material(request, folder, None, X, y, table.names, table.classes, folds, held_out, ())
 
 
-def _of_model(asked: Asked, folder: Path) -> Material:
-    forest = load(asked.model, trust_pickle=asked.trust_pickle, iterations=asked.iterations)
-    forest = accept_missing(name_classes(forest, asked.classes), asked.missing)
-    opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
+def _of_model(request: ExploreRequest, folder: Path) -> Material:
+    forest = load(request.model, trust_pickle=request.trust_pickle, iterations=request.iterations)
+    forest = accept_missing(name_classes(forest, request.classes), request.missing)
+    opened, forest, notes = rows_for_model(request.rows, forest, request.label)
     X, y, labeled = _arrays(opened, forest)
     held_out: Any = HELD_OUT
-    if asked.validation is not None and share_of(asked.validation) is None:
-        rows, labels = labeled_rows(asked.validation, asked.label)
+    if request.validation is not None and share_of(request.validation) is None:
+        rows, labels = labeled_rows(request.validation, request.label)
         other, labels, _ = _arrays(rows_from(rows, forest, labels), forest)
         folds: tuple[RowSplit, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
-        X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
+        X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), request.validation
     else:
         folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
     if not labeled:
@@ -202,7 +208,7 @@ def _of_model(asked: Asked, folder: Path) -> Material:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
     names = tuple(feature.name for feature in forest.features)
     return Material(
-        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, *seen)
+        request, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, *seen)
     )
 
 
@@ -216,21 +222,21 @@ _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design 
 
 
 def labeled_rows(rows: object, label: object) -> tuple[Any, Any]:
-    """Rows, and their labels or the column of these. rows: a file with the label column, or a pair (rows, labels)."""
+    """Returns (rows, labels) as they are, or a file of rows and its label column."""
     return rows if isinstance(rows, tuple) else (rows, label)
 
 
 def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
-    """The test rows: a file with the same label column, or a pair (rows, labels)."""
+    """Reads the test rows. test: either a file with the label column `label`, or a pair (rows, labels)."""
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)
     if not labeled:
-        raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
+        raise OptionError("the test rows have no labels", where="--test", do="give --label, or a pair (rows, labels)")
     return ArrayRows(X, y)
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """All rows, and whether they have labels; without these the model's own answers stand in for them."""
+    """Returns all rows, their labels, and True if they have labels; otherwise the model's answers are the labels."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -240,7 +246,8 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Every fifth row is judged on: the same rows that `compile` holds out for 0.2; crossed: each fifth in turn."""
+    """Returns the folds. In the first, rows 5, 10, 15, ... (counted from 1) are validation rows, as if `compile` held
+    out 0.2. crossed: adds the folds with the four other fifths."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")

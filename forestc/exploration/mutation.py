@@ -1,4 +1,4 @@
-"""A choice near one on the front: the sampler models where good choices lie, this looks beside the best ones."""
+"""Changes the options of a trial on the front a little, so that the search looks near its best designs, too."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from forestc.options.parameters import Choice, Parameter, Real, used
 
-CHANGED = 1.5  # parameters that are changed on average
-STEP = 0.12  # standard deviation of a changed number's step, as a share of its range
+CHANGED = 1.5  # changes this many parameters on average
+STEP = 0.12  # sets the standard deviation of a number's change, as a share of its range
 
 
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
-    """The options with one or a few parameters drawn anew: numbers near where they were, choices evenly. Those that
-    come into use are drawn evenly, too; options that the space does not name, such as a level, are left out."""
-    held = [parameter.name for parameter in space if parameter.name in options]
-    changed = {name for name in held if random.random() < CHANGED / len(held)} if held else set()
-    if held and not changed:
-        changed = {held[int(random.integers(len(held)))]}
+    """Returns the options with some parameters drawn again: a number near its old value, a choice among other values. A
+    parameter that comes into use is drawn evenly. Options that `space` lacks, such as a level, are left out."""
+    present = [parameter.name for parameter in space if parameter.name in options]
+    changed = {name for name in present if random.random() < CHANGED / len(present)} if present else set()
+    if present and not changed:
+        changed = {present[int(random.integers(len(present)))]}
     drawn: dict[str, Any] = {}
     for parameter in space:
         if not used(parameter, drawn):
@@ -34,16 +34,16 @@ def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.r
 
 
 def _drawn(parameter: Parameter, before: Any, random: np.random.Generator) -> Any:
-    """A value; beside the one before it if that is a number."""
+    """Returns a random value of a parameter. before: its old value; a number is drawn near it. None draws evenly."""
     if isinstance(parameter, Choice):
         others = [value for value in parameter.values if value != before or type(value) is not type(before)]
         return others[int(random.integers(len(others)))] if others else before
     low, high = (math.log(end) if parameter.log else float(end) for end in (parameter.low, parameter.high))
     if before is None:
-        place = float(random.uniform(low, high))
+        position = float(random.uniform(low, high))
     else:
-        place = (math.log(before) if parameter.log else before) + float(random.normal(0.0, STEP * (high - low)))
-    value = min(max(place, low), high)
+        position = (math.log(before) if parameter.log else before) + float(random.normal(0.0, STEP * (high - low)))
+    value = min(max(position, low), high)
     value = math.exp(value) if parameter.log else value
     if isinstance(parameter, Real):
         return min(max(value, parameter.low), parameter.high)

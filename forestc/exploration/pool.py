@@ -1,4 +1,4 @@
-"""Processes that run jobs, here or on a Dask cluster. One that dies loses its job alone."""
+"""Runs jobs in processes, either on this machine or on a Dask cluster. A process that dies loses only its own job."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ from forestc.system.interrupts import Interrupted, interruptible, raise_if_endin
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
-LOOK = 0.25  # seconds between looks at what workers take
+LOOK = 0.25  # seconds between two looks at the workers' time and memory
 UNGUARDED = """ as it started; a script that defines what workers call needs `if __name__ == "__main__":`"""
-_READY = "ready"  # a worker's first word: the time of its first trial counts from here
-GRACE = 3.0  # seconds that a worker has to end its outside tools
+# A worker sends this when it has imported its modules; the time limit of its first trial counts from then.
+_READY = "ready"
+GRACE = 3.0  # seconds for a worker to end its external tools before it is killed
 
 
 class Pool(Protocol):
-    """Runs jobs. Trials come back in the order in which they end; a failed one with its reason."""
+    """Workers that run jobs. Trials are returned in the order in which they end; a failed one holds its reason."""
 
     def free(self) -> int:
-        """How many jobs can be given now."""
+        """Returns how many more jobs the workers can take now."""
 
     def give(self, job: Job) -> None: ...
 
     def take(self, until: float = math.inf) -> list[Trial]:
-        """Waits for some that have ended, but no longer than until a time of time.monotonic(): none then."""
+        """Waits until trials have ended and returns them. Returns none at `until`, a time of time.monotonic()."""
 
     def drop(self) -> None:
-        """Ends the jobs under way."""
+        """Ends the running jobs."""
 
     def close(self) -> None: ...
 
 
 def carried_out(bench: Bench, job: Job) -> Trial:
-    """The trial after its job, written to its folder; as failed where anything goes wrong. Raises Interrupted if a
-    signal ends the worker: the trial is then dropped."""
+    """Runs a job, writes its trial to the study's folder and returns it, as failed if an error is raised. Raises
+    Interrupted if a signal ends the worker; nothing is written then."""
     try:
         trial = bench.run(job)
     except (Interrupted, KeyboardInterrupt):
@@ -69,22 +70,23 @@ def carried_out(bench: Bench, job: Job) -> Trial:
 
 
 def failed(job: Job, reason: str) -> Trial:
-    """A trial that failed; on a higher rung it keeps the figures of the lower ones, and leaves the front."""
+    """Returns the job's trial as failed. It keeps the figures of lower rungs and is no longer on the front."""
     return replace(job.trial, state="failed", reason=reason if job.stage == "estimate" else f"{job.stage}: {reason}")
 
 
 def _said_unless_interrupted(failure: sys.UnraisableHookArgs) -> None:
-    """A signal may come while compiled code calls back, from where no exception leads out: `_end` waits, then kills."""
+    """Reports an exception that Python can't pass on, except Interrupted: a signal may arrive while compiled code calls
+    back. `_end` then kills the process after a wait."""
     if not isinstance(failure.exc_value, Interrupted):
         sys.__unraisablehook__(failure)
 
 
 def _work(pipe: Connection, speaks: bool) -> None:
-    """A worker: takes the bench, then jobs, until the other end of the pipe closes. speaks: whether it may say that it
-    compiles functions of forestc."""
+    """Runs a worker process: it receives the bench, then jobs, until the other end of the pipe closes. speaks: True if
+    it may log notes on functions that it compiles."""
     if not speaks:
         logging.getLogger("forestc").setLevel(logging.ERROR)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The main process decides what Ctrl-C ends.
     sys.unraisablehook = _said_unless_interrupted
     with suppress(EOFError, OSError, Interrupted), interruptible():
         bench: Bench = pickle.loads(pipe.recv_bytes())
@@ -94,8 +96,8 @@ def _work(pipe: Connection, speaks: bool) -> None:
 
 
 class _Worker:
-    """A process, with its first job. A thread sends that and the bench: a pipe holds little, and the process reads only
-    when it has imported what it needs, which takes seconds that no time limit would see."""
+    """A worker process with its first job. A thread sends the bench and that job: a pipe's buffer is small, and the
+    process reads only after seconds of imports. A direct send would block meanwhile, unseen by any time limit."""
 
     def __init__(self, bench: bytes, job: Job, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -111,13 +113,13 @@ class _Worker:
         self.sender.start()
 
     def _send(self, bench: bytes, job: Job) -> None:
-        with suppress(OSError, ValueError):  # it may end before it has read them, as `take` will find
+        with suppress(OSError, ValueError):  # If the process ends before it has read, `take` notices.
             self.pipe.send_bytes(bench)
             self.pipe.send(job)
 
 
 def _end(workers: list[_Worker]) -> None:
-    """Ends processes, all within one time of grace."""
+    """Ends workers. Together they have `GRACE` seconds; then they are killed."""
     for worker in workers:
         worker.process.terminate()
     until = time.monotonic() + GRACE
@@ -126,17 +128,17 @@ def _end(workers: list[_Worker]) -> None:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
-        worker.sender.join(GRACE)  # it ends with the process that reads
+        worker.sender.join(GRACE)  # The thread ends with the process that reads from it.
         worker.pipe.close()
 
 
 class LocalPool:
-    """Processes of one thread each on this machine. Those of concurrent.futures and joblib are no substitute: a process
-    that dies takes the jobs of all with it, and none is ended that takes too long or too much memory."""
+    """A pool of single-threaded processes on this machine. The pools of concurrent.futures and joblib do not serve: a
+    process that dies takes all jobs with it, and none is ended for its time or memory."""
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
-        if material.asked.trial_mb is not None and resident_mb(os.getpid()) is None:
+        if material.request.trial_mb is not None and resident_mb(os.getpid()) is None:
             raise OptionError(
                 "this system does not tell how much memory a process takes, so --trial-mb can't be kept",
                 do="leave it out",
@@ -145,9 +147,11 @@ class LocalPool:
             self._bench = pickle.dumps(bench)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
-                f"the workers can't be given what was asked ({error})", do="define the function in a module of its own"
+                f"the workers can't be given what was asked ({error})",
+                where="--scheduler",
+                do="define the function in a module of its own",
             ) from None
-        self._limits = material.asked.trial_seconds, material.asked.trial_mb
+        self._limits = material.request.trial_seconds, material.request.trial_mb
         self._folder = material.folder
         self._jobs = jobs
         self._workers: list[_Worker] = []
@@ -164,7 +168,7 @@ class LocalPool:
         worker.job, worker.since = job, time.monotonic()
         try:
             worker.pipe.send(job)
-        except OSError:  # it died while it was idle
+        except OSError:  # The idle worker has died.
             self._workers.remove(worker)
             _end([worker])
             self.give(job)
@@ -182,7 +186,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """The trial that a worker ended or lost; none if it has only just begun."""
+        """Returns a list with the trial that a worker has ended or lost; empty if the worker has just become ready."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):
@@ -197,7 +201,7 @@ class LocalPool:
         return [message]
 
     def _beyond(self, worker: _Worker) -> str:
-        """Which limit a trial exceeds; "" for none."""
+        """Returns a sentence on the limit that a worker exceeds; "" if it exceeds none."""
         seconds, mb = self._limits
         if worker.ready and time.monotonic() - worker.since > seconds:
             return f"it took more than {seconds:g} s"
@@ -225,7 +229,7 @@ class LocalPool:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """The environment of processes whose libraries take one thread each."""
+    """Sets the environment for new processes so that their libraries use one thread each."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     try:
@@ -240,7 +244,7 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes that start in this time do not run the user's script again, so it needs no guard of its main part."""
+    """Hides the user's script from processes that start meanwhile; they then do not run it again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -249,7 +253,7 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-_benches: dict[str, Bench] = {}  # of this process, as a worker of a cluster
+_benches: dict[str, Bench] = {}  # caches the bench of a study in a cluster's worker process
 
 
 def _on_worker(key: str, bench: bytes, job: Job) -> Trial:
@@ -260,10 +264,8 @@ def _on_worker(key: str, bench: bytes, job: Job) -> Trial:
 
 
 class DaskPool:
-    """The workers of a Dask cluster; they see the same files at the same paths.
-
-    A job whose worker dies is lost when the cluster gave it to as many others as its setting allowed-failures says.
-    """
+    """A pool of the workers of a Dask cluster, which must see the same files at the same paths. If a worker dies,
+    others get its job; Dask's setting allowed-failures says how often. Then the job is lost."""
 
     def __init__(self, bench: Bench, scheduler: str) -> None:
         self._folder = bench.material.folder
@@ -273,13 +275,15 @@ class DaskPool:
         self._jobs: dict[Any, Job] = {}
 
     def free(self) -> int:
-        """How many workers wait for a job. Raises ToolError if none comes back to a cluster that lost them all."""
+        """Returns how many threads have no job. Raises ToolError if a cluster without workers gets none in time."""
         threads = sum(self._client.nthreads().values())
         if not threads:
             try:
                 self._client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
             except TimeoutError:
-                raise ToolError("the cluster has no workers left", do="start some, then add --resume") from None
+                raise ToolError(
+                    "the cluster has no workers left", where="--scheduler", do="start some, then add --resume"
+                ) from None
         return int(threads) - len(self._jobs)
 
     def give(self, job: Job) -> None:
@@ -316,9 +320,9 @@ class DaskPool:
 
 
 def pool_of(bench: Bench) -> Pool:
-    """Raises ForestcError."""
-    asked = bench.material.asked
+    """Returns a pool on the cluster of the options, or on this machine. Raises ForestcError if it can't be started."""
+    request = bench.material.request
     try:
-        return DaskPool(bench, asked.scheduler) if asked.scheduler else LocalPool(bench, asked.jobs)
+        return DaskPool(bench, request.scheduler) if request.scheduler else LocalPool(bench, request.jobs)
     except OSError as error:
-        raise ToolError(f"no workers can be started ({error})", do="give fewer --jobs") from None
+        raise ToolError(f"no workers can be started ({error})", where="this machine", do="give fewer --jobs") from None

@@ -1,7 +1,7 @@
-"""Which designs are tried: Optuna's multi-objective TPE, in the process that leads the search.
+"""Chooses the options of trials with Optuna's multi-objective TPE sampler, in the main process.
 
-Trial n is chosen knowing the trials up to n - LAG, in their order, whatever else has ended by then; so a search
-with one seed gives the same trials on one worker as on several.
+Trial n is chosen from the results of trials up to n - LAG, even if later ones have ended. So one seed gives the same
+trials on one worker as on up to LAG workers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from forestc.errors import ForestcError, MissingExtraError
-from forestc.exploration.asked import masked
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
+from forestc.exploration.request import masked
 from forestc.exploration.space import LEVEL, SHRINK, starts
 from forestc.exploration.study import Goal, Limit, Study, Trial
 from forestc.options.parameters import Choice, Parameter, Whole, used
@@ -31,15 +31,15 @@ _ADDRESS = (
     "give an address such as sqlite:///study.db or postgresql+psycopg2://user@host/name, and install its driver "
     "(psycopg2-binary)"
 )
-STARTUP = 10  # random trials before the sampler goes by what was found
-LAG = 6  # trials under way that a choice does not know; more only where there are more workers
-BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
-BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
-UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
+STARTUP = 10  # trials drawn at random before the sampler uses results
+LAG = 6  # trials just before a new one whose results it does not use; with more workers, as many as workers
+BESIDE = 2  # gives every n-th trial to the sampler; the others change a trial of the front
+BESIDE_FROM = 60  # trials before one of the front is changed: a small front would lead away from better ways to shrink
+UNKNOWN = 1e9  # sets the violation of a limit whose figure is unknown
 
 
 def optuna() -> Any:
-    """The library, quiet. Raises MissingExtraError."""
+    """Imports Optuna and silences its messages. Raises MissingExtraError if it is not installed."""
     try:
         library: Any = importlib.import_module("optuna")
     except ImportError:
@@ -50,8 +50,8 @@ def optuna() -> Any:
 
 
 def sampler(seed: int, number: int) -> Any:
-    """A sampler whose next trial depends on the seed, its number and the trials that it knows, and on nothing else;
-    so a study that was interrupted goes on as it would have."""
+    """Returns a sampler. Its next trial depends only on the seed, the trial's number and the results reported to it. So
+    an interrupted study continues as it would have done."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return optuna().samplers.TPESampler(
@@ -61,11 +61,11 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """The Optuna study. address: of a database; None for a journal in the folder. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: of a database; None: a journal in the folder. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
-        if address is not None and resume:  # it holds what was tried; a new one would begin again
+        if address is not None and resume:  # a new study would repeat all trials
             _need_file(address)
             return library.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
         return library.create_study(
@@ -92,14 +92,14 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
 
 
 def _need_file(address: str) -> None:
-    """Raises KeyError, as for a study that is not there, where the file of a database is not, which would be made."""
+    """Raises KeyError if the file of an SQLite database is missing; otherwise Optuna would create it."""
     path = address.removeprefix("sqlite:///")
     if path != address and not Path(path.partition("?")[0]).is_file():
         raise KeyError(path)
 
 
 def name_of(folder: Path, address: str | None) -> str:
-    """The study's name in its storage: of the folder, where several may share a database."""
+    """Returns the name of the study in its storage. In a database, which studies may share, it is the folder's name."""
     return NAME if address is None else folder.absolute().name
 
 
@@ -114,8 +114,7 @@ def _storage(folder: Path, address: str | None) -> Any:
 
 
 def mend(folder: Path) -> None:
-    """Removes the journal's lock, and the half of a line, that a killed search left; called by the one process that
-    holds the folder."""
+    """Removes the journal's lock and incomplete last line, left by a killed search. The caller must hold the folder."""
     (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
     journal = folder / JOURNAL
     with suppress(OSError):
@@ -125,7 +124,7 @@ def mend(folder: Path) -> None:
 
 
 def trial_of(folder: str, address: str, identity: int) -> Any:
-    """The Optuna trial, in a worker."""
+    """Opens an Optuna trial in a worker. address: of a database; "" for the journal. identity: Optuna's id."""
     study = optuna().load_study(
         storage=_storage(Path(folder), address or None), study_name=name_of(Path(folder), address or None),
         sampler=sampler(identity, identity),
@@ -134,28 +133,28 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
 
 
 class Sampler:
-    """The Optuna study of a search, and the trials that its choices know. identities: Optuna's, by trial."""
+    """An Optuna study that chooses trials and learns from their results. identities: Optuna's id by trial number."""
 
     def __init__(self, material: Material, study: Any) -> None:
-        self.material, self.asked, self.study = material, material.asked, study
+        self.material, self.request, self.study = material, material.request, study
         self.starts = starts(material.space, material.training_starts)
         self.identities: dict[int, int] = {}
-        self._told: set[int] = set()
-        self._next: list[Any] = []  # trials that a killed search left under way
-        self._waiting = False  # whether it left one that was enqueued and not asked for
-        self._lag = max(LAG, self.asked.jobs)
+        self._reported: set[int] = set()
+        self._next: list[Any] = []  # running trials of a killed search; they are tried again
+        self._waiting = False  # True if a killed search left an enqueued trial
+        self._lag = max(LAG, self.request.jobs)
 
-    def resume(self, kept: Mapping[int, Trial]) -> dict[int, Trial]:
-        """Takes up what is in the storage, and returns the trials that have ended. kept: those of the folder."""
+    def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
+        """Restores the state from the storage and returns the ended trials. recorded: trials in the study's folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             if attempt.state.name == "WAITING":
                 self._waiting = True
                 continue
             self.identities[attempt.number] = int(attempt._trial_id)
-            trial = kept.get(attempt.number)
+            trial = recorded.get(attempt.number)
             if attempt.state.name in ("COMPLETE", "FAIL", "PRUNED"):
-                self._told.add(attempt.number)
+                self._reported.add(attempt.number)
                 ended[attempt.number] = trial or Trial(attempt.number, "failed", reason="its folder is not there")
             elif trial is not None and trial.state != "running":
                 ended[attempt.number] = trial
@@ -169,24 +168,24 @@ class Sampler:
         return self._next[0].number if self._next else len(self.identities)
 
     @property
-    def wants(self) -> bool:
-        """Whether trials are left of those that were asked for."""
-        return bool(self._next) or self.number < self.asked.trials
+    def has_next(self) -> bool:
+        """True if trials are left to try."""
+        return bool(self._next) or self.number < self.request.trials
 
     def may_ask(self, ended: Mapping[int, Trial]) -> bool:
-        """Whether all trials that the next choice is to know have ended."""
+        """Returns True if all trials have ended from which the next one is chosen."""
         return self.number < len(self.starts) or all(done in ended for done in range(self.number - self._lag + 1))
 
     def ask(self, ended: Mapping[int, Trial]) -> Trial:
-        """Chooses the next trial."""
+        """Returns the next trial, with its options chosen."""
         number, start = self.number, None
         if number < len(self.starts):
             start = self.starts[number]
         else:
             self.tell(ended, number - self._lag)
             if number >= BESIDE_FROM and number % BESIDE:
-                start = self._beside(number, self.known(ended))
-        self.study.sampler = sampler(self.asked.seed, number)
+                start = self._beside(number, self.reported(ended))
+        self.study.sampler = sampler(self.request.seed, number)
         if self._next:
             trial = self._next.pop(0)
         else:
@@ -196,37 +195,37 @@ class Sampler:
         self.identities[trial.number] = int(trial._trial_id)
         return Trial(trial.number, "running", self._chosen(trial, start))
 
-    def known(self, ended: Mapping[int, Trial]) -> Study:
-        """The study of the trials that Optuna knows."""
-        trials = tuple(trial for number, trial in ended.items() if number in self._told)
-        return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, trials)
+    def reported(self, ended: Mapping[int, Trial]) -> Study:
+        """Returns a study of the trials that were reported to Optuna."""
+        trials = tuple(trial for number, trial in ended.items() if number in self._reported)
+        return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
-    def _beside(self, number: int, known: Study) -> dict[str, Any] | None:
-        """A choice beside one of the front; None without one."""
-        parents = [trial for trial in known.front if LEVEL not in trial.options]
+    def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
+        """Returns the changed options of a random trial on the front; None if the front has no trial but levels."""
+        parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
-        random = np.random.default_rng((self.asked.seed, number))
+        random = np.random.default_rng((self.request.seed, number))
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """A value for each parameter in use, drawn by Optuna unless a start fixes it. A level has passes of its own:
-        only the training is drawn."""
+        """Returns a value for each parameter in use, drawn by Optuna unless it was enqueued. For a level only the
+        parameters of training are drawn, as its passes are fixed."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:
-            if level is not None and parameter.name == SHRINK:  # the first parameter of the compilation
+            if level is not None and parameter.name == SHRINK:  # The parameters of training come before it.
                 break
             if used(parameter, values):
                 values[parameter.name] = _suggested(trial, parameter)
         return values if level is None else {**values, LEVEL: level}
 
     def tell(self, ended: Mapping[int, Trial], last: int) -> None:
-        """Tells Optuna all trials up to one, in their order."""
+        """Reports to Optuna the trials that have ended, in order, up to number `last`."""
         for number in sorted(ended):
-            if number <= last and number not in self._told:
-                tell(self.study, ended[number], self.asked.goals, self.asked.limits, self.identities[number])
-                self._told.add(number)
+            if number <= last and number not in self._reported:
+                tell(self.study, ended[number], self.request.goals, self.request.limits, self.identities[number])
+                self._reported.add(number)
 
 
 def _suggested(trial: Any, parameter: Parameter) -> Any:
@@ -238,17 +237,17 @@ def _suggested(trial: Any, parameter: Parameter) -> Any:
 
 
 def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit], identity: int) -> None:
-    """Tells the sampler what a trial gave. A trial whose goal is not known counts as failed."""
+    """Reports the result of a trial to Optuna. A trial that lacks the figure of a goal is reported as failed."""
     values = [trial.figure(goal.figure) for goal in goals]
     state = optuna().trial.TrialState
     if trial.state != "complete" or any(value is None for value in values):
         study.tell(trial.number, state=state.FAIL, skip_if_finished=True)
         return
-    asked = optuna().trial.Trial(study, identity)
+    attempt = optuna().trial.Trial(study, identity)
     for limit in limits:
         value = trial.figure(limit.figure)
-        lacks = UNKNOWN  # as a share of the limit; 0 or less if it is kept
+        violation = UNKNOWN  # the violation, as a share of the limit; 0 or less if the limit holds
         if value is not None:
-            lacks = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
-        asked.set_constraint(spelled(limit), lacks)
+            violation = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
+        attempt.set_constraint(spelled(limit), violation)
     study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)

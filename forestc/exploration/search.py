@@ -1,4 +1,4 @@
-"""The search: asks for designs, gives them to workers, sends those near the front up the rungs, finishes the front."""
+"""Runs the search of a study: chooses trials, sends designs near the front to higher rungs and finishes the front."""
 
 from __future__ import annotations
 
@@ -18,35 +18,38 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-NEAR = (0.9, 1.0)  # near the front: on it at this share of the costs, and with this many standard errors more accuracy
-CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
-KEPT_FOR_LAST = 1.3  # times what the recommended design took, kept for the one that is recommended after the climb
-LEVELS_SHARE = 1 / 8  # share of --seconds that the search of -O2, or of -O3, may take
-SEARCHED = 0.75  # share of --seconds in which designs are tried; the rest is for the front
-SENT = 6  # designs each time
-MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
-Ended = Literal["whole", "late", "stopped"]  # all that was asked; out of time; by Ctrl-C
+# A trial is near the front if it would be on it with costs times 0.9 and accuracy plus 1.0 standard errors.
+NEAR = (0.9, 1.0)
+CHECKPOINTS = 4  # divides the trials into parts; after each part but the last, designs near the front go up a rung
+KEPT_FOR_LAST = 1.3  # times the seconds that the recommended design took; reserved to finish the one recommended last
+LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
+SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
+SENT = 6  # designs sent to a rung at a time
+# At most this many designs are sent to a rung; others on the front stay estimates, and their rows say so.
+MOST_SENT = 48
+Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
 
 class StudySearch:
-    """One study in this process. say: shows progress. until: a time of time.monotonic() at which it ends."""
+    """The search of one study. say: shows progress. corrections: of estimates, by figure. until: end of the current
+    part, a time of time.monotonic()."""
 
     def __init__(self, material: Material, sampler: Sampler, pool: Pool, say: Callable[[str], None]) -> None:
-        self.material, self.asked, self.sampler, self.pool, self.say = material, material.asked, sampler, pool, say
+        self.material, self.request, self.sampler, self.pool, self.say = material, material.request, sampler, pool, say
         self.trials: dict[int, Trial] = {}
-        self.known: dict[str, Correction] = {}
+        self.corrections: dict[str, Correction] = {}
         self.until = math.inf
-        self.late = False  # whether its time has ended something
+        self.late = False  # True if the time limit has ended some part
 
     def begin(self) -> None:
-        """Takes up what is in the folder and the storage."""
+        """Restores trials and corrections from the folder and the storage."""
         self.trials = self.sampler.resume({trial.number: trial for trial in open_study(self.material.folder).trials})
-        self.known = corrections(self.trials.values())
+        self.corrections = corrections(self.trials.values())
 
     def run(self, start: float) -> Ended:
-        """Searches, and finishes the front, within the seconds that were asked for. start: the time of time.monotonic()
-        from which they count. Returns what ended it."""
-        seconds = math.inf if self.asked.seconds is None else self.asked.seconds
+        """Searches and finishes the front within the requested seconds; returns how it ended. start: the time of
+        time.monotonic() from which the seconds count."""
+        seconds = math.inf if self.request.seconds is None else self.request.seconds
         try:
             try:
                 self.until = start + SEARCHED * seconds
@@ -66,28 +69,28 @@ class StudySearch:
     # --- trials
 
     def explore(self) -> None:
-        """Tries designs until there are as many as were asked for. Raises LateError."""
+        """Tries the requested number of trials. Raises LateError if the time ends."""
         under_way: set[int] = set()
         began, before = time.monotonic(), len(self.trials)
-        checkpoints = [self.asked.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
+        checkpoints = [self.request.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
         while True:
             self._look_at_the_clock()
-            number, wanted = self.sampler.number, self.sampler.wants
-            if wanted and self.sampler.may_ask(self.trials) and self.pool.free() > 0:
-                if self.asked.top != "estimate" and number in checkpoints and not under_way:
+            number, remaining = self.sampler.number, self.sampler.has_next
+            if remaining and self.sampler.may_ask(self.trials) and self.pool.free() > 0:
+                if self.request.top != "estimate" and number in checkpoints and not under_way:
                     self.climb(SENT)
                     checkpoints.remove(number)
-                elif self.asked.top == "estimate" or number not in checkpoints:
+                elif self.request.top == "estimate" or number not in checkpoints:
                     under_way.add(self._ask())
                     continue
             if not under_way:
-                if wanted:
+                if remaining:
                     continue
                 break
             for trial in self._taken():
                 under_way.discard(trial.number)
                 self._keep(trial)
-                done, all_of_them = len(self.trials), self.asked.trials
+                done, all_of_them = len(self.trials), self.request.trials
                 left = (all_of_them - done) * (time.monotonic() - began) / (done - before)
                 self._show(f"{done} of {all_of_them} trials", left)
         self.sampler.tell(self.trials, max(self.sampler.identities, default=-1))
@@ -105,26 +108,26 @@ class StudySearch:
     def _ask(self) -> int:
         started = self.sampler.ask(self.trials)
         write_trial(self.material.folder, started)
-        address = (str(self.material.folder), self.asked.storage or "", self.sampler.identities[started.number])
-        seconds = math.inf if self.asked.seconds is None else LEVELS_SHARE * self.asked.seconds
+        address = (str(self.material.folder), self.request.storage or "", self.sampler.identities[started.number])
+        seconds = math.inf if self.request.seconds is None else LEVELS_SHARE * self.request.seconds
         self.pool.give(Job("estimate", started, self._rivals(), address, seconds))
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """The costs and the accuracy of the trials on the front, among those that the sampler knows."""
-        if "accuracy" not in {goal.figure for goal in self.asked.goals}:
+        """Returns (costs, accuracy) of the front's trials that the sampler knows; empty if accuracy is no goal."""
+        if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(
-            (costs_of(self.asked.goals, trial.figures["estimate"]), trial.validation.value)
-            for trial in self.sampler.known(self.trials).front
+            (costs_of(self.request.goals, trial.figures["estimate"]), trial.validation.value)
+            for trial in self.sampler.reported(self.trials).front
             if trial.validation is not None
         )
 
     def _keep(self, trial: Trial) -> None:
-        """Takes a trial in, with its estimates corrected and the limit that it breaks."""
+        """Records a trial in its folder, with its estimates corrected and the limits named that it breaks."""
         if trial.state == "complete":
-            trial = corrected(trial, self.known)
-            broken = [limit for limit in self.asked.limits if not limit.holds(trial.figure(limit.figure))]
+            trial = corrected(trial, self.corrections)
+            broken = [limit for limit in self.request.limits if not limit.holds(trial.figure(limit.figure))]
             why = (f"{_shown(trial.figure(limit.figure))} breaks {spelled(limit)}" for limit in broken)
             trial = replace(trial, reason=", ".join(why))
         self.trials[trial.number] = trial
@@ -133,17 +136,17 @@ class StudySearch:
     # --- rungs
 
     def view(self) -> Study:
-        """The study as it is now, with what recommendations depend on."""
-        asked = {"device": self.asked.device, "tolerance": self.asked.tolerance, "unfinished": self.late}
-        return Study(self.material.folder, self.asked.goals, self.asked.limits, asked, tuple(self.trials.values()))
+        """Returns the study as it is now, with the options that a recommendation depends on."""
+        request = {"device": self.request.device, "tolerance": self.request.tolerance, "unfinished": self.late}
+        return Study(
+            self.material.folder, self.request.goals, self.request.limits, request, tuple(self.trials.values())
+        )
 
     def climb(self, most: int | None = None) -> None:
-        """Sends designs up: to each rung those near the front, or at the top on it, until the front stays.
-
-        most: how many at each rung, once; None for as long as the front changes.
-        """
-        for place, rung in enumerate(self.asked.climbed[1:], 1):
-            top = place > 1 or rung == "measured"
+        """Sends designs to each higher rung until the front does not change: the front, and to the first rung also near
+        designs. most: during the search, how many go to the first rung; None: up to `MOST_SENT` go to each rung."""
+        for index, rung in enumerate(self.request.climbed[1:], 1):
+            top = index > 1 or rung == "measured"
             if most and top:
                 return
             left = most or MOST_SENT
@@ -153,20 +156,20 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """The next that go up to a rung: of the front, and near it as far as workers would be idle. What does not fit
-        the device stays."""
+        """Returns the next designs for a rung, at most `most`: trials on the front, then near it, if they fit the
+        device. exactly: takes trials near the front only for workers that would be idle."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]
             for some in (self._outward(view.front), _near(view))
         )
         if exactly:
-            near = near[: max(0, self.asked.jobs - len(front))] if front else []
+            near = near[: max(0, self.request.jobs - len(front))] if front else []
         return [*front, *near][:most]
 
     def _outward(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials by how many times larger or smaller they are than the recommended one, nearest first."""
-        taken, size = self._recommended(), size_goal(self.asked.goals).figure
+        """Sorts trials by the ratio of their size to the size of the recommended design, nearest first."""
+        taken, size = self._recommended(), size_goal(self.request.goals).figure
 
         def sized(trial: Trial) -> float:
             return math.log(max(1.0, trial.figure(size) or 1.0))
@@ -174,7 +177,7 @@ class StudySearch:
         return sorted(trials, key=lambda trial: 0.0 if taken is None else abs(sized(trial) - sized(taken)))
 
     def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
-        """Carries out a stage of several trials."""
+        """Runs a stage of several trials and waits for them. Raises LateError."""
         waiting, under_way, began = list(trials), 0, time.monotonic()
         while waiting or under_way:
             self._look_at_the_clock()
@@ -189,20 +192,20 @@ class StudySearch:
                 self._show(f"{stage}: {done} of {len(trials)}", left * (time.monotonic() - began) / done)
 
     def refit(self) -> None:
-        """Corrects all estimates by what is known now."""
-        self.known = corrections(self.trials.values())
+        """Fits the corrections to all measured trials and corrects all estimates."""
+        self.corrections = corrections(self.trials.values())
         for trial in list(self.trials.values()):
             if trial.state == "complete":
                 self._keep(trial)
 
     def finish(self) -> None:
-        """Compiles, checks and scores the front; a design that fails leaves it, and others may come to it. Raises
-        LateError. If time is limited, the recommended design comes first, and again after the climb, for which as
-        much time is kept as that took."""
+        """Compiles, checks and scores the front. A design that fails leaves it, and others may join it. If time is
+        limited, the recommended design comes first; time is reserved to finish the design that is recommended after
+        higher rungs. Raises LateError."""
         end, began = self.until, time.monotonic()
         if end < math.inf:
             self._finish_recommended()
-        if self.asked.top != "estimate":
+        if self.request.top != "estimate":
             self.until = end - KEPT_FOR_LAST * (time.monotonic() - began) if end < math.inf else end
             try:
                 self.climb()
@@ -217,7 +220,7 @@ class StudySearch:
         self._build_unpruned()
 
     def _finish_recommended(self) -> None:
-        """Builds, checks and scores the design that the study recommends now; if it fails, the next."""
+        """Builds, checks and scores the recommended design. If it fails, the design recommended next is tried."""
         while (taken := self._recommended()) is not None and not self._finished(taken):
             taken = self._built(taken.number)
             if taken.state == "complete" and taken == self._recommended():
@@ -225,10 +228,10 @@ class StudySearch:
             self.refit()
 
     def _built(self, number: int) -> Trial:
-        """The trial, synthesized or measured if the study does that and the device is large enough."""
+        """Returns the trial after synthesis or measurement, if the study has that rung and the design fits."""
         for rung in ("synthesis", "measured"):
             trial = self.trials[number]
-            if rung in self.asked.climbed and rung not in trial.figures and self.view().fits(trial):
+            if rung in self.request.climbed and rung not in trial.figures and self.view().fits(trial):
                 self._all(rung, [trial])
         return self.trials[number]
 
@@ -237,19 +240,18 @@ class StudySearch:
         return None if chosen is None else self.trials[chosen.taken.number]
 
     def _finished(self, trial: Trial) -> bool:
-        """Whether a design of the front is compiled, checked and scored."""
+        """Returns True if a design is compiled, checked and, if there are test rows, scored on them."""
         checked = trial.has_design and "check" in trial.seconds
-        return checked and (self.asked.test is None or trial.test is not None)
+        return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
-        """Writes which trials are on the front. early: whether the search ended before all was done. Returns how many
-        trials were not tried, how many had begun, and how many designs of the front are not finished; None if there are
-        none of these."""
-        asked, unfinished = len(self.sampler.identities), None
+        """Records which trials are on the front. early: True if the search was ended. Returns how many trials were not
+        tried, how many had begun, and how many designs of the front are not finished; None if nothing is left."""
+        started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {
-                "untried": max(0, self.asked.trials - asked),
-                "begun": asked - len(self.trials),
+                "untried": max(0, self.request.trials - started),
+                "begun": started - len(self.trials),
                 "designs": sum(not self._finished(trial) for trial in shown(self.view())),
             }
             unfinished = lacks if any(lacks.values()) else None
@@ -260,8 +262,7 @@ class StudySearch:
         return unfinished
 
     def _build_unpruned(self) -> None:
-        """Builds and scores the model as it is, which the front is compared with. It keeps its estimate where that
-        fails, or where the device is too small for it."""
+        """Builds and scores the model at -O1 for comparison; it keeps its estimate if that fails or does not fit."""
         first = unpruned(self.trials.values())
         if first is None:
             return
@@ -276,7 +277,7 @@ class StudySearch:
     # --- progress
 
     def _show(self, doing: str, left: float) -> None:
-        """Shows what is done, how many seconds are left of it, and the front."""
+        """Shows a stage, the seconds left of it, and the front's range of each goal."""
         front = self.view().front
         failed = sum(trial.state == "failed" for trial in self.trials.values())
         left = min(left, self.until - time.monotonic())
@@ -284,7 +285,7 @@ class StudySearch:
         parts += [f"about {_time(left)} left"] if left > 0 else []
         parts += [f"{failed} failed"] if failed else []
         parts += [f"{len(front)} on the front"]
-        for goal in self.asked.goals if front else ():
+        for goal in self.request.goals if front else ():
             values = [value for trial in front if (value := trial.figure(goal.figure)) is not None]
             ends = f"{_shown(min(values))} to {_shown(max(values))}" if values else "not known"
             parts.append(f"{goal.figure} {ends}")
@@ -292,7 +293,7 @@ class StudySearch:
 
 
 def _near(study: Study) -> list[Trial]:
-    """The trials that would be on the front if they were a little better."""
+    """Returns the trials that would be on the front if they were a little better (`NEAR`)."""
     share, errors = NEAR
 
     def costs(trial: Trial, accuracy: Score) -> Iterator[float]:

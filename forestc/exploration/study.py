@@ -1,14 +1,14 @@
-"""The record of a study: what was asked, and every trial with its figures. Written by `explore`, read by `report`.
+"""Reads and writes the record of a study: its options, and every trial with its figures.
 
 A study is a folder:
 
-    study.json              what was asked: goals, limits, the model or trainer, rows, device or processor, versions
+    study.json              the options: goals, limits, the model or trainer, rows, device or processor, versions
     storage.log             Optuna's journal (unless a database was named)
-    trials/0012/trial.json  one trial; each is written whole, by the process that ran it
-    trials/0012/design/     its compiled folder, if it has one
+    trials/0012/trial.json  one trial; the file is replaced as a whole
+    trials/0012/design/     the compiled folder of the trial, if it has one
     front.csv  study.parquet    the front, and all trials, as tables
 
-Figures that are not known are left out.
+Unknown figures are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from forestc.system.records import (
 )
 from forestc.system.writing import write_text, writing
 
-FORMAT = 1  # version of study.json
+FORMAT = 1  # identifies the version of study.json
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
 RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
@@ -47,34 +47,34 @@ State = Literal["complete", "failed", "running"]
 
 @dataclass(frozen=True)
 class Goal:
-    """figure: accuracy, lut, ff, latency_cycles, fmax_mhz, flash, ram, instructions. unit: for people, as in 'MHz'."""
+    """A figure to optimize. figure: a key of `forestc.exploration.goals.FIGURES`. unit: for users, such as 'MHz'."""
 
     figure: str
     maximize: bool
     unit: str = ""
 
     def cost(self, value: float | None) -> float:
-        """The value of the figure as a cost, smaller is better; infinite if it is not known."""
+        """Returns the figure's value as a cost, smaller is better; infinity for None."""
         return math.inf if value is None else -value if self.maximize else value
 
 
 @dataclass(frozen=True)
 class Limit:
-    """figure >= value if at_least, else figure <= value."""
+    """A bound of a figure: figure >= value if `at_least`; otherwise figure <= value."""
 
     figure: str
     at_least: bool
     value: float
 
     def holds(self, value: float | None) -> bool:
-        """Whether a figure keeps the limit; an unknown one does not."""
+        """Returns True if the value keeps the limit. None, an unknown value, does not."""
         return value is not None and (value >= self.value if self.at_least else value <= self.value)
 
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy (R squared of a regression) on rows, with its standard error. lost: against the given model on the same
-    rows, with its standard error; None where models are trained."""
+    """An accuracy (R squared of a regression) on rows. lost: the accuracy lost against the given model on the same
+    rows, with its standard error lost_error; None without such a comparison."""
 
     value: float
     standard_error: float
@@ -87,10 +87,10 @@ class Score:
 class Trial:
     """One design that was tried.
 
-    options: what was chosen, by the parameter's name. figures: by rung, then by the figure's name. corrected: the
-    estimate as the higher rungs' results correct it. validation: on the rows that candidates are judged on; test: on
-    the test rows, for the front alone. reason: why it failed, or which limit it breaks. command: the command line
-    that compiles the same folder. seconds: by stage.
+    options: chosen values by parameter. figures: by rung, then by figure. corrected: estimates, corrected by the
+    results of higher rungs. validation: the score on validation rows. test: the score on test rows, once the design is
+    finished.
+    reason: why it failed, or which limit it breaks. command: compiles the same folder. seconds: by stage.
     """
 
     number: int
@@ -107,25 +107,25 @@ class Trial:
     has_design: bool = False
 
     def figure(self, name: str) -> float | None:
-        """A figure from the highest rung that has it; the corrected estimate before the estimate."""
+        """Returns a figure from the highest rung that has it, with estimates corrected; None if it is unknown."""
         if name == "accuracy":
             return None if self.validation is None else self.validation.value
         rung = self.known_by(name)
         if rung is None:
             return None
-        known = self.figures[rung][name]
-        return self.corrected.get(name, known) if rung == "estimate" else known
+        value = self.figures[rung][name]
+        return self.corrected.get(name, value) if rung == "estimate" else value
 
     def known_by(self, name: str) -> Rung | None:
-        """The highest rung that has a figure."""
+        """Returns the highest rung that has a figure; None if none has it."""
         return next((rung for rung in reversed(RUNGS) if name in self.figures.get(rung, {})), None)
 
     def rung(self) -> Rung | None:
-        """The highest rung that the trial reached."""
+        """Returns the highest rung that the trial reached; None if it reached none."""
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
     def row(self) -> dict[str, Any]:
-        """The trial as one flat row: figures by their best knowledge, scores, options. Empty ones are left out."""
+        """Returns the trial as a flat row: figures from the highest rung, scores, options, unless unknown."""
         scores: dict[str, Any] = {}
         for name, score in (("accuracy", self.validation), ("test_accuracy", self.test)):
             scores |= {} if score is None else {name: score.value, f"{name}_se": score.standard_error}
@@ -147,11 +147,11 @@ class Trial:
 
 
 class Trials(tuple[Trial, ...]):
-    """Trials in an order. A notebook shows their table, where pandas is installed."""
+    """A sequence of trials. A notebook shows it as a table if pandas is installed."""
 
     def to_pandas(self) -> Any:
-        """The trials as a DataFrame: a row a trial, a column for each figure, score and option (`Trial.row`). Raises
-        MissingExtraError without pandas."""
+        """Returns a DataFrame with a row for each trial and a column for each figure, score and option (`Trial.row`).
+        Raises MissingExtraError without pandas."""
         try:
             import pandas as pd
         except ImportError:
@@ -168,8 +168,31 @@ class Trials(tuple[Trial, ...]):
 
 @dataclass(frozen=True)
 class Study:
-    """A study as read from its folder. asked: what `study.json` holds beside goals and limits: `command`, `source`
-    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `seed`."""
+    """Study: the trials of a search, as `explore` wrote them.
+
+    Attributes
+    ----------
+    folder : Path
+        The study's folder.
+    goals : tuple of Goal
+        Figures that the search optimizes.
+    limits : tuple of Limit
+        Limits that every design must keep.
+    asked : dict
+        The rest of study.json: `command`, `source` (the model's file, or the trainers), `rows`, `validation`, `test`,
+        `device`, `cpu`, `versions`, `seed` and more.
+    trials : tuple of Trial
+        All trials in the order of their numbers, with `to_pandas()`.
+
+    Examples
+    --------
+    After the example of `explore`:
+
+    >>> import forestc
+    >>> study = forestc.open_study("study")
+    >>> all(study.design(trial).is_dir() for trial in study.front)
+    True
+    """
 
     folder: Path
     goals: tuple[Goal, ...]
@@ -188,34 +211,69 @@ class Study:
 
     @property
     def complete(self) -> Trials:
+        """The trials that did not fail and are not running."""
         return Trials(trial for trial in self.trials if trial.state == "complete")
 
     def design(self, trial: Trial) -> Path:
-        """The compiled folder of a trial."""
+        """Returns the compiled folder of a trial.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial; `has_design` says whether the folder was kept.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
         return self.folder / TRIALS / f"{trial.number:04d}" / DESIGN
 
     def kept(self, trial: Trial) -> bool:
-        """Whether a trial is complete and keeps every limit."""
+        """Returns True if a trial is complete and keeps every limit.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        bool
+            False also if a limited figure is unknown.
+        """
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
     @property
     def room(self) -> int | None:
-        """The LUTs of the device; None without one, or one of any size."""
+        """The LUTs of the device; None if there is no device or its size is unlimited."""
         device = DEVICES.get(str(self.asked.get("device")))
         return None if device is None else device.cells
 
     def fits(self, trial: Trial) -> bool:
-        """Whether the device has as many LUTs as the trial takes, as far as both are known. An estimate has to fit with
-        and without correction: corrections of small designs say little of large ones."""
-        known = [trial.figure("lut")]
-        known += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
-        return self.room is None or all(taken is None or taken <= self.room for taken in known)
+        """Returns True if the device has enough LUTs for a trial, or a number is unknown.
+
+        An estimate must fit with and without correction, because corrections by small designs say little of large ones.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        bool
+            True if the device has enough LUTs.
+        """
+        estimates = [trial.figure("lut")]
+        estimates += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
+        return self.room is None or all(taken is None or taken <= self.room for taken in estimates)
 
     @cached_property
     def front(self) -> Trials:
-        """The trials that no other beats in every goal, from the best first goal to the worst; of twins the first."""
-        kept = [trial for trial in self.trials if self.kept(trial)]
-        points = {self.costs(trial): trial for trial in sorted(kept, key=lambda trial: -trial.number)}
+        """The trials that no other beats in every goal, sorted by their goals, best first; the first of equal ones."""
+        candidates = [trial for trial in self.trials if self.kept(trial)]
+        points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (
             cost
             for cost in points
@@ -224,7 +282,18 @@ class Study:
         return Trials(points[cost] for cost in sorted(best))
 
     def costs(self, trial: Trial) -> tuple[float, ...]:
-        """One number a goal, smaller is better."""
+        """Returns a trial's cost for each goal; smaller is better.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        tuple of float
+            Costs; infinite if a figure is unknown.
+        """
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 
@@ -243,7 +312,7 @@ _TRIAL: Schema = record_of(
 _SECONDS: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": LARGEST}
 _YES_OR_NO: Schema = {"type": "boolean"}
 _WHOLE: Schema = COUNT | {"type": ["integer", "null"]}
-# What a study was asked: the options of `explore` that its resumption takes, and what pages show.
+# The schema of study.json: options of `explore` that a resumed study reads, and fields for pages.
 _STUDY: Schema = {
     "type": "object",
     "required": ["format", "goals", "limits"],
@@ -274,28 +343,51 @@ _AGAIN = "run explore again"
 
 
 def open_study(folder: str | Path) -> Study:
-    """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
-    damaged, and the field."""
+    """Reads a study, also one that still runs or was killed.
+
+    Parameters
+    ----------
+    folder : str or path
+        The study's folder.
+
+    Returns
+    -------
+    Study
+        The study with the trials so far.
+
+    Raises
+    ------
+    ForestcError
+        If a file is missing or damaged; names the file and the field.
+
+    Examples
+    --------
+    After the example of `explore`:
+
+    >>> import forestc
+    >>> study = forestc.open_study("study")
+    >>> [goal.figure for goal in study.goals]
+    ['lut', 'accuracy']
+    """
     folder = Path(folder)
-    asked = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
-    del asked["format"]
-    goals = tuple(Goal(**_known(Goal, goal)) for goal in asked.pop("goals"))
-    limits = tuple(Limit(**_known(Limit, limit)) for limit in asked.pop("limits"))
+    record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
+    del record["format"]
+    goals = tuple(Goal(**_fields_of(Goal, goal)) for goal in record.pop("goals"))
+    limits = tuple(Limit(**_fields_of(Limit, limit)) for limit in record.pop("limits"))
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
     trials = (_read_trial(inside(folder, str(path.relative_to(folder)))) for path in paths)
-    return Study(folder, goals, limits, asked, tuple(sorted(trials, key=lambda trial: trial.number)))
+    return Study(folder, goals, limits, record, tuple(sorted(trials, key=lambda trial: trial.number)))
 
 
-def _known(kind: type[Goal | Limit | Score | Trial], record: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a record that a dataclass has."""
+def _fields_of(kind: type[Goal | Limit | Score | Trial], record: Mapping[str, Any]) -> dict[str, Any]:
     return {entry.name: record[entry.name] for entry in fields(kind) if entry.name in record}
 
 
 def _read_trial(path: Path) -> Trial:
     remedy = "remove the trial's folder"
-    record = _known(Trial, read_record(path, _TRIAL, remedy, remedy))
+    record = _fields_of(Trial, read_record(path, _TRIAL, remedy, remedy))
     for name in ("validation", "test"):
-        record[name] = None if record.get(name) is None else Score(**_known(Score, record[name]))
+        record[name] = None if record.get(name) is None else Score(**_fields_of(Score, record[name]))
     with refusing(path, remedy):
         if path.parent.name != f"{record['number']:04d}":
             raise DamagedError(f"number is {record['number']}, not that of the folder")
@@ -303,18 +395,18 @@ def _read_trial(path: Path) -> Trial:
 
 
 def write_trial(study: Path, trial: Trial) -> None:
-    """Writes trial.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
+    """Replaces trial.json as a whole. Raises ForestcError if the folder can't be written to."""
     write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
 
 
-def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], asked: Mapping[str, Any]) -> None:
-    """Writes study.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
-    wanted = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
-    write_json(study / STUDY, {"format": FORMAT, **wanted, **asked})
+def write_request(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> None:
+    """Replaces study.json as a whole. Raises ForestcError if the folder can't be written to."""
+    record = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
+    write_json(study / STUDY, {"format": FORMAT, **record, **options})
 
 
 def write_json(path: Path, value: object) -> None:
-    """Writes JSON, whole or not at all. Raises ForestcError if the folder can't be written to."""
+    """Replaces a JSON file as a whole. Raises ForestcError if the folder can't be written to."""
     with writing(path, "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(value, indent=1) + "\n")

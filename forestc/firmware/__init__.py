@@ -1,1 +1,1 @@
-"""Measures firmware: a design's C header, compiled for a microcontroller and run in an emulator."""
+"""Measures firmware: compiles a design's C header for a microcontroller and runs it in an emulator."""

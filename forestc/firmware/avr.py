@@ -1,6 +1,6 @@
-"""Runs the entry of an AVR in simavr: answers, cycles of each call, and the stack that was written to.
+"""Runs a C function on an AVR in simavr: its answers, the clock cycles of each call, and the stack bytes it wrote to.
 
-A small program calls the entry on inputs that lie in flash behind the code, and counts cycles by the timers.
+A small program calls the function on inputs in flash behind the code, and counts cycles with the timers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from forestc.toolchain.run import run_tool, together
 from hdl_templates import render
 
 MCU = "atmega2560"
-FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # of an ATmega2560
-HARNESS_BYTES, MOST_BYTES = 4096, 60_000  # flash that is left to the harness; inputs of one run
-STACK_BYTES = 1024  # of RAM that is left to the stack
-RETURN = 5  # cycles of `ret`, which is part of the entry; the empty call, which is subtracted, has one too
-HEAD = 6  # bytes before the results: cycles, stack
+FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
+# bytes of flash reserved for the program around the entry; bytes of inputs in one run
+HARNESS_BYTES, MOST_BYTES = 4096, 60_000
+STACK_BYTES = 1024  # bytes of RAM reserved for the stack
+RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well
+HEAD = 6  # bytes before the results: 4 of cycles, 2 of stack
 INSTALL = "install simavr (Debian: apt install simavr)"
 
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with an entry. flash: bytes of the entry. folder: where `made` was compiled."""
+    """An ATmega2560 with an entry function. made: compiled files. flash: bytes of the entry. folder: of the files."""
 
     program: str
     compiler: Compiler
@@ -40,13 +41,20 @@ class Simavr:
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """As `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
+        """Runs the entry like `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
         size, results = inputs.shape[1], count * gives.itemsize
         if size + results + STACK_BYTES > RAM_BYTES:
-            raise ToolError(f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}")
+            raise ToolError(
+                f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}",
+                where="--cpu avr",
+            )
         room = min(MOST_BYTES, FLASH_BYTES - HARNESS_BYTES - self.flash)
         if room < size:
-            raise ToolError(f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}", do="prune the model")
+            raise ToolError(
+                f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}",
+                where="--cpu avr",
+                do="prune the model",
+            )
         step = room // size
         parts = [inputs[first : first + step] for first in range(0, len(inputs), step)]
         tables = together([partial(self._batch, part, gives, results, returned, at) for at, part in enumerate(parts)])
@@ -59,7 +67,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """What the program prints for each input: (rows, bytes)."""
+        """Returns what the program prints for each input: (rows, bytes)."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(
@@ -82,5 +90,5 @@ class Simavr:
         output = run_tool(command, self.folder, errors=True, seconds=3600)
         letters = np.frombuffer(b"".join(re.findall(rb"@([a-p]*)", output)), dtype=np.uint8) - ord("a")
         if len(letters) != 2 * len(inputs) * (HEAD + results):
-            raise CheckError("the firmware did not give all answers in simavr", do="compile again")
+            raise CheckError("the firmware did not give all answers in simavr", where="simavr", do="compile again")
         return (letters[::2] | letters[1::2] << 4).astype(np.uint8).reshape(len(inputs), HEAD + results)

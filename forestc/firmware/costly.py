@@ -1,4 +1,4 @@
-"""Inputs that take a forest's headers long: where the longest paths of many trees meet."""
+"""Finds inputs for which the C of a forest is slow: they take long paths in many trees."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import WordArray, word_range
 
-STARTS = 4  # inputs that are improved; more find longer paths in more time
-MOST_TRIED = 2000  # inputs of which those with the longest paths are improved; more take more memory
+STARTS = 4  # inputs that are improved; more find longer paths but take more time
+MOST_TRIED = 2000  # inputs from which the ones with the longest paths are taken; more take more memory
 SWEEPS = 3  # times that all features are tried; most inputs stop improving after two
-MOST_VALUES = 48  # values tried of a feature; more find longer paths where a feature has many thresholds
-MOST_STEPS = 20_000_000  # rows times trees that are evaluated in all; less leaves large forests with what was found
+MOST_VALUES = 48  # limits the values tried for a feature; more find longer paths if a feature has many thresholds
+# limits rows times trees that are evaluated; a lower limit leaves large forests with shorter paths
+MOST_STEPS = 20_000_000
 
 
 def costly_words(forest: Forest, starts: WordArray) -> WordArray:
-    """Inputs (up to STARTS, features) with long paths: from those of `starts` with the longest, each feature in turn
-    takes the value, of those beside its thresholds, with which all paths together are the longest. They are a lower
-    bound: the longest paths of all inputs can be longer. The same arguments give the same inputs."""
+    """Returns up to STARTS inputs (inputs, features) with long paths. The same arguments give the same inputs. It
+    begins with the inputs of `starts` (rows, features) with the longest paths. Then each feature in turn takes the
+    value next to one of its thresholds for which all paths together are the longest. Other inputs may have longer paths
+    still."""
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
@@ -60,7 +62,7 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
 
 
 def _depths(tree: Tree) -> NDArray[np.int64]:
-    """(nodes,) Splits above each node."""
+    """Returns the number of splits above each node: (nodes,)."""
     depth = np.zeros(tree.size, dtype=np.int64)
     for above, level in enumerate(tree.levels):
         depth[level] = above
@@ -68,10 +70,10 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """For each feature, words between which its conditions change, at most MOST_VALUES."""
-    places: list[set[int]] = [set() for _ in forest.features]
-    for place in range(len(forest.conditions)):
-        condition = forest.conditions[place]
+    """Returns for each feature at most MOST_VALUES words next to its thresholds, and its word for missing."""
+    candidates: list[set[int]] = [set() for _ in forest.features]
+    for index in range(len(forest.conditions)):
+        condition = forest.conditions[index]
         match condition.test:
             case Below(threshold):
                 beside = {int(threshold) - 1, int(threshold)}
@@ -79,12 +81,12 @@ def _values(forest: Forest) -> list[NDArray[np.int64]]:
                 beside = {int(code) for code in codes}
             case InSpans(cuts):
                 beside = {int(cut) - step for cut in cuts for step in (0, 1)}
-        places[condition.feature] |= beside
+        candidates[condition.feature] |= beside
     values = []
-    for feature, own in zip(forest.features, places, strict=True):
+    for feature, own in zip(forest.features, candidates, strict=True):
         span = word_range(feature.number, feature.missing)
         inside = sorted({min(max(value, span.low), span.high) for value in own} | {span.low, span.high})
         step = -(-len(inside) // MOST_VALUES)
-        kept = inside[::step] + ([] if span.missing is None else [span.missing])
-        values.append(np.array(kept, dtype=np.int64))
+        chosen = inside[::step] + ([] if span.missing is None else [span.missing])
+        values.append(np.array(chosen, dtype=np.int64))
     return values

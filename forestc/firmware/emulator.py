@@ -1,7 +1,8 @@
-"""Runs the entry of an image in unicorn: answers, instructions of each call, and the stack that was written to.
+"""Runs a C function of an image in unicorn: its answers, the instructions of each call, and the stack bytes it wrote
+to.
 
-The image has no start-up code. Each call sets the arguments' registers and a return address, at which emulation stops,
-so that the instructions counted are those of the entry and what it calls.
+The image has no start-up code. Each call sets the registers of the arguments and of the return address, where emulation
+stops. So only the instructions of the function, and of functions that it calls, are counted.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from forestc.toolchain.firmware import Cpu
 if TYPE_CHECKING:
     from unicorn import Uc
 
-MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
-FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  # of the emulated memory
-INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses, behind those of flash and RAM
-CHUNK_BYTES = 1 << 22  # inputs that are written to memory at once
-PAINT = 0xA5  # the byte that fills the stack before a run; other bytes were written to
-_REGISTERS = {  # two arguments, the first also the result; stack pointer, return address
+MOST_INSTRUCTIONS = 100_000_000  # instructions of a call after which it is taken for an endless loop
+FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  # bytes of the emulated memories
+INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses of these areas, behind flash and RAM
+CHUNK_BYTES = 1 << 22  # bytes of inputs that are written to memory at once
+PAINT = 0xA5  # fills the stack before a run; bytes with another value have been written to
+_REGISTERS = {  # gives the registers of the first argument and result, second argument, stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
 }
@@ -33,8 +34,8 @@ _REGISTERS = {  # two arguments, the first also the result; stack pointer, retur
 
 @dataclass(frozen=True)
 class Run:
-    """results: (rows, count). instructions: (rows,). stack: bytes, the most that was seen in use. cycles: (rows,),
-    where the emulator counts them."""
+    """The results of calls, one for each row of inputs. results: (rows, count). instructions: (rows,); None if cycles
+    are counted. stack: the most bytes seen in use. cycles: (rows,); None if instructions are counted."""
 
     results: NDArray[np.generic]
     instructions: NDArray[np.int64] | None
@@ -42,9 +43,9 @@ class Run:
     cycles: NDArray[np.int64] | None = None
 
 
-# Whether an instruction that begins with these bytes has 4 of them, not 2. Thumb: the first halfword starts with 11101,
-# 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1). RISC-V: the lowest bits are 11 (The RISC-V
-# Instruction Set Manual, volume I, 1.5).
+# By architecture, a test of an instruction's first two bytes: True if it has 4 bytes, False if it has 2.
+# A wide Thumb instruction starts with 11101, 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1).
+# A wide RISC-V instruction has the lowest bits 11 (The RISC-V Instruction Set Manual, volume I, 1.5).
 _WIDE: dict[str, Callable[[int, int], bool]] = {
     "ARCH_ARM": lambda _, second: second >> 3 in (0b11101, 0b11110, 0b11111),
     "ARCH_RISCV": lambda first, _: first & 3 == 3,
@@ -52,7 +53,7 @@ _WIDE: dict[str, Callable[[int, int], bool]] = {
 
 
 def instructions(family: str, code: bytes) -> int:
-    """The number of instructions in code. family: a key of `_REGISTERS`."""
+    """Returns the number of instructions in machine code. family: a key of `_REGISTERS`, such as ARCH_ARM."""
     at = count = 0
     while at < len(code):
         at += 4 if _WIDE[family](code[at], code[at + 1]) else 2
@@ -61,17 +62,18 @@ def instructions(family: str, code: bytes) -> int:
 
 
 class Machine(Protocol):
-    """Runs an entry. aligned: whether numbers lie at multiples of their sizes."""
+    """A processor that runs a C function. aligned: True if numbers in memory must be at multiples of their sizes."""
 
     aligned: bool
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Calls the entry with each input (rows, bytes). gives, count: type and number of its results. returned: in a
-        register, else in memory. Raises CheckError if a call does not return."""
+        """Calls the function with each input (rows, bytes). Raises CheckError if a call does not return. gives, count:
+        type and number of its results. returned: True if the result is in a register, False if results are in
+        memory."""
 
 
 class Emulator(Machine):
-    """A processor of unicorn with an image loaded."""
+    """A processor in unicorn with an image loaded."""
 
     aligned = True
 
@@ -105,7 +107,11 @@ class Emulator(Machine):
         for at, data in image.segments:
             room = FLASH_BYTES if at < cpu.ram else RAM_BYTES
             if at + len(data) > (cpu.flash if at < cpu.ram else cpu.ram) + room:
-                raise ToolError(f"the firmware takes more than the emulator's {room >> 20} MiB", do="prune the model")
+                raise ToolError(
+                    f"the firmware takes more than the emulator's {room >> 20} MiB",
+                    where="the emulator",
+                    do="prune the model",
+                )
             self.machine.mem_write(at, data)
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
@@ -113,8 +119,8 @@ class Emulator(Machine):
         self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
     def _block(self, machine: Uc, at: int, size: int, _: object) -> None:
-        """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether
-        or not its condition holds: it is fetched and takes a cycle."""
+        """Adds up the instructions of a basic block, which runs from start to end. A conditional instruction after IT
+        counts even if its condition does not hold, as it is fetched and takes a cycle."""
         counted = self.sizes.get((at, size))
         if counted is None:
             counted = self.sizes[at, size] = instructions(self.family, bytes(machine.mem_read(at, size)))
@@ -145,7 +151,7 @@ class Emulator(Machine):
         return Run(results, taken, used)
 
     def _call(self, row: int, x: int, out: int) -> int:
-        """The result register after a call."""
+        """Calls the function and returns its result register."""
         values = (x, out, STACK + STACK_BYTES, self.stop | self.thumb)
         for register, value in zip(self.registers, values, strict=True):
             self.machine.reg_write(register, value)

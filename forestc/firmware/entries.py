@@ -1,4 +1,4 @@
-"""The entry points of a generated header that can be measured: their C, what they take and what they give."""
+"""The functions of a generated C header that can be measured: their C, their inputs and their results."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ ENTRIES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A function `forestc_entry` that calls one function of the header.
-
-    source: its C. takes: what it takes. gives, count: type and number of its results.
-    returned: whether it returns its only result, else it writes results to its second argument. what: of labels,
-    scores and values, what these are. shown: of values.
-    """
+    """A C function `forestc_entry` that calls one function of the header. source: its C. takes: its inputs. gives,
+    count: type and number of its results. returned: True if it returns its only result; otherwise it writes results to
+    its second argument. what: the kind of results: labels, scores or values. shown: how values are computed, for `what`
+    values."""
 
     name: str
     source: str
@@ -48,29 +46,28 @@ class Entry:
     shown: ValuesInC | None = None
 
     def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
-        """The vectors as the function takes them: of given rows those that fit its types."""
+        """Returns the vectors as the function takes them. Raw rows that do not fit its types are left out."""
         return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
-        """The inputs as they lie in memory: (rows, bytes). aligned: whether each number lies at a multiple of its
-        size."""
+        """Returns the inputs as they lie in memory: (rows, bytes). aligned: each number at a multiple of its size."""
         return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:
-        """Compares results (rows, count) with those of the evaluator; values with the header's bound."""
+        """Compares results (rows, count) with those of the evaluator. Values may differ by the header's error bound."""
         if self.what != "values":
-            wanted = evaluation.index if self.what == "labels" else evaluation.scores
-            return difference(results.astype(np.int64), wanted.reshape(len(results), -1).astype(np.int64))
+            expected = evaluation.index if self.what == "labels" else evaluation.scores
+            return difference(results.astype(np.int64), expected.reshape(len(results), -1).astype(np.int64))
         assert self.shown is not None
         exact, values = values_of(forest, evaluation), results.astype(np.float64) * self.shown.step
         near = np.abs(values - exact) <= self.shown.bound
         step = self.shown.bound if self.shown.kind == "float" else self.shown.step
-        got, wanted = (np.rint(column / step).astype(np.int64) for column in (values, exact))
-        return difference(got, np.where(near, got, np.where(wanted == got, ~got, wanted)))
+        got, expected = (np.rint(column / step).astype(np.int64) for column in (values, exact))
+        return difference(got, np.where(near, got, np.where(expected == got, ~got, expected)))
 
 
 def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """The entries that a design's header offers on a processor."""
+    """Returns the names of the entries that a design's header offers on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,
@@ -83,16 +80,20 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
     return [name for name in ENTRIES if offered[name]]
 
 
-def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
-    """The entry of this name. Raises OptionError for one that the header does not offer."""
+def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
+    """Returns the entry with this name. Raises OptionError if the header does not offer it or it can't be measured."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
-        raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
+        raise OptionError(
+            f"double has 32 bits on {cpu.name}", where="--cpu", do="compile the model with --c-inputs words"
+        )
     if inputs.elements:
         raise OptionError(
-            f"x has {design.forest.columns} elements, too many to be measured", do="compile with --c-inputs words"
+            f"x has {design.forest.columns} elements, too many to be measured",
+            where="the C header's rows",
+            do="compile with --c-inputs words",
         )
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")

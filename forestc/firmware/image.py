@@ -1,4 +1,4 @@
-"""What an ELF file tells: what to load where, flash and RAM, and the deepest stack by its call graph."""
+"""Reads ELF files of compilers: segments to load, bytes of flash and RAM, and the deepest stack by the call graph."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from forestc.toolchain.firmware import ENTRY, Build
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
-Frames: TypeAlias = Mapping[str, int | None]  # bytes of stack by function; None: not known
+Frames: TypeAlias = Mapping[str, int | None]  # bytes of stack by function; None if unknown
 
-_WRITE, _ALLOC = 1, 2  # flags of sections
+_WRITE, _ALLOC = 1, 2  # flags of ELF sections
 
 
 @dataclass(frozen=True)
 class FirmwareImage:
-    """entry: the address where it starts. segments: (address, bytes) to load. flash: bytes of code, constants and the
-    start values of variables. ram: bytes of variables."""
+    """A linked program. entry: address of its first instruction. segments: (address, bytes) to load. flash: bytes of
+    code, constants and initial values of variables. ram: bytes of variables."""
 
     entry: int
     segments: tuple[tuple[int, bytes], ...]
@@ -31,7 +31,7 @@ class FirmwareImage:
 
 
 def read_image(path: Path) -> FirmwareImage:
-    """The image in a linked ELF file."""
+    """Reads a linked ELF file. Raises ToolError if it can't be read."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(path), path.open("rb") as file:
@@ -46,7 +46,7 @@ def read_image(path: Path) -> FirmwareImage:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Raises ToolError where a compiler's file is not what it should be."""
+    """Raises ToolError if a compiler's file can't be read."""
     from elftools.common.exceptions import ELFError
 
     try:
@@ -58,20 +58,18 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StackUse:
-    """size: bytes of the deepest chain of calls, None if it is not known. why: the reason, such as a function of the
-    compiler's library."""
+    """The stack of a function. size: bytes of the deepest chain of calls; None if unknown. why: the reason if it is
+    unknown, such as a function of the compiler's library."""
 
     size: int | None
     why: str = ""
 
 
 def static_stack(build: Build) -> StackUse:
-    """The deepest stack that the entry and all it calls can take, by the compiler's frame sizes and the object's calls.
-
-    A function calls each function that its section refers to. Not known for recursion, for frames of variable size, and
-    for functions that the compiler does not tell of. A function that calls itself is not found, as assemblers leave no
-    trace of it; generated headers have none.
-    """
+    """Returns the deepest stack of the entry with all functions that it calls, by the compiler's frame sizes and the
+    calls in the object file. A function counts as calling each function that its section refers to. The size is unknown
+    if there is recursion, a frame of variable size, or a function without a known frame. A function that calls itself
+    directly is not noticed, as assemblers leave no trace of it; generated headers have none."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:
@@ -85,7 +83,7 @@ def static_stack(build: Build) -> StackUse:
             calls.setdefault(reference.within, set()).add(reference.to)
     depths: dict[str, int] = {}
     waiting, above = [ENTRY], set()
-    while waiting:  # depth first, without Python's own recursion
+    while waiting:  # depth first, by a list instead of Python's recursion
         name = waiting[-1]
         sizes = (_frame(frames, alias) for alias in functions.names.get(name, [name]))
         frame = next((size for size in sizes if size is not None), None)
@@ -108,27 +106,28 @@ def static_stack(build: Build) -> StackUse:
 
 
 def _frame(frames: Frames, name: str) -> int | None:
-    """GCC tells of a clone, such as f.constprop.0, by its name without the number."""
+    """Returns a function's frame size. GCC reports a clone such as f.constprop.0 without the number."""
     stem, _, number = name.rpartition(".")
     return frames.get(name, frames.get(stem) if number.isdigit() else None)
 
 
 def _gcc_frames(path: Path) -> Frames:
-    """Lines such as `x.c:3:5:name<TAB>24<TAB>static`. The larger of two functions of one name."""
+    """Reads frame sizes from lines such as `x.c:3:5:name<TAB>24<TAB>static`. Of functions with the same name it takes
+    the largest size."""
     frames: dict[str, int | None] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        place, size, kind = line.rsplit("\t", 2)
-        name = place.rsplit(":", 1)[1]
+        position, size, kind = line.rsplit("\t", 2)
+        name = position.rsplit(":", 1)[1]
         before = frames.get(name, 0)
-        known = before is not None and kind in ("static", "dynamic,bounded")
-        frames[name] = max(before or 0, int(size)) if known else None
+        fixed = before is not None and kind in ("static", "dynamic,bounded")
+        frames[name] = max(before or 0, int(size)) if fixed else None
     return frames
 
 
 @dataclass(frozen=True)
 class _Functions:
-    """The functions of an object, in which each has a section of its own. starts: (section, offset) to name. homes:
-    section to name. names: all names of each, as compilers merge functions of the same code."""
+    """The functions of an object file, in which each has its own section. starts: (section, offset) to name. homes:
+    section to name. names: all names of each function, as compilers merge functions with the same code."""
 
     starts: Mapping[tuple[int, int], str]
     homes: Mapping[int, str]
@@ -150,8 +149,8 @@ class _Functions:
 
 @dataclass(frozen=True)
 class _Reference:
-    """A relocation that names a function. section: where it is, at which offset, and the section's bytes. within: the
-    function there, to: the function that it names."""
+    """A relocation that names a function. section, offset, data: its section, position there, and the section's bytes.
+    within: the function at this position. to: the function that it names."""
 
     section: str
     offset: int
@@ -161,23 +160,24 @@ class _Reference:
 
 
 def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
-    """All relocations to functions in an object. Functions of other files have their symbols' names."""
+    """Yields all relocations to functions in an object file. A function of another file is named by its symbol."""
     symbols = elf.get_section_by_name(".symtab")
     for section in elf.iter_sections():
         if section["sh_type"] not in ("SHT_REL", "SHT_RELA"):
             continue
-        place = section["sh_info"]
-        target = elf.get_section(place)
+        index = section["sh_info"]
+        target = elf.get_section(index)
         name, data = target.name, target.data()  # read once, not for each of many relocations
         for relocation in section.iter_relocations():
             symbol = symbols.get_symbol(relocation["r_info_sym"])
             kind, home = symbol["st_info"]["type"], symbol["st_shndx"]
-            within = functions.homes.get(place, "")
+            within = functions.homes.get(index, "")
             if kind == "STT_FUNC":
                 to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
             elif home == "SHN_UNDEF":
                 to = symbol.name
-            else:  # by a label (RISC-V) or by the section and an offset (AVR); a jump in the function is no call
+            # The relocation names a label (RISC-V) or a section and offset (AVR); a jump within a function is no call.
+            else:
                 to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
                 to = "" if name.startswith(".text") and to == within else to
             if to:
@@ -185,7 +185,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
 
 
 def _clang_frames(references: Iterable[_Reference]) -> Frames:
-    """The sections .stack_sizes: an address of 4 bytes, which is a relocation, then the size as LEB128."""
+    """Reads frame sizes from sections .stack_sizes: a relocated address of 4 bytes, then the size as LEB128."""
     frames: dict[str, int | None] = {}
     for reference in references:
         if reference.section == ".stack_sizes":

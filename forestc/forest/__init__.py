@@ -1,1 +1,1 @@
-"""Level 1: what a tree ensemble means."""
+"""Level 1: the Forest, the meaning of a tree ensemble."""

@@ -1,4 +1,4 @@
-"""Inputs that find wrong comparisons: at every node, on its threshold and one step to either side.
+"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side.
 
 For each node, the conditions above it clamp the values of a row, so that the row reaches the node. Values that the path
 does not fix come from given rows.
@@ -16,35 +16,33 @@ from forestc.forest.conditions import NO_SET, InSpans, OneOf, Test
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
-BATCH = 8192  # rows at least of each batch
-ROUNDS = 8  # times a node is used at most
+BATCH = 8192  # rows per batch, at least; only the last batch may be smaller
+ROUNDS = 8  # times that each node is used, at most
 
 
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Encoded rows (n, features), in batches of some thousands: what `evaluate_words` takes.
-
-    base: (m, features) encoded rows to start from, m >= 1. most: approximate number of rows in all. If all nodes need
-    more, nodes are left out at random, except the first of each distinct condition; if they need fewer, each node is
-    used up to 8 times, with different values for the features that its path leaves free.
-    """
+    """Yields encoded rows (n, features) for `evaluate_words`, in batches of some thousands. base: (m, features) encoded
+    rows to start from, m >= 1. most: approximate number of rows in all; None uses each node once. If all nodes need
+    more rows, nodes are left out at random, except the first of each distinct condition. If they need fewer, each node
+    is used up to 8 times, with different values for the features that its path leaves free."""
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
     share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
     waiting: list[NDArray[Any]] = []
-    for place in list(range(len(thresholds_of))) * min(ROUNDS, max(1, int(share))):
-        tree, (nodes, thresholds) = forest.trees[place], thresholds_of[place]
+    for tree_index in list(range(len(thresholds_of))) * min(ROUNDS, max(1, int(share))):
+        tree, (nodes, thresholds) = forest.trees[tree_index], thresholds_of[tree_index]
         if share < 1:
-            kept = random.random(len(nodes)) < share
+            selected = random.random(len(nodes)) < share
             for position, node in enumerate(nodes.tolist()):
                 condition = (int(tree.feature[node]), float(thresholds[position]))
-                kept[position] |= condition not in seen
+                selected[position] |= condition not in seen
                 seen.add(condition)
-            nodes, thresholds = nodes[kept], thresholds[kept]
-        conditions, above = forest.conditions.places[place], _parents(tree)
+            nodes, thresholds = nodes[selected], thresholds[selected]
+        conditions, above = forest.conditions.node_conditions[tree_index], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             batch = nodes[start : start + BATCH // 4]
             some = base[random.integers(0, len(base), len(batch))]
@@ -58,9 +56,9 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Words (count, features) of a quantized forest: of each feature any threshold, the word below it, an end, or a
-    code, at random and whatever the other features hold. Starting from these, inputs reach combinations that no row
-    has."""
+    """Returns random words (count, features) of a quantized forest. Each feature is drawn independently of the others:
+    a number from its thresholds, the words just below these, and its lowest and highest word; a category from all
+    codes. Such words reach combinations of values that no row has."""
     random = np.random.default_rng(seed)
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
@@ -75,8 +73,13 @@ def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]
 
 
 class _FeatureArrays(NamedTuple):
-    """Arrays (features,) with an entry for each feature. narrow: whether it is a float32. codes: the number of its
-    categories, -1 for numbers. low, top: the ends of its words; empty arrays before quantization."""
+    """Facts about the features, as arrays (features,).
+
+    narrow: True for a float32.
+    codes: the number of categories; -1 for numbers.
+    missing: True if values may be missing.
+    low, top: lowest and highest word, a word for missing included; empty before quantization.
+    """
 
     narrow: NDArray[np.bool_]
     codes: NDArray[np.int64]
@@ -99,7 +102,7 @@ class _FeatureArrays(NamedTuple):
         )
 
     def stepped(self, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
-        """The values moved by a step (-1, 0 or 1) of their feature's number type."""
+        """Returns the values moved by one step of their feature's number type. step: -1, 0 or 1."""
         values = np.asarray(values)
         if step == 0:
             return values
@@ -113,12 +116,14 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The nodes of a tree and their thresholds: one for each node, or every cut of a set of cuts."""
+    """Returns the inner nodes of a tree and their thresholds. A node with a set of cuts appears once for each cut."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
         return inner, tree.threshold[inner]
-    tests = [forest.conditions.test(place) for place in forest.conditions.places[index][inner].tolist()]
+    tests = [
+        forest.conditions.test(condition) for condition in forest.conditions.node_conditions[index][inner].tolist()
+    ]
     cuts = [
         list(test.cuts) if isinstance(test, InSpans) else [threshold]
         for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)
@@ -128,7 +133,7 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
-    """Each node's parent; the root's is the root."""
+    """Returns the parent of each node; for the root, the root."""
     parents = np.zeros(tree.size, dtype=np.int64)
     inner = tree.inner
     parents[tree.left[inner]] = inner
@@ -145,30 +150,31 @@ def _steered(
     nodes: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> NDArray[Any]:
-    """The rows, one for each node, changed so that each reaches its node (if any row can): from the root down, each
-    condition on the way clamps its feature to the side that the path takes. conditions: of all nodes of the tree."""
+    """Changes the rows, in place, so that row i reaches nodes[i], and returns them. From the root down, each condition
+    on the path clamps its feature to the side of the path. A row may miss its node if several sets on the path read one
+    feature. conditions: (nodes of the tree,) each node's index in the table of conditions."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
     for child in reversed(path):
-        at = np.flatnonzero(child)  # a shorter path has reached the root already
+        at = np.flatnonzero(child)  # Shorter paths are at the root already.
         parent = parents[child[at]]
         feature, threshold = tree.feature[parent], tree.threshold[parent]
         goes_left = tree.left[parent] == child[at]
         value = rows[at, feature]
         below = np.minimum(value, columns.stepped(feature, threshold, -1))
         rows[at, feature] = np.where(goes_left, below, np.maximum(value, threshold))
-        for place in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
-            test, wanted = forest.conditions.test(conditions[parent[place]]), bool(goes_left[place])
-            kept: Any = value[place]
-            if bool(test.holds(value[place : place + 1])[0]) != wanted:
-                kept = _on_side(forest, columns, int(feature[place]), test, wanted, kept)
-            rows[at[place], feature[place]] = kept
+        for index in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
+            test, side = forest.conditions.test(conditions[parent[index]]), bool(goes_left[index])
+            steered: Any = value[index]
+            if bool(test.holds(value[index : index + 1])[0]) != side:
+                steered = _on_side(forest, columns, int(feature[index]), test, side, steered)
+            rows[at[index], feature[index]] = steered
     return rows
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """A value that a set sends to this side; the given value if there is none."""
+    """Returns a value of the feature that the test sends left (or right, unless `left`); `value` if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)
@@ -185,14 +191,15 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """The rows on their node's threshold and one step to either side, and with the feature missing."""
+    """Returns copies of the rows: on their node's threshold, one step to either side, and with the node's feature
+    missing. For a category the steps are taken from the row's own code."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
-    codes, place = columns.codes[feature[by_set]], np.arange(len(nodes))
+    codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))
     parts = []
     for step in (-1, 0, 1):
         part = np.array(rows)
-        part[place, feature] = columns.stepped(feature, threshold, step)
+        part[row_numbers, feature] = columns.stepped(feature, threshold, step)
         part[by_set, feature[by_set]] = np.clip(rows[by_set, feature[by_set]] + step, 0, codes)
         parts.append(part)
     takes_missing = columns.missing[feature]

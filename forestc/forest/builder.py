@@ -1,6 +1,6 @@
-"""Builds trees and forests from arrays, and rejects what is not a tree, naming tree and node.
+"""Builds trees and forests from arrays. It rejects arrays that form no tree, and names tree and node in the error.
 
-Frontends pass arrays as they read them; here these are bounded, checked and frozen.
+Frontends pass arrays as they read them; here the arrays are limited in size, checked and frozen.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from forestc.forest.ir import (
 from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
-# Limits for files of unknown origin.
-MAX_NODES = 1 << 28  # of a tree
+# Files of unknown origin are refused beyond these sizes.
+MAX_NODES = 1 << 28  # nodes of a tree
 MAX_DEPTH = 8192  # conditions on a path
 MAX_OUTPUTS = 1 << 16
 
@@ -55,12 +55,16 @@ def make_tree(
     quantized: bool = False,
     words: bool = False,
 ) -> Tree:
-    """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
+    """Builds a Tree from arrays with one entry for each node; node 0 is the root. Raises ModelError, naming `where` and
+    the node, if the nodes form no tree.
 
-    Arrays have one entry for each node; `sets` are as in `Tree.sets`. A node is a leaf if left is -1; then right must
-    be -1, too, and its feature and threshold are ignored. `values` has a row for each leaf in order of node number,
-    unless `leaf` gives each leaf's row. quantized: whether thresholds and values are integers; words: whether
-    thresholds alone are.
+    left, right: children; a node with left = -1 is a leaf. Then right must be -1, too; feature and threshold are
+    ignored.
+    values: a row for each leaf, in the order of the nodes.
+    leaf: for each leaf its row of `values`, if these are in another order.
+    sets: as in `Tree.sets`.
+    words: whether thresholds are integers.
+    quantized: whether thresholds and leaf values are integers.
     """
     dtype, number = np.int64 if quantized or words else np.float64, np.int64 if quantized else np.float64
     left_ = _ints(left, "left children", where)
@@ -92,7 +96,7 @@ def make_tree(
         if array.shape != (n,):
             raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
     _refuse_non_tree(left_, right_, numbers, where)
-    # Integer arrays are copies by now; copy those that may still belong to the caller.
+    # The integer arrays are copies by now, so that writing to them does not change the caller's arrays.
     feature_[is_leaf] = LEAF
     if leaf is None:
         leaf_[~is_leaf] = LEAF
@@ -142,14 +146,14 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
         raise fail(orphan, "is an orphan: no node leads to it")
     ascending = bool((children[: n // 2] > inner).all() and (children[n // 2 :] > inner).all())
     if ascending and len(inner) <= MAX_DEPTH:
-        return  # children come after their parents: there is no cycle, and no path is longer than MAX_DEPTH
+        return  # Children come after their parents, so there is no cycle. No path is longer than MAX_DEPTH.
     levels = [np.zeros(1, dtype=np.int32)]
     while len(levels[-1]):
         if len(levels) > MAX_DEPTH + 1:
             raise ModelError(f"is deeper than {MAX_DEPTH} conditions", where=where, do="train with a max_depth")
         at = levels[-1][left[levels[-1]] != LEAF]
         levels.append(np.concatenate([left[at], right[at]]))
-    if sum(map(len, levels)) < n:  # every node has one parent, so nodes not reached from the root lie on cycles
+    if sum(map(len, levels)) < n:  # As each node has one parent, unreached ones lie on cycles.
         missed = np.ones(n, dtype=bool)
         missed[np.concatenate(levels)] = False
         raise fail(missed, "lies on a cycle")
@@ -158,24 +162,22 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Features of the columns that some condition reads, and the trees with these features' indices.
-
-    trees: `feature` holds columns of the source's rows. make: makes a column's Feature. Columns that no condition
-    reads take no memory. Raises ModelError for a column outside the rows.
-    """
+    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. trees:
+    their `feature` arrays hold columns of the source's rows. make: makes a column's Feature. Columns that no condition
+    reads take no memory. Raises ModelError if a condition reads a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
             bad = high if high >= columns else low
             raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {index}")
-    place = np.full(max((int(tree.feature.max()) for tree in trees), default=0) + 2, LEAF, dtype=np.int32)
+    index_of = np.full(max((int(tree.feature.max()) for tree in trees), default=0) + 2, LEAF, dtype=np.int32)
     for tree in trees:
-        place[tree.feature] = 0
-    place[LEAF] = LEAF  # the last entry, which a leaf's -1 finds
-    read = np.flatnonzero(place == 0)
-    place[read] = np.arange(len(read))
+        index_of[tree.feature] = 0
+    index_of[LEAF] = LEAF  # A leaf's -1 indexes the last entry.
+    read = np.flatnonzero(index_of == 0)
+    index_of[read] = np.arange(len(read))
     features = [make(int(column)) for column in read]
-    return features, [replace(tree, feature=_readonly(place[tree.feature])) for tree in trees]
+    return features, [replace(tree, feature=_readonly(index_of[tree.feature])) for tree in trees]
 
 
 def make_forest(
@@ -197,8 +199,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """A verified Forest; by default a plain sum of its trees from 0, shown as it is. Raises ModelError naming `where`
-    (the file), tree, node and feature."""
+    """Builds and verifies a Forest. By default its score is the sum of its trees, without bias, link and decision.
+    Raises ModelError naming `where` (the file), tree, node and feature."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -222,13 +224,13 @@ def make_forest(
     try:
         return changed(forest, parts=tuple(parts))
     except ModelError as error:
-        place = ", ".join(part for part in (where, error.where) if part)
-        raise ModelError(error.what, where=place, do=error.do) from None
+        location = ", ".join(part for part in (where, error.where) if part)
+        raise ModelError(error.what, where=location, do=error.do) from None
 
 
 def changed(forest: Forest, **fields: Any) -> Forest:
-    """The forest with some fields replaced, verified again. What passes end with. A single part that is given replaces
-    the fields that it repeats."""
+    """Returns the forest with some fields replaced, and verifies it. A single new part also replaces the fields that
+    repeat it, such as `link`. Raises ModelError if the result breaks a rule of `verify`."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
     if len(fields.get("parts", ())) == 1 and fields.get("combine", forest.combine).kind == "each":
@@ -244,7 +246,7 @@ def changed(forest: Forest, **fields: Any) -> Forest:
 
 
 def changed_tree(tree: Tree, **arrays: Any) -> Tree:
-    """The tree with some arrays replaced and frozen; its shape must stay a tree (`make_tree` checks)."""
+    """Returns the tree with some arrays replaced and frozen. Only `make_tree` checks that nodes form a tree."""
     fields: dict[str, Any] = {}
     for key, value in arrays.items():
         fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value
@@ -255,7 +257,7 @@ def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
     distinct, kinds = (
         set(members),
         set(map(type, members)),
-    )  # fast for thousands of members: checks types rather than members
+    )  # Checking types rather than members is fast for thousands of members.
     if any(issubclass(kind, np.generic) for kind in kinds):
         distinct = {member.item() if isinstance(member, np.generic) else member for member in members}
         kinds = set(map(type, distinct))

@@ -25,14 +25,13 @@ from forestc.forest.tree import Tree
 
 Member: TypeAlias = int | float
 Span: TypeAlias = tuple[Member, Member]
-NO_SET = -1  # in place of a set's number, where a threshold decides
+NO_SET = -1  # stands for a set's number at a node with a threshold
 INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """The fewest cuts with the same meaning, ascending: two equal cuts cancel.
-
-    The cuts of two conditions, put together, hold exactly where one of the two does."""
+    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. If the cuts of two conditions
+    are put together, the result holds exactly where one of the two conditions holds and the other does not."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -43,18 +42,18 @@ def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Cuts that hold exactly where these do not."""
+    """Returns cuts that hold exactly where the given ones do not."""
     return toggled((*cuts, -INFINITY))
 
 
 def within(x: NDArray[Any], cuts: Sequence[Member]) -> NDArray[np.bool_]:
-    """For each x whether an odd number of the ascending cuts is <= x."""
+    """Returns, for each x, whether an odd number of the ascending cuts is <= x."""
     return np.asarray(np.searchsorted(np.array(cuts, dtype=x.dtype), x, side="right") & 1 == 1)
 
 
 @dataclass(frozen=True)
 class Below:
-    """x < threshold."""
+    """The test x < threshold."""
 
     threshold: Member
 
@@ -64,34 +63,34 @@ class Below:
         return (-INFINITY, self.threshold)
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each x, none of them missing."""
+        """Returns for each x whether the test holds. No x may be missing."""
         return np.asarray(x < self.threshold)
 
 
 @dataclass(frozen=True)
 class InSpans:
-    """An odd number of the cuts, which ascend, is <= x; after an odd number of cuts the last span is open."""
+    """The test that an odd number of the ascending cuts is <= x. If their number is odd, the last span has no end."""
 
     cuts: tuple[Member, ...]
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The half-open spans [low, high) in which it holds, ascending."""
+        """The half-open spans [low, high) in which the test holds, ascending."""
         return tuple(zip(self.cuts[::2], (*self.cuts[1::2], INFINITY), strict=False))
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each x, none of them missing."""
+        """Returns for each x whether the test holds. No x may be missing."""
         return within(x, self.cuts)
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """The category's code is one of these, which ascend."""
+    """The test that a category's code is one of `codes`. The codes ascend."""
 
     codes: tuple[int, ...]
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each code, none of them missing."""
+        """Returns for each code whether the test holds. No code may be missing."""
         return np.isin(x, self.codes)
 
 
@@ -99,36 +98,35 @@ Test: TypeAlias = Below | InSpans | OneOf
 
 
 def members_of(test: InSpans | OneOf) -> tuple[Member, ...]:
-    """The cuts or codes of a set, as `Tree.sets` has them."""
+    """Returns the cuts or codes of a set, in the form of `Tree.sets`."""
     return test.cuts if isinstance(test, InSpans) else test.codes
 
 
 def shortest_test(cuts: Iterable[Member]) -> Below | InSpans:
-    """The shortest test that holds where an odd number of the cuts, in any order, is <= x."""
+    """Returns the shortest test that holds if an odd number of the cuts is <= x. The cuts may be in any order."""
     fewest = toggled(cuts)
     return Below(fewest[1]) if len(fewest) == 2 and fewest[0] == -INFINITY else InSpans(fewest)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a node. feature: index into Forest.features. missing_left: where a missing value goes."""
+    """The condition of a node. feature: index into Forest.features. missing_left: whether a missing value goes left."""
 
     feature: int
     test: Test
     missing_left: bool = False
 
     def sends_left(self, x: NDArray[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """For each x of the feature, whether it goes left. absent: whether each x is missing."""
+        """Returns for each value of the feature whether it goes left. absent: whether each value is missing."""
         return np.where(absent, self.missing_left, self.test.holds(x))
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
-    """The distinct conditions of a forest, ordered by feature, thresholds before sets, both ascending.
-
-    The arrays have one entry a condition: threshold is 0 where a set decides; set_number is NO_SET where the threshold
-    does, else an index into sets. places: for each tree (nodes,) each node's condition, -1 at a leaf.
-    """
+    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Each array but
+    `node_conditions` has one entry for each condition.
+    threshold: 0 if a set decides. set_number: index into `sets`; NO_SET if the threshold decides.
+    node_conditions: for each tree an array (nodes,) with the index of each node's condition; -1 at a leaf."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[Any]
@@ -136,7 +134,7 @@ class ConditionTable:
     sets: tuple[tuple[Member, ...], ...]
     missing_left: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
-    places: tuple[NDArray[np.int32], ...]
+    node_conditions: tuple[NDArray[np.int32], ...]
 
     def __repr__(self) -> str:
         return f"<ConditionTable: {len(self):,} conditions>"
@@ -147,41 +145,41 @@ class ConditionTable:
     def __iter__(self) -> Iterator[Condition]:
         return map(self.__getitem__, range(len(self)))
 
-    def __getitem__(self, place: int) -> Condition:
-        return Condition(int(self.feature[place]), self.test(place), bool(self.missing_left[place]))
+    def __getitem__(self, index: int) -> Condition:
+        return Condition(int(self.feature[index]), self.test(index), bool(self.missing_left[index]))
 
-    def test(self, place: int) -> Test:
-        """The condition's test, for values that are not missing."""
-        if self.set_number[place] == NO_SET:
-            return Below(self.threshold[place].item())
-        members = self.sets[self.set_number[place]]
-        return OneOf(tuple(map(int, members))) if self.categorical[place] else InSpans(members)
+    def test(self, index: int) -> Test:
+        """Returns the test of a condition, for values that are not missing."""
+        if self.set_number[index] == NO_SET:
+            return Below(self.threshold[index].item())
+        members = self.sets[self.set_number[index]]
+        return OneOf(tuple(map(int, members))) if self.categorical[index] else InSpans(members)
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """One condition for each distinct pair of feature and test, whatever the direction of missing values."""
+        """Index of one condition for each distinct pair of feature and test, whatever `missing_left` is."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
         return np.flatnonzero(new)
 
     def of(self, feature: int) -> NDArray[np.int64]:
-        """The conditions on one feature."""
+        """Returns the indices of the conditions on a feature."""
         return np.arange(*np.searchsorted(self.feature, [feature, feature + 1]))
 
     def thresholds(self, feature: int) -> NDArray[Any]:
-        """Distinct thresholds and cuts on a feature, ascending; none on a category."""
-        places = self.of(feature)
-        if not len(places) or self.categorical[places[0]]:
+        """Returns the distinct thresholds and cuts on a feature, ascending; an empty array for a category."""
+        indices = self.of(feature)
+        if not len(indices) or self.categorical[indices[0]]:
             return np.zeros(0, dtype=self.threshold.dtype)
-        chosen = self.set_number[places]
+        chosen = self.set_number[indices]
         cuts = [np.array(self.sets[number], dtype=self.threshold.dtype) for number in set(chosen.tolist()) - {NO_SET}]
-        return np.unique(np.concatenate([self.threshold[places[chosen == NO_SET]], *cuts]))
+        return np.unique(np.concatenate([self.threshold[indices[chosen == NO_SET]], *cuts]))
 
 
 def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:
-    """The distinct conditions of trees. categories: whether each feature is one. on_words: whether thresholds are
-    integers. Time O(nodes * log(nodes)), in whole arrays but for sets."""
+    """Returns the table of the distinct conditions of trees, in time O(nodes * log(nodes)). categories: for each
+    feature whether it is a category. on_words: whether thresholds are integers."""
     inner = [tree.inner for tree in trees]
     dtype = np.int64 if on_words else np.float64
 
@@ -192,20 +190,20 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
     feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
     missing_left = joined("missing_left", np.bool_)
     sets, set_number = _distinct_sets(trees, inner)
-    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # -0.0 and 0.0 are one threshold
-    keys = [missing_left, threshold, set_number, feature]  # lexsort: the last key is the primary one
+    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # -0.0 and 0.0 are one threshold.
+    keys = [missing_left, threshold, set_number, feature]  # np.lexsort takes the last key as the primary one.
     order = np.lexsort([key for key in keys if len(key) and (key != key[0]).any()] or [feature])
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys]) if len(order) > 1 else True
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.cumsum(new) - 1
+    condition = np.empty(len(order), dtype=np.int32)
+    condition[order] = np.cumsum(new) - 1
     chosen = order[new]
     ends = np.cumsum([0, *map(len, inner)])
-    places = []
+    node_conditions = []
     for tree, nodes, start, stop in zip(trees, inner, ends[:-1], ends[1:], strict=True):
         here = np.full(tree.size, -1, dtype=np.int32)
-        here[nodes] = place[start:stop]
-        places.append(here)
+        here[nodes] = condition[start:stop]
+        node_conditions.append(here)
     return ConditionTable(
         feature[chosen],
         threshold[chosen],
@@ -213,14 +211,14 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
         sets,
         missing_left[chosen],
         np.array([*categories, False])[feature[chosen]],
-        tuple(places),
+        tuple(node_conditions),
     )
 
 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """The distinct sets that nodes use, ascending, and for all inner nodes the set's number."""
+    """Returns the distinct sets that nodes use, ascending, and the set number (or NO_SET) of all inner nodes."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)
@@ -228,26 +226,25 @@ def _distinct_sets(
         for chosen in set(tree.set_index[nodes].tolist()) - {NO_SET}
     }
     sets = tuple(sorted(used))
-    number = {members: place for place, members in enumerate(sets)}
+    number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # a set that no node uses has no number; NO_SET is the last entry
+        # A set without a node has no number. Index NO_SET = -1 finds the last entry.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)
 
 
 def tree_arrays(
-    places: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
+    node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """The arrays `threshold`, `set_index` and `sets` of a tree with these conditions.
-
-    places: (nodes,) each node's condition, -1 at a leaf. threshold: (conditions,) of every condition. sets: condition
-    to set, for those with a set."""
-    used = sorted(set(places.tolist()) & sets.keys()) if sets else []
-    set_index = np.full(len(places), NO_SET, dtype=np.int32)
-    by_set = np.isin(places, used)
+    """Returns the arrays `threshold`, `set_index` and `sets` of a tree with the given conditions. node_conditions:
+    (nodes,) index of each node's condition; -1 at a leaf. threshold: (conditions,) of all conditions. sets: the set of
+    each condition that has one, by the condition's index."""
+    used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
+    set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
+    by_set = np.isin(node_conditions, used)
     if used:
-        set_index[by_set] = np.searchsorted(used, places[by_set])
-    threshold = np.where(by_set, 0, np.append(threshold, 0)[places])
-    return {"threshold": threshold, "set_index": set_index, "sets": tuple(sets[place] for place in used)}
+        set_index[by_set] = np.searchsorted(used, node_conditions[by_set])
+    threshold = np.where(by_set, 0, np.append(threshold, 0)[node_conditions])
+    return {"threshold": threshold, "set_index": set_index, "sets": tuple(sets[condition] for condition in used)}

@@ -1,8 +1,8 @@
-"""The meaning of a Forest: a slow, simple evaluator, the reference for everything else.
+"""Evaluates a Forest, slowly and simply: this defines its meaning, to which everything else is compared.
 
-`encode_numbers` turns raw rows into the numbers that conditions compare; `evaluate_words` evaluates these, level by
-level in plain NumPy. After quantization both are integer arithmetic, and every backend equals `evaluate_words` on every
-input, bit for bit.
+`encode_numbers` turns raw rows into the numbers that conditions compare. `evaluate_words` evaluates these numbers,
+level by level in plain NumPy. After quantization both use integer arithmetic, and every backend equals `evaluate_words`
+on every input, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,15 +22,33 @@ from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_wor
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A forest's results on rows. `targets` is 1 unless the forest has several prediction targets.
+    """Results of a forest on rows.
 
-    leaves: (rows, trees) int32, the source library's numbers of the leaves reached.
-    scores: (rows, outputs): integers once quantized, else in the source's precision. With parts: as in
-    `Combine`, (rows, classes) or (rows, 1).
-    values: the shape of scores, float64 (or the source's precision): scores after the link.
-    decision: (rows,) the source's own class labels, or for regression the value; (rows, targets) for several
-    targets, (rows, outputs) for a regression of several outputs.
-    index: (rows,) or (rows, targets) int64, the class's index in `classes`; -1 for regression.
+    `targets` is 1 unless the forest has several prediction targets.
+
+    Attributes
+    ----------
+    leaves : int32 array of shape (rows, trees)
+        The source library's numbers of the leaves that the rows reach.
+    scores : array of shape (rows, outputs)
+        Integers if the forest is quantized, otherwise floats in the source's precision. If the forest combines parts
+        (see `Combine`), the shape is (rows, classes) or (rows, 1).
+    values : float array of the shape of scores
+        The scores after the link, such as probabilities.
+    decision : array of shape (rows,) or (rows, targets)
+        The source's own class labels. For a regression the values: (rows,), or (rows, outputs) if it has several.
+    index : int64 array of shape (rows,) or (rows, targets)
+        The indices of the classes in the forest's `classes`; -1 for a regression.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forestc.evaluate(forest, X)
+    <Evaluation: 150 rows, 1 trees, 3 scores>
     """
 
     leaves: NDArray[np.int32]
@@ -40,7 +58,18 @@ class Evaluation:
     index: NDArray[np.int64]
 
     def every(self, step: int) -> Evaluation:
-        """The evaluation of every `step`-th row, from the first on."""
+        """Returns the evaluation of every `step`-th row.
+
+        Parameters
+        ----------
+        step : int
+            Distance of the rows. The first row stays.
+
+        Returns
+        -------
+        Evaluation
+            The results of these rows.
+        """
         return Evaluation(
             self.leaves[::step], self.scores[::step], self.values[::step], self.decision[::step], self.index[::step]
         )
@@ -51,17 +80,18 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Raw rows (rows, columns), whole or as forestc holds them, as what conditions compare: (rows, features).
-
-    float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
-    a wrong width, and for NaN where the feature takes none.
-    """
+    """Returns raw rows as the numbers that conditions compare: (rows, features). table: raw rows, with either all
+    columns of the source or the columns `Forest.carried` alone. Returns int64 words if the forest is on words,
+    otherwise float64 with NaN for missing. Raises RowsError for another number of columns, and for NaN in a feature
+    that takes no missing values."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
-    places = forest.places if table.shape[1] == forest.width else [feature.column for feature in forest.features]
-    for index, (feature, place) in enumerate(zip(forest.features, places, strict=True)):
-        column = round_to(table[:, place], feature.raw)
+    positions = (
+        forest.row_columns if table.shape[1] == forest.width else [feature.column for feature in forest.features]
+    )
+    for index, (feature, column_index) in enumerate(zip(forest.features, positions, strict=True)):
+        column = round_to(table[:, column_index], feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
             raise RowsError(
                 "a value is missing (NaN)",
@@ -72,7 +102,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
             )
         if isinstance(feature.number, Float):
             result[:, index] = column
-        elif not forest.on_words:  # a category among floats: its code, and NaN stays NaN
+        elif not forest.on_words:  # The code of a category as a float; NaN stays NaN.
             codes = to_words(column, feature.number, False)
             result[:, index] = np.where(np.isnan(column), np.nan, codes)
         else:
@@ -89,16 +119,17 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
         node = leaf_nodes(forest, tree, words, missing)
         leaves[:, index] = tree.ids[node]
         add_tree(forest, total, tree, node)
-    return judged(forest, leaves, total)
+    return evaluation_of(forest, leaves, total)
 
 
-def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
-    """From the accumulator after the last tree to scores, values and decisions."""
+def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
+    """Returns the Evaluation that follows from the accumulator after the last tree. total: the accumulator, (rows,
+    outputs). leaves: as in Evaluation."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]
     if forest.combined:
-        answers = [_answer(forest, forest.whole, combined(forest, answers))]
+        answers = [_answer(forest, forest.as_part, combined(forest, answers))]
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
     values = np.concatenate([answer.values for answer in answers], axis=1)
     if len(answers) == 1:
@@ -110,7 +141,7 @@ def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Ev
 
 @dataclass(frozen=True)
 class _Answer:
-    """One part's scores and values (rows, outputs) and class index (rows,)."""
+    """The scores and values (rows, outputs) of one part, and its class indices (rows,)."""
 
     part: Part
     scores: NDArray[Any]
@@ -130,7 +161,7 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 
 
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
-    """The scores of a vote, average or median over the parts (see `Combine`)."""
+    """Returns the scores of a vote, average or median over the parts, as the table of `Combine` defines them."""
     weights = np.array(forest.weights)
     if forest.quantized and forest.combine.kind == "average":
         values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
@@ -146,9 +177,9 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
         values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
     if forest.quantized:
         values = [answer.scores for answer in answers]
-    stacked = np.asarray(values)  # float32 if all members are, as in the library
+    stacked = np.asarray(values)  # The stack is float32 if all parts are, as in the source library.
     if forest.combine.kind == "average":
-        if not forest.combine.weights:  # np.average divides by the number of rows, which may be 0
+        if not forest.combine.weights:  # np.average divides by the number of rows, which may be 0.
             return np.asarray(stacked.mean(axis=0))
         return np.asarray(np.average(stacked, axis=0, weights=weights))
     single = stacked[:, :, 0].T
@@ -160,7 +191,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """The values (rows, classes) of a part of a quantized average, from its scores (rows, outputs): see `Combine`."""
+    """Returns the values (rows, classes) of a part of a quantized average from its scores (rows, outputs), as the
+    second table of `Combine` defines them. steps: the value of a probability of 1."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -177,7 +209,8 @@ def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[An
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """For each feature, whether it has a word for "missing", and that word. A float forest has NaN instead."""
+    """Returns two arrays (features,): whether the feature has a word for "missing", and the word. In a float forest no
+    number has such a word, as NaN means missing."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
     taken = np.array([word is not None for word in words], dtype=np.bool_)
     return taken, np.array([word or 0 for word in words], dtype=np.int64)
@@ -189,7 +222,8 @@ def leaf_nodes(
     words: NDArray[Any],
     missing: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.int64]:
-    """The leaf (node index) each encoded row reaches. missing: `missing_words(forest)`, if already computed."""
+    """Returns the leaf (node index) that each encoded row reaches: (rows,). missing: `missing_words(forest)`, if
+    computed already."""
     node = np.zeros(len(words), dtype=np.int64)
     missing = missing if missing is not None else missing_words(forest)
     for _ in range(tree.depth):
@@ -203,7 +237,8 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Whether rows go left, each at its own inner node. x: the word that the node reads. missing: `missing_words`."""
+    """Returns for each row whether it goes left. at: the inner node (index) of each row. x: the word that this node
+    reads. missing: as `missing_words` returns it."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -219,7 +254,7 @@ def goes_left(
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
-    """The accumulator before the first tree: (rows, outputs), in the precision of the additions."""
+    """Returns the accumulator before the first tree: (rows, outputs), in the precision of the additions."""
     if forest.quantized:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
@@ -241,7 +276,9 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
-    """Adds the leaves `node` (rows,) of a tree to the accumulator (rows, outputs), in place."""
+    """Adds the values of a tree's leaves to the accumulator, in place; in a part with aggregate min or max, takes the
+    smaller or larger value instead. node: the leaf (node index) of each row. total: the accumulator, (rows, outputs).
+    """
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)
@@ -252,7 +289,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
         case "max":
             total[:, outputs] = np.maximum(total[:, outputs], values.astype(total.dtype))
         case "sum":
-            if part.aggregate.precision == "float32" and total.dtype == np.float64:  # parts of both precisions
+            if part.aggregate.precision == "float32" and total.dtype == np.float64:  # Parts differ in precision.
                 narrow = total[:, outputs].astype(np.float32) + values.astype(np.float32)
                 total[:, outputs] = narrow.astype(np.float64)
             else:
@@ -260,7 +297,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
 
 
 def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
-    """A part's scores from its slice of the accumulator after the last tree."""
+    """Returns a part's scores from `total`, the part's columns of the accumulator after the last tree."""
     if forest.quantized:
         if part.aggregate.kind != "sum":
             total = total + forest.bias[part.start : part.stop]
@@ -270,13 +307,13 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
     if not aggregate.bias_first or aggregate.kind != "sum":
-        # rounds once, as adding in this precision does if it holds the bias exactly
+        # The sum is rounded once. An addition in this precision does the same if the precision holds the bias exactly.
         total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total
 
 
 def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
-    """Scores after the link, in the precision of the scores (see `Link` for the formulas)."""
+    """Returns the scores after the link, in the precision of the scores. `Link` has the formulas."""
     if link.kind == "shares":
         return _shares(scores, link.each)
     dtype = scores.dtype
@@ -310,7 +347,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return np.exp(wide).astype(dtype)
         case "exp2":
             return np.exp2(wide).astype(dtype)
-        case "sigmoid":  # each operation rounds, as in libraries
+        case "sigmoid":  # Each operation rounds, as in the source libraries.
             return np.asarray(unit / (unit + np.exp(-wide).astype(dtype)))
         case "logistic":
             mirrored = unit / (unit + np.exp(-np.abs(wide)).astype(dtype))
@@ -331,8 +368,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "isolation":
             return np.asarray(-(dtype.type(2) ** -scores))
         case "softmax" | "softmax-zero":
-            # Powers are rounded to the source's precision before the division, as in libraries: different scores
-            # may have equal rounded powers.
+            # Libraries round powers to their precision before the division, so different scores may have equal powers.
             powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
             if kind == "softmax-zero":
                 little = np.abs(scores) <= dtype.type(1e-7)
@@ -341,8 +377,9 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
-    """sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1, in p's own precision, step by
-    step: PROBIT in ONNX. It differs from the true quantile by up to 0.006, and is NaN outside 0..1."""
+    """Returns ONNX's PROBIT of p: sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1. Every
+    operation is in p's own precision. The result differs from the true quantile by up to 0.006; outside 0..1 it is NaN.
+    """
     number = p.dtype.type
     x = 2 * p - number(1)
     log = np.log((1 - x) * (1 + x))
@@ -352,21 +389,21 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """The range by which errors of scores are divided: that of the scores seen, but at least a millionth of their
-    size, as smaller ranges are rounding."""
+    """Returns the number by which errors of scores are divided: the range from the lowest to the highest score, but at
+    least a millionth of the larger absolute value, as smaller ranges come from rounding; 1 if both scores are 0."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 
 def decide(decision: Decision, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
-    """Class indices (rows,); -1 for regression."""
+    """Returns the class index of each row: (rows,); -1 for regression."""
     match decision.kind:
         case "none":
             return np.full(len(scores), -1, dtype=np.int64)
         case "threshold":
             return np.asarray(scores[:, -1] >= decision.threshold, dtype=np.int64)
         case "argmax":
-            row_errors = values if decision.on == "values" else scores
+            compared = values if decision.on == "values" else scores
             if decision.ties == "last":
-                last = row_errors.shape[1] - 1
-                return np.asarray(last - np.argmax(row_errors[:, ::-1], axis=1), dtype=np.int64)
-            return np.asarray(np.argmax(row_errors, axis=1), dtype=np.int64)
+                last = compared.shape[1] - 1
+                return np.asarray(last - np.argmax(compared[:, ::-1], axis=1), dtype=np.int64)
+            return np.asarray(np.argmax(compared, axis=1), dtype=np.int64)

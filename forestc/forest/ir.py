@@ -1,15 +1,15 @@
-"""Level 1: the Forest, what a trained tree ensemble means.
+"""Level 1: the Forest, the meaning of a trained tree ensemble.
 
-A row goes down every tree. At a node, `x < threshold` (strict, in the feature's own number type)
-or `x in set` sends it left, else right; a missing value goes where `missing_left` says. The leaf's
-values go to the tree's outputs, the aggregate sums them (tree by tree, in the precision the source
-library sums in), the link turns scores into values, and the decision turns those into a class.
+A row goes down every tree. At a node it goes left if `x < threshold` (strictly, in the feature's own number type) or `x
+in set` holds, otherwise right; a missing value goes where `missing_left` says. The leaf's values go to the tree's
+outputs. The aggregate adds them, tree by tree, in the precision of the source library. The link turns scores into
+values, and the decision turns scores or values into a class.
 
-A forest does that for each of its parts, whose outputs follow one another. Most forests have one part; votes of whole
+These steps are done for each part of a forest. A part is a range of outputs. Most forests have one part; votes of whole
 ensembles and several prediction targets have more, and `combine` says how their results are combined.
 
-All arrays are read-only. Trees and forests from unchecked data are made by `forestc.forest.builder` alone; `verify`
-states the rules that they must meet.
+All arrays are read-only. Only `forestc.forest.builder` makes trees and forests from unchecked data; `verify` states the
+rules that they must meet.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ LinkKind: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Feature:
-    """One column of the rows.
+    """A column of the rows that the model reads.
 
     number: the number type of its comparisons (words once quantized).
     raw: the number type to which the source library first rounds a row's value.
-    column: the feature's place in the source's rows, counted from 0.
+    column: index in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
     labels: the names of a category's codes, if the source has text; raw rows may hold them.
-    named: whether the name comes from the source or the rows; a generated name matches no column.
+    named: whether the name comes from the source or the rows. A generated name matches no column of a table.
     """
 
     name: str
@@ -74,12 +74,10 @@ class Feature:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """How the trees' values become scores.
-
-    kind: sum, or the smallest or largest of the trees' values. precision: the float type in which the source adds, tree
-    by tree. bias_first: whether the sum starts from the bias or ends with it. divisor: of the sum of the trees (their
-    number for a mean), applied before a bias that comes last. Integer forests add exactly and do not divide.
-    """
+    """The rule by which the trees' values become scores. kind: the sum, the smallest or the largest of the trees'
+    values. precision: the float type in which the source library adds, tree by tree. bias_first: whether the sum starts
+    with the bias or ends with it. divisor: divides the sum of the trees (by their number for a mean) before a bias that
+    comes last. Integer forests add exactly and do not divide."""
 
     kind: Literal["sum", "min", "max"] = "sum"
     precision: Literal["float32", "float64"] = "float64"
@@ -89,12 +87,12 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Link:
-    """How scores become values: value = f(slope * score + intercept) - shift.
+    """The function from scores to values: value = f(slope * score + intercept) - shift.
 
     | kind         | f(s)                                    |
     |--------------|-----------------------------------------|
     | identity     | s                                       |
-    | order        | s, of which only the order has a meaning: the source returns other values |
+    | order        | s; only the order of the values has a meaning, as the source library returns other values |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
     | logistic     | the same, computed from -|s| and mirrored (onnxruntime) |
     | softmax      | exp(s_k) / sum of exp(s)                |
@@ -107,8 +105,8 @@ class Link:
     | rising       | s_0, then f_(k-1) + (1e-6 + log(1 + exp(s_k))) for each later output k (XGBoost's expectiles) |
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
-    | interpolated | on straight lines between `points` (s, f(s)), s ascending; the ends' value outside |
-    | shares       | each output after its own link of `each`, divided by their sum; equal if the sum is 0 |
+    | interpolated | on straight lines between `points` (s, f(s)), s ascending; outside, the value of the nearest end |
+    | shares       | each output after its own link of `each`, divided by the sum of all; equal shares if the sum is 0 |
     """
 
     kind: LinkKind = "identity"
@@ -121,11 +119,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Decision:
-    """How scores or values become a class.
+    """The rule that turns scores or values into a class.
 
-    kind none: regression. threshold: class 1 where score 0 >= `threshold`, else class 0. argmax: the
-    largest of the scores or of the values after the link, as `on` says (different scores can tie after a link);
-    `ties` says which of equals wins.
+    | kind      | class                                                                                       |
+    |-----------|---------------------------------------------------------------------------------------------|
+    | none      | none: regression                                                                            |
+    | threshold | 1 if the last score (of one or two) >= `threshold`, else 0                                  |
+    | argmax    | the index of the largest of the scores, or of the values after the link, as `on` says       |
+
+    ties: whether argmax takes the first or last of equals. Different scores can have equal values after a link.
     """
 
     kind: Literal["none", "threshold", "argmax"]
@@ -136,13 +138,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive outputs start .. stop - 1 with their own aggregate, link and decision: usually the whole model.
-
-    classes: this part's labels. scale: as Forest.scale, of this part's scores, once quantized.
-    curves: of a part of a quantized average: for each score, ascending integers, equally many for all scores and parts.
-    The score's level, a step function instead of the link, is the number of them that are not above it. A single curve
-    holds for every score. `Combine` says how levels are combined.
-    """
+    """Consecutive outputs start .. stop - 1 with an aggregate, link and decision of their own; usually the whole model.
+    classes: the labels of this part. scale: once quantized, the factor from this part's integer scores to the source's
+    scores. curves: only in a quantized average: a step function for each score, which replaces the link, or one for all
+    scores. A curve is a tuple of ascending integers; the level of a score is the number of these that are <= the score.
+    All curves of a forest are equally long. `Combine` says how levels are combined."""
 
     start: int
     stop: int
@@ -155,39 +155,39 @@ class Part:
 
     @property
     def width(self) -> int:
-        """Number of outputs."""
+        """The number of outputs."""
         return self.stop - self.start
 
-    def curve_of(self, place: int) -> tuple[int, ...]:
-        """The curve of its place-th score."""
-        return self.curves[place if len(self.curves) > 1 else 0]
+    def curve_of(self, index: int) -> tuple[int, ...]:
+        """Returns the curve of the part's score `index`, counted from 0."""
+        return self.curves[index if len(self.curves) > 1 else 0]
 
 
 @dataclass(frozen=True)
 class Combine:
-    """How the results of several parts are combined.
+    """The rule that combines the results of several parts.
 
     | kind    | scores                                                                               |
     |---------|--------------------------------------------------------------------------------------|
     | each    | the scores of all parts, side by side: several prediction targets, each with its decision |
-    | vote    | for each class the weights of the parts that decided for it, added in order (float64) |
+    | vote    | for each class the sum of the weights of the parts that decided for it, added in order (float64) |
     | average | the weighted mean of the parts' values; a part with a threshold decision counts as (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
-    A quantized median is that of the parts' scores, all of one scale. A quantized average is the weighted sum of the
-    parts' values in steps, as many as a curve has cuts.
+    A quantized median is the median of the parts' scores, which share one scale. A quantized average is the weighted
+    sum of the parts' values in steps; the number of steps is the number of integers in a curve:
 
     | quantized part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
-    | of one score    | its level v as (steps - v, v)                                                   |
+    | of one score    | with level v: steps - v for class 0, v for class 1                              |
     | without curves  | score k                                                                         |
-    | softmax, shares | level k's share, (2 * steps * level k + total) // (2 * total) of the total of all |
-    |                 | levels, or steps // classes if that is 0                                        |
+    | softmax, shares | level k's share, (2 * steps * level k + total) // (2 * total); total is the sum |
+    |                 | of all levels. If it is 0: steps // classes                                     |
     | any other link  | level k                                                                         |
 
     The levels of a softmax are those of the scores minus the largest score.
 
-    After vote, average and median the forest's own link and decision are applied to these scores.
+    After a vote, average or median the forest's own link and decision are applied to these scores.
     weights: one for each part; empty means equal weights.
     """
 
@@ -197,8 +197,8 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied; and notes for users on
-    how the model was read."""
+    """The origin of a forest: the source library and its version, the SHA-256 of the model and the passes applied; and
+    notes for users on how the model was read."""
 
     source: str = ""
     version: str = ""
@@ -209,19 +209,59 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """A tree ensemble.
+    """Tree ensemble, as `load` reads it and passes change it.
 
-    columns: width of the source's rows; features name the columns that matter.
-    categories: names of categories of columns of a data frame, in the order of these, if the source does not say which
-    columns they are.
-    always_missing: whether designs made of it accept every missing value that it takes, even if no row at hand has one.
-    carried: the columns, ascending, that rows in forestc hold of a very wide source; empty where they hold all.
-    bias: (n_outputs,) float64, or int64 once quantized.
-    scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
-    classes: the source's labels by index; empty for regression.
-    parts: never empty, and combined as `combine` says. If there is one (`single`), it repeats the fields `aggregate`,
-    `link`, `decision`, `classes` and `scale`: change those. If parts are combined, the last four belong to the scores
-    after the combination; if each of several is a target, nothing uses them.
+    Parts are consecutive outputs with an aggregate, a link and a decision of their own. A forest of one part (`single`)
+    repeats the fields `aggregate`, `link`, `decision`, `classes` and `scale` of the part: change the forest's own. If
+    parts are combined, the last four of these fields hold after the combination; if each part is a target, nothing uses
+    them.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    features : tuple of Feature
+        The columns that the model may read, each with its number type.
+    columns : int
+        Number of columns of the source's rows.
+    trees : tuple of Tree
+        The trees, each with its nodes as arrays.
+    n_outputs : int
+        Number of scores before parts are combined.
+    aggregate : Aggregate
+        How the trees' values become scores: their sum, smallest or largest.
+    bias : float64 array of shape (n_outputs,)
+        Added to the scores. int64 if the forest is quantized.
+    link : Link
+        Function from scores to values, such as sigmoid.
+    decision : Decision
+        Rule from scores or values to a class.
+    classes : tuple of str, int, float or bool
+        The source's labels by index; empty for a regression.
+    scale : float, optional
+        None for a float forest. Otherwise the source's scores are (bias + sum of leaves) * scale.
+    provenance : Provenance
+        Library and hash of the model, passes that ran, and notes.
+    parts : tuple of Part
+        The parts; never empty.
+    combine : Combine
+        How the results of several parts become one.
+    carried : tuple of int
+        If the source is very wide: its columns that rows hold in forestc, ascending. Empty if rows hold all columns.
+    always_missing : bool
+        True if designs accept all missing values that the model accepts, even if no given row misses one.
+    categories : tuple of tuple of str
+        Names of the categories of each categorical column, if the source does not say which columns these are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forest.depth, forest.n_leaves, [feature.column for feature in forest.features]
+    (3, 5, [2, 3])
     """
 
     name: str
@@ -246,10 +286,10 @@ class Forest:
         if not self.parts:
             object.__setattr__(self, "combine", Combine())
         if not self.parts or self.single:
-            object.__setattr__(self, "parts", (self.whole,))
+            object.__setattr__(self, "parts", (self.as_part,))
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restores a pickled forest; those of older versions have no parts."""
+        """Restores a pickled forest; pickles of older versions have no parts."""
         self.__dict__.update(state)
         self.__post_init__()
 
@@ -264,44 +304,44 @@ class Forest:
 
     @property
     def quantized(self) -> bool:
-        """Whether all features, thresholds and leaves are integers."""
+        """True if all features, thresholds and leaves are integers."""
         return self.scale is not None
 
     @property
     def on_words(self) -> bool:
-        """Whether features and thresholds are integers. Leaves are, too, once quantized."""
+        """True if features and thresholds are integers; the leaves may still be floats."""
         return self.quantized or any(tree.threshold.dtype.kind == "i" for tree in self.trees[:1])
 
     @property
     def width(self) -> int:
-        """Width of rows as forestc holds them."""
+        """The number of columns of rows in forestc: those in `carried` if any, otherwise all of the source."""
         return len(self.carried) or self.columns
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
-        """For each feature its column in rows as forestc holds them."""
+    def row_columns(self) -> tuple[int, ...]:
+        """For each feature the index of its column in rows of `width` columns."""
         place = {column: index for index, column in enumerate(self.carried)}
         return tuple(place[f.column] if place else f.column for f in self.features)
 
     @property
-    def whole(self) -> Part:
-        """The forest's own aggregate, link, decision, classes and scale, over all scores."""
+    def as_part(self) -> Part:
+        """The forest's own aggregate, link, decision, classes and scale as a part of all scores."""
         scale = 1.0 if self.scale is None else self.scale
         return Part(0, self.n_scores, self.aggregate, self.link, self.decision, self.classes, scale)
 
     @property
     def combined(self) -> bool:
-        """Whether a vote, average or median turns the parts' results into one."""
+        """True if a vote, average or median turns the parts' results into one."""
         return self.combine.kind != "each"
 
     @property
     def single(self) -> bool:
-        """Whether it is one part, with nothing to combine."""
+        """True if the forest has one part and nothing to combine."""
         return len(self.parts) == 1 and not self.combined
 
     @property
     def adds(self) -> bool:
-        """Whether its trees are added, rather than their largest or smallest value taken."""
+        """True if the forest adds its trees' values; False if it takes their largest or smallest."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property
@@ -316,12 +356,12 @@ class Forest:
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """The prediction targets, as slices of the scores: the parts if each is one, else the combination alone."""
-        return (self.whole,) if self.combined else self.parts
+        """The prediction targets, as ranges of the scores: each part, or the combination of all."""
+        return (self.as_part,) if self.combined else self.parts
 
     @property
     def decides(self) -> bool:
-        """Whether it answers with classes rather than values."""
+        """True if the forest answers with classes rather than values."""
         return any(part.classes for part in self.targets)
 
     @property
@@ -331,40 +371,66 @@ class Forest:
 
     @property
     def n_scores(self) -> int:
-        """Columns of Evaluation.scores."""
+        """The number of columns of `Evaluation.scores`."""
         return max(1, len(self.classes)) if self.combined else self.n_outputs
 
     def trees_of(self, part: Part) -> list[int]:
-        """Indices of the trees that feed a part; a tree may feed several."""
+        """Returns the trees that feed a part. A tree may feed several parts.
+
+        Parameters
+        ----------
+        part : Part
+            One of `parts` or `targets`.
+
+        Returns
+        -------
+        list of int
+            Indices of the trees.
+        """
         fed = range(part.start, part.stop)
         return [index for index, tree in enumerate(self.trees) if any(output in fed for output in tree.outputs)]
 
     @property
     def n_nodes(self) -> int:
+        """The number of nodes of all trees, leaves included."""
         return sum(tree.size for tree in self.trees)
 
     @property
     def n_leaves(self) -> int:
+        """The number of leaves of all trees."""
         return sum(int((tree.left == LEAF).sum()) for tree in self.trees)
 
     @property
     def depth(self) -> int:
+        """The number of comparisons on the longest path of any tree."""
         return max((tree.depth for tree in self.trees), default=0)
 
     def features_used(self) -> NDArray[np.int64]:
-        """Indices of the features that some condition reads, ascending."""
+        """Returns the features that some condition reads.
+
+        Returns
+        -------
+        int64 array of shape (features,)
+            Indices of the features, ascending.
+        """
         return np.unique(self.conditions.feature).astype(np.int64)
 
     @cached_property
     def conditions(self) -> ConditionTable:
-        """The distinct conditions, with each node's place among them."""
+        """The distinct conditions, with the index of each node's condition among them."""
         categories = [isinstance(feature.number, Category) for feature in self.features]
         return table_of(self.trees, categories, self.on_words)
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures of `forestc inspect --json`, without those of single features."""
+        """Returns the figures of `forestc inspect --json`, without the figures of single features.
 
-        def kinds(names: Iterable[str]) -> str:  # the distinct ones, in order of appearance
+        Returns
+        -------
+        dict
+            Numbers of trees, nodes, leaves and conditions, classes, kinds of aggregate, link and decision, and notes.
+        """
+
+        def kinds(names: Iterable[str]) -> str:  # Joins distinct names in their order of appearance.
             return ", ".join(dict.fromkeys(names))
 
         used = [self.features[index] for index in self.features_used()]

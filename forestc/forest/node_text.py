@@ -1,4 +1,4 @@
-"""Features and nodes as texts and figures, for people."""
+"""Describes features and nodes for people, as texts and figures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """One entry for each declared feature, in their order.
-
-    name, column, type, missing; uses: nodes that read it; conditions: distinct conditions among these; lowest, highest:
-    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantized.
-    """
+    """Returns a dictionary for each declared feature, in order. Keys `name`, `column`, `type` and `missing` are as in
+    Feature. `uses` is the number of nodes that read the feature, and `conditions` the number of distinct tests of it.
+    `lowest` and `highest` are thresholds in the units of `type`; None without thresholds. `words` is the lowest and
+    highest word; None for a float."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
@@ -43,12 +42,13 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
-    """A node of tree `index` and `depth` levels below it: see `forestc.commands.inspect.tree_figures`."""
+    """Returns the figures of a node of tree `index` and of `depth` levels below it, as
+    `forestc.commands.inspect.tree_figures` describes them."""
     tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
         return {"leaf": leaf_text(forest, tree, node), "cover": cover}
-    condition = forest.conditions[forest.conditions.places[index][node]]
+    condition = forest.conditions[forest.conditions.node_conditions[index][node]]
     figures = {"condition": condition_text(forest, condition), "cover": cover}
     if depth <= 0:
         return {**figures, "below": _nodes_below(tree, node)}
@@ -67,7 +67,7 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """The values of a leaf; before them the class that they are for, where they are one a class."""
+    """Returns the values of a leaf as text. With a value for each class, it begins with the class of the largest."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:
@@ -76,7 +76,7 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """A condition as text; words are followed by the value they represent."""
+    """Returns a condition as text. If its numbers are words, the value that a word stands for follows in brackets."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

@@ -1,4 +1,4 @@
-"""Number types of features: how a row's value is represented when it is compared.
+"""Number types of features: how the value of a row is represented when it is compared.
 
 | type                            | text            | value                                           |
 |---------------------------------|-----------------|-------------------------------------------------|
@@ -6,12 +6,11 @@
 | Fixed(bits, fraction, signed)   | uint8, ufixed<12,4> | floor(x * 2^fraction), saturated to the bits |
 | Ordered(bits)                   | ordered32       | the float's bits as an order-preserving integer |
 | Category(count)                 | category<5>     | the code 0..count-1; `count` for any other      |
-| Category(count, "floor")        | category<5,floor> | the same of floor(x); "trunc" rounds towards 0 |
+| Category(count, "floor")        | category<5,floor> | the code floor(x); "trunc" rounds towards 0   |
 
-All but Float give integers ("words"). `x < T / 2^k` holds exactly when `floor(x * 2^k) < T`, so
-strict comparisons survive Fixed without a tolerance, and saturation changes none as long as every
-threshold lies above the lowest word. The highest word of a feature that may be missing means
-"missing".
+All types but Float give integers ("words"). `x < T / 2^k` holds exactly if `floor(x * 2^k) < T` does, so strict
+comparisons survive Fixed without a tolerance. Saturation changes no comparison if every threshold lies above the lowest
+word. If a feature may be missing, its highest word means "missing".
 """
 
 from __future__ import annotations
@@ -69,13 +68,13 @@ NumberType: TypeAlias = Float | Fixed | Ordered | Category
 FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
-MAX_WORD_BITS = 62  # one word past either end must fit an int64 as well
-MAX_CATEGORIES = 1 << 16  # a limit for files of unknown origin
-MAX_FRACTION = 1100  # past the exponent of any float64
+MAX_WORD_BITS = 62  # bits of a word without a sign, so that the next word past either end still fits an int64
+MAX_CATEGORIES = 1 << 16  # limits the memory that a file of unknown origin can claim
+MAX_FRACTION = 1100  # exceeds the exponent of every float64
 
 
 def parse_number_type(text: str) -> NumberType:
-    """Parses what `str` of a number type gives. Raises ModelError for anything else."""
+    """Parses the text of a number type, as `str` prints it. Raises ModelError for any other text."""
     if match := re.fullmatch(r"(float|ordered)(32|64)", text):
         return Float(int(match[2])) if match[1] == "float" else Ordered(int(match[2]))
     if match := re.fullmatch(r"(u?)int(\d{1,2})", text):
@@ -108,7 +107,7 @@ def check_type(number: NumberType) -> NumberType:
 
 @dataclass(frozen=True, slots=True)
 class WordRange:
-    """The integers a feature's words can take: low..high, and the word that means missing."""
+    """The words of a feature: low to high for values, and the word that means missing, if there is one."""
 
     low: int
     high: int
@@ -116,12 +115,12 @@ class WordRange:
 
     @property
     def top(self) -> int:
-        """The highest word of all."""
+        """The highest word, a word for missing included."""
         return self.high if self.missing is None else self.missing
 
 
 def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
-    """The range of a word type; a Float has no words (ModelError)."""
+    """Returns the range of the words of a number type. Raises ModelError for a Float."""
     match number:
         case Fixed(bits, _, signed):
             low, top = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -137,45 +136,43 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Order-preserving integers of floats: key(a) < key(b) if a < b. NaN is not ordered.
-
-    -0.0 gets the key just below 0.0's. A threshold of zero takes -0.0's key (`threshold_key`), and
-    then both zeros compare alike, as they do as floats.
-    """
-    with np.errstate(over="ignore"):  # what a float32 does not hold is infinite
+    """Returns integers in the order of the floats: key(a) < key(b) if a < b. NaN has no order. -0.0 gets the key just
+    below that of 0.0. A threshold of zero takes the key of -0.0 (`threshold_key`); then both zeros compare alike, as
+    floats do."""
+    with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
 
 
 def key_value(keys: WordArray, bits: int) -> FloatArray:
-    """The floats of order keys: the inverse of `order_key`."""
+    """Returns the floats of order keys: the inverse of `order_key`."""
     pattern = _mirrored(keys.astype(f"i{bits // 8}"))
-    with np.errstate(invalid="ignore"):  # keys beyond infinity are NaNs
+    with np.errstate(invalid="ignore"):  # Keys beyond that of infinity are NaNs.
         return pattern.view(f"f{bits // 8}").astype(np.float64)
 
 
 def _mirrored(pattern: NDArray[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
-    """Negative integers with all bits but the sign flipped."""
+    """Flips all bits but the sign of negative integers."""
     return np.where(pattern < 0, pattern ^ np.iinfo(pattern.dtype).max, pattern)
 
 
 def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:
-    """Keys T with `x < t` exactly when `order_key(x) < T`, the two zeros included."""
+    """Returns keys T such that `x < t` holds exactly if `order_key(x) < T` does, for both zeros too."""
     return order_key(np.where(thresholds == 0.0, -0.0, thresholds), bits)
 
 
 def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
-    """Values rounded to the type, as float64. Only Float(32) rounds."""
+    """Returns the values rounded to the type, as float64. Only Float(32) rounds."""
     wide = np.asarray(values, dtype=np.float64)
     if number == FLOAT32:
-        with np.errstate(over="ignore", invalid="ignore"):  # invalid: a signaling NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # A signaling NaN is invalid.
             return wide.astype(np.float32).astype(np.float64)
     return wide
 
 
 def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
-    """values * 2^fraction, exact except for overflow to infinity. Values that underflow keep their sign, so that their
-    floor and their comparison with 0 stay right."""
+    """Returns values * 2^fraction, exact except for overflow to infinity and underflow. A value that underflows keeps
+    its sign, so its floor and its comparison with 0 stay right."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, fraction)
     if fraction >= 0:
@@ -184,27 +181,24 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Words of one feature's values (already rounded to the source's type). NaN means missing.
-
-    values: shape (rows,). NaN where the feature takes none is the caller's to refuse; here it gets
-    the highest word.
-    """
+    """Returns the words of one feature's values (rows,), which are rounded to the source's type already. NaN means
+    missing. If the feature takes no missing values, the caller must refuse NaN; here NaN gets the highest word."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
-    known = np.where(absent, 0.0, values)
+    present = np.where(absent, 0.0, values)
     match number:
         case Fixed(_, fraction):
-            scaled = np.floor(scaled_by(known, fraction))
-            # Clipping in floats first keeps infinities and huge values from overflowing int64;
-            # the integer clip then corrects limits that float64 can't hold exactly.
+            scaled = np.floor(scaled_by(present, fraction))
+            # Clipping in floats first keeps infinities and huge values from overflowing int64.
+            # The integer clip then corrects limits that float64 can't hold exactly.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
-            words = order_key(known, bits)
+            words = order_key(present, bits)
         case Category(count, rounding):
-            known = {"none": known, "floor": np.floor(known), "trunc": np.trunc(known)}[rounding]
-            valid = (known >= 0) & (known < count) & (known == np.floor(known))
-            words = np.where(valid, known, count).astype(np.int64)
+            present = {"none": present, "floor": np.floor(present), "trunc": np.trunc(present)}[rounding]
+            valid = (present >= 0) & (present < count) & (present == np.floor(present))
+            words = np.where(valid, present, count).astype(np.int64)
         case Float():
             raise ModelError(f"{number} has no words", do="quantize the forest first")
         case _:
@@ -213,7 +207,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
 
 
 def word_value(word: int, number: NumberType) -> float:
-    """The real number of a threshold word: `x < word_value(T)` exactly when the word of x is below T."""
+    """Returns the real number of a threshold word T: `x < word_value(T)` holds exactly if the word of x is below T."""
     match number:
         case Fixed(_, fraction):
             with np.errstate(over="ignore"):
@@ -227,6 +221,6 @@ def word_value(word: int, number: NumberType) -> float:
 
 
 def word_bits(number: NumberType) -> int:
-    """Bits of a feature's words."""
+    """Returns the bits of a feature's words."""
     assert not isinstance(number, Float)
     return number.count.bit_length() if isinstance(number, Category) else number.bits

@@ -1,4 +1,4 @@
-"""Forests with other number types of their features."""
+"""Changes the number types of a forest's features."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from forestc.forest.numbers import NumberType
 def retyped(
     forest: Forest, numbers: Sequence[NumberType], thresholds: Sequence[NDArray[Any]], missing: Sequence[bool]
 ) -> Forest:
-    """Returns the forest with other features and thresholds; leaves stay as they are.
-
-    numbers, missing: type of each feature, and whether its values may be missing. thresholds: for each feature the
-    new threshold of each of its distinct ones, all integers or all floats.
-    """
+    """Returns the forest with other number types and thresholds; leaves stay as they are. numbers: the new type of each
+    feature. missing: for each feature whether values may be missing. thresholds: for each feature the new thresholds,
+    one for each entry of `ConditionTable.thresholds`; all integers or all floats."""
     features = tuple(
         replace(feature, number=number, missing=absent)
         for feature, number, absent in zip(forest.features, numbers, missing, strict=True)
@@ -34,15 +32,17 @@ def retyped(
         own, old = table.of(index), table.thresholds(index)
         plain = own[table.set_number[own] == NO_SET]
         threshold[plain] = new[np.searchsorted(old, table.threshold[plain])]
-        for place in np.setdiff1d(own, plain).tolist():
-            match table.test(place):
+        for condition in np.setdiff1d(own, plain).tolist():
+            match table.test(condition):
                 case OneOf(codes):
-                    sets[place] = codes
+                    sets[condition] = codes
                 case InSpans(cuts):
-                    sets[place] = toggled(new[np.searchsorted(old, cuts)].tolist())
+                    sets[condition] = toggled(new[np.searchsorted(old, cuts)].tolist())
     takes = np.array([*missing, False])
     trees = [
-        changed_tree(tree, **tree_arrays(places, threshold, sets), missing_left=tree.missing_left & takes[tree.feature])
-        for tree, places in zip(forest.trees, table.places, strict=True)
+        changed_tree(
+            tree, **tree_arrays(node_conditions, threshold, sets), missing_left=tree.missing_left & takes[tree.feature]
+        )
+        for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True)
     ]
     return replace(forest, features=features, trees=tuple(trees))

@@ -1,4 +1,4 @@
-"""Figures as texts for people: in tables of the terminal, in pages and in notebooks."""
+"""Prints figures for people: in tables of the terminal, in pages and in notebooks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from html import escape
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things: 1 cycle, 2,000 cycles."""
+    """Returns a count with its noun: 1 cycle, 2,000 cycles."""
     return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
 
 
 def shown(value: object, most: int = 12) -> str:
-    """A figure as text for people."""
+    """Returns a figure as text for people. most: the number of entries of a list that are shown."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -25,7 +25,7 @@ def shown(value: object, most: int = 12) -> str:
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in HTML, for notebooks. All texts are escaped, as they come from model files."""
+    """Returns an HTML table for notebooks. All texts are escaped, as they come from model files."""
     heads = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in head)
     cells = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
@@ -34,5 +34,5 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def html_figures(title: str, figures: Mapping[str, object]) -> str:
-    """A table of figures in HTML, with the columns what and figure."""
+    """Returns an HTML table of figures, with the columns what and figure."""
     return html_table(title, ("what", "figure"), ((key.replace("_", " "), shown(v)) for key, v in figures.items()))

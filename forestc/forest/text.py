@@ -66,7 +66,7 @@ from forestc.forest.tree import Draw
 
 
 def print_forest(forest: Forest) -> str:
-    """The text form, ending in a newline."""
+    """Returns the text form, which ends in a newline."""
     return "".join(f"{line}\n" for line in _lines(forest))
 
 
@@ -80,15 +80,15 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield f"note {json.dumps(note)}"
     yield f"columns {forest.columns}"
     for feature in forest.features:
-        place = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
+        origin_column = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
         made_up = " unnamed" * (not feature.named)
-        yield f"feature {json.dumps(feature.name)} {feature.number} {place}{labels}{made_up}"
-    aggregate, *rest = _judgement(forest.whole, "")
+        yield f"feature {json.dumps(feature.name)} {feature.number} {origin_column}{labels}{made_up}"
+    aggregate, *rest = _result_lines(forest.as_part, "")
     yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
     for part in () if forest.single else forest.parts:
         yield f"part {part.start} {part.stop}"
-        yield from _judgement(part, "part-")
+        yield from _result_lines(part, "part-")
         yield f"part-scale {part.scale!r}"
         if forest.steps:
             yield f"part-curve {' / '.join(' '.join(map(str, curve)) for curve in part.curves)}".strip()
@@ -106,8 +106,8 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield from _tree_lines(tree, categories)
 
 
-def _judgement(part: Part, prefix: str) -> Iterator[str]:
-    """Aggregate, link, decision and classes of a part or of the whole forest."""
+def _result_lines(part: Part, prefix: str) -> Iterator[str]:
+    """Yields the lines of aggregate, link, decision and classes of a part or of the whole forest."""
     aggregate, link, decision = part.aggregate, part.link, part.decision
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
@@ -148,12 +148,12 @@ def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
         yield f"{n}: {condition} ? {left[n]} : {right[n]}{tail}"
 
 
-_JUDGEMENT = ("aggregate", "link", "decision", "classes")
-_PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale", "part-curve")
+_RESULT = ("aggregate", "link", "decision", "classes")
+_PART = ("part", *(f"part-{word}" for word in _RESULT), "part-scale", "part-curve")
 _HEADER = frozenset(
     (
         *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "words", "combine"),
-        *_JUDGEMENT,
+        *_RESULT,
         *_PART,
     )
 )
@@ -181,7 +181,7 @@ _NODE = re.compile(
 
 
 def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[str]:
-    """The match of a whole text. Raises ModelError, naming `where`, for a text that does not match."""
+    """Matches a whole text. Raises ModelError, naming `where`, for a text that does not match."""
     match = pattern.fullmatch(text)
     if not match:
         raise ModelError(f"can't read {text[:60]!r}", where=where)
@@ -189,7 +189,7 @@ def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[st
 
 
 def parse_forest(text: str) -> Forest:
-    """Parses the text form. Raises ModelError, naming the line, for any other text."""
+    """Parses the text form. Raises ModelError, naming the line where it can, for any other text."""
     lines = text.splitlines()
     number = 0
     try:
@@ -239,7 +239,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
         )
     number = int if quantized else float
     bias = [number(b) for b in _one(header, "bias").split(" ")]
-    aggregate, link, decision, classes = _parse_judgement(header, "", 0)
+    aggregate, link, decision, classes = _parse_result(header, "", 0)
     parts = []
     for index, line in enumerate(header.get("part", [])):
         start, stop = map(int, line.split(" ")[1:])
@@ -247,7 +247,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
         curves = header.get("part-curve")
         text = curves[index].removeprefix("part-curve").strip() if curves else ""
         curve = tuple(tuple(map(int, levels.split())) for levels in text.split(" / ")) if text else ()
-        parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale, curve))
+        parts.append(Part(start, stop, *_parse_result(header, "part-", index), scale, curve))
     combine = Combine()
     if parts:
         match = matched(_COMBINE, _one(header, "combine"))
@@ -276,12 +276,12 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
     )
 
 
-def _parse_judgement(
+def _parse_result(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
-    """The index-th lines of aggregate, link, decision and classes with that prefix."""
+    """Parses the lines of aggregate, link, decision and classes with a prefix. index: of the part; 0 for the forest."""
     texts = []
-    for word in _JUDGEMENT:
+    for word in _RESULT:
         if not prefix:
             _one(header, word)
         texts.append(header[prefix + word][index].split(" ", 1)[1])
@@ -343,8 +343,8 @@ def _parse_tree(lines: list[str], start: int, end: int, words: bool, quantized: 
             threshold[node] = word(match["threshold"])
         else:
             set_index[node] = len(sets)
-            whole = words or match["set"][0] == "{"
-            sets.append([int(m) if whole else float(m) for m in match["set"][1:-1].split(",") if m])
+            integer = words or match["set"][0] == "{"
+            sets.append([int(m) if integer else float(m) for m in match["set"][1:-1].split(",") if m])
     if cover and len(cover) != n:
         raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
     return make_tree(

@@ -1,4 +1,4 @@
-"""The rules that every Forest must satisfy. Errors name tree, node and feature."""
+"""Checks the rules that every Forest must satisfy. Errors name tree, node and feature where a rule concerns one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_t
 
 _Nodes: TypeAlias = NDArray[np.bool_]
 _Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
-"""The nodes that break a rule, what to say of one, and what to do."""
+"""The nodes that break a rule, a function from such a node to the error, and for some rules the remedy."""
 
-MAX_SCORE_BITS = 62  # without the sign, so that int64 holds the difference of two scores
-MAX_COLUMNS = 1 << 20  # a limit for files of unknown origin
+MAX_SCORE_BITS = 62  # bits of a score without its sign, so that int64 holds the difference of two scores
+MAX_COLUMNS = 1 << 20  # limits the columns that a file of unknown origin can claim
 ONE_CLASS, TWO_CLASSES = (
     "the model knows one class alone, and decides nothing",
     "train it on rows of two classes or more",
@@ -51,7 +51,7 @@ def verify(forest: Forest) -> None:
 
 
 def _verify_features(forest: Forest) -> None:
-    """Each feature reads a column of its own, and has a type that the state of the forest allows."""
+    """Checks that each feature reads a column of its own, with a number type for floats or words, as the forest has."""
     if not 0 <= forest.columns <= MAX_COLUMNS:
         raise ModelError(f"{forest.columns} columns", do=f"use at most {MAX_COLUMNS} columns")
     columns = set()
@@ -76,19 +76,19 @@ def _verify_features(forest: Forest) -> None:
 
 
 def _verify_reach(forest: Forest) -> None:
-    """In a quantized forest trees feed every extreme, and scores fit their bits."""
+    """Checks a quantized forest: a tree feeds each output that is a minimum or maximum, and scores fit their bits."""
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
             raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
-    # in Python's integers, as the absolute value of the lowest int64 does not fit int64
+    # Sums are Python's integers, as the absolute value of the lowest int64 does not fit int64.
     reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
     if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
         raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
 def _verify_part(forest: Forest, index: int, part: Part) -> None:
-    """A part follows the one before, and is valid by itself."""
+    """Checks that a part starts at the output where the part before it stops, and is valid by itself."""
     where = "" if forest.single else f"part {index}"
     before = forest.parts[index - 1].stop if index else 0
     if part.start != before or part.width < 1 or part.stop > forest.n_outputs:
@@ -102,7 +102,7 @@ def _verify_part(forest: Forest, index: int, part: Part) -> None:
 
 
 def _verify_combination(forest: Forest) -> None:
-    """The parts cover all outputs, and fit their combination."""
+    """Checks that the parts cover all outputs and fit their combination."""
     if forest.parts[-1].stop != forest.n_outputs:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
@@ -131,7 +131,7 @@ def _verify_combination(forest: Forest) -> None:
 
 
 def _verify_link(link: Link, outputs: int, where: str) -> None:
-    """Its numbers are finite, points ascend, and shares have a link for every output."""
+    """Checks that a link has finite numbers, ascending points and, if its kind is `shares`, a link for each output."""
     if not all(map(math.isfinite, (link.slope, link.shift, link.intercept))):
         raise ModelError("a link, divisor or scale is not a finite number", where=where)
     points = link.points
@@ -143,20 +143,20 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
         raise ModelError("the points of a link do not ascend, or are not finite", where=where)
     if len(link.each) != (outputs if link.kind == "shares" else 0):
         raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where)
-    for place, output_link in enumerate(link.each):
+    for output, output_link in enumerate(link.each):
         if output_link.kind in ("shares", "softmax", "softmax-zero", "sorted", "rising"):
-            raise ModelError(f"a link {output_link.kind} is not of a single output", where=where or f"output {place}")
+            raise ModelError(f"a link {output_link.kind} is not of a single output", where=where or f"output {output}")
         _verify_link(output_link, 1, where)
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """Parts of a quantized average have curves that fit their link; other parts have none."""
-    wanted = forest.quantized and forest.combine.kind == "average"
+    """Checks a part's curves: they fit its link if the forest is a quantized average; otherwise there are none."""
+    averaged = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
-    # parts whose values are their scores need no curves
-    needed = wanted and (part.width == 1 or part.link != Link())
-    if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not wanted):
-        what = "is missing, or does not ascend" if wanted else "is outside a quantized average"
+    # A part needs no curve if its values are its scores.
+    needed = averaged and (part.width == 1 or part.link != Link())
+    if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not averaged):
+        what = "is missing, or does not ascend" if averaged else "is outside a quantized average"
         raise ModelError(f"a part's curve {what}", where=where)
     if not part.curves:
         return
@@ -171,24 +171,25 @@ def _verify_curves(forest: Forest, part: Part, where: str) -> None:
 def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:
     match decision.kind:
         case "none":
-            fine, wanted = classes == 0, "no classes"
+            fine, required = classes == 0, "no classes"
         case "threshold":
-            fine, wanted = classes == 2 and outputs in (1, 2), "2 classes and 1 output"
+            fine, required = classes == 2 and outputs in (1, 2), "2 classes and 1 output"
             if not np.isfinite(float(decision.threshold)):
                 raise ModelError("the decision's threshold is not finite", where=where)
         case "argmax":
-            fine, wanted = classes == outputs >= 1, "as many classes as outputs"
+            fine, required = classes == outputs >= 1, "as many classes as outputs"
     if classes == 1 and not fine:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if not fine:
         raise ModelError(
-            f"decision {decision.kind} needs {wanted}, not {classes} classes and {outputs} outputs", where=where
+            f"decision {decision.kind} needs {required}, not {classes} classes and {outputs} outputs", where=where
         )
 
 
 class _Columns(NamedTuple):
-    """Arrays (features + 1,) with an entry for each feature, and one more for leaves. low, high: words; empty arrays
-    for floats."""
+    """Facts about the features, as arrays (features + 1,); the last entry stands for the leaves, whose feature is -1.
+    single: whether the feature is a float32. low, high: its lowest and highest word; one entry, 0, before quantization.
+    """
 
     single: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
@@ -210,9 +211,9 @@ class _Columns(NamedTuple):
 
 
 def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> None:
-    """The rules for one tree of a forest. index: of the tree, for errors. columns: of the forest's features."""
+    """Checks one tree of a forest. index: the tree's index, for errors."""
     values = tree.values
-    word, leaf = (np.dtype(np.int64 if whole else np.float64) for whole in (forest.on_words, forest.quantized))
+    word, leaf = (np.dtype(np.int64 if integer else np.float64) for integer in (forest.on_words, forest.quantized))
     where = f"tree {index}"
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
         raise ModelError(f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf", where=where)
@@ -231,9 +232,10 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """The rules on a tree's leaves and thresholds. A rule may rely on those before it."""
+    """Yields the rules on a tree's leaves and thresholds, each with the nodes that break it. A rule may rely on the
+    rules before it."""
     inner, feature, values = tree.left != LEAF, tree.feature, tree.values
-    bounded = inner & (tree.set_index == NO_SET)  # by a threshold
+    bounded = inner & (tree.set_index == NO_SET)  # True at nodes with a threshold.
     yield (
         ~inner & ((tree.leaf < 0) | (tree.leaf >= len(values))),
         lambda n: f"leaf row {int(tree.leaf[n])} of {len(values)}",
@@ -258,7 +260,8 @@ def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule
 
 
 def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """The rules on a tree's sets, missing values and words. A rule may rely on those before it."""
+    """Yields the rules on a tree's sets, missing values and words, each with the nodes that break it. A rule may rely
+    on the rules before it."""
     inner = tree.left != LEAF
     for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
         if broken := _broken_set(forest, forest.features[tree.feature[node]], tree.sets[tree.set_index[node]]):
@@ -268,8 +271,8 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
         lambda _: "sends missing values left, but the feature is never missing",
     )
     if forest.on_words:
-        # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
-        # thresholds beyond these.
+        # A threshold on the lowest word never holds, and one above the highest word always does.
+        # Hardware has no word for thresholds beyond these two.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
         outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
         yield (
@@ -279,7 +282,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
 
 
 def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
-    """Returns what is wrong with a set of a feature, and what to do; empty if nothing is."""
+    """Returns the fault of a feature's set and, for some faults, the remedy; empty if the set is valid."""
     number = feature.number
     if not isinstance(number, Category) and not forest.on_words:
         single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()
@@ -298,5 +301,5 @@ def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which are float32 values. `x < t` of a float32 x and another t could not be said with a float32's bits."""
+    """Returns which values are float32. In float32 no x can be compared with another threshold."""
     return np.asarray(round_to(values, FLOAT32) == values)

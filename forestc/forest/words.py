@@ -22,19 +22,19 @@ from forestc.forest.numbers import (
 
 
 def word_note(forest: Forest, index: int) -> str:
-    """A feature's number type, how its word is computed from a value, and an example."""
+    """Returns a line with a feature's number type, the computation of its word from a value, and an example."""
     feature = forest.features[index]
     limits = word_range(feature.number, feature.missing)
     value, word = word_example(forest, index)
     absent = "" if limits.missing is None else f", {limits.missing} means missing"
-    # rounding to float32 comes first, as it may cross a threshold
+    # The recipe rounds to float32 first, as that may move a value across a threshold.
     rounded = feature.raw == FLOAT32 and not isinstance(feature.number, Category)
     recipe = _recipe(feature.number, "float32(value)" if rounded else "value", f"{limits.low}..{limits.high}")
     return f"{feature.number}: {recipe}{absent}; {value!r} becomes {word}"
 
 
 def word_example(forest: Forest, index: int) -> tuple[float, int]:
-    """A value of a feature, on a threshold if it has one, and its word."""
+    """Returns a value of a feature, on a threshold if it has one, and the word of this value."""
     feature = forest.features[index]
     number = feature.number
     thresholds = forest.conditions.thresholds(index)

@@ -1,4 +1,4 @@
-"""Frontends: from a model file or a fitted model to a Forest, by two explicit tables (`kinds.py`, `objects.py`)."""
+"""Reads a model file or a fitted model into a Forest, by two tables of readers (`kinds.py`, `objects.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from forestc.errors import ModelError, check_exists
+from forestc.errors import ModelError, check_exists, located
 from forestc.forest.ir import Forest
 from forestc.frontends.kinds import TEXT, kind_of, read, refuse_folder
 from forestc.frontends.known_training import KnownTraining, training_of
@@ -18,44 +18,74 @@ from forestc.rows.columns import carrying
 
 __all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_training"]
 
-MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
+MAX_BYTES = 4 << 30  # bytes of a model file at most, which is read into memory as a whole
 
 
 def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:
-    """A Forest from a model file's path or a fitted model.
+    """Reads a model file, or takes a fitted model, as a Forest.
 
-    Files of XGBoost (JSON and UBJSON), LightGBM (text models and dumps), CatBoost (JSON exports), ONNX, treelite, skops
-    and forestc's own text are recognized by their content, under any name; pickles are read only with `trust_pickle`,
-    because opening one runs the code it holds. iterations: reads only the first N boosting iterations, or "best", those
-    up to the best one, of XGBoost, LightGBM and CatBoost; default: those that the library predicts with. Raises
-    ModelError for a model that can't be read exactly, OptionError for an invalid number of iterations.
+    Files are recognized by their content, under any name: XGBoost (JSON, UBJSON), LightGBM (text models, dumps),
+    CatBoost (JSON exports), ONNX, treelite, skops, forestc's own text, and pickles.
+
+    Parameters
+    ----------
+    source : str, path or fitted model
+        A model file; a model object of one of these libraries or of scikit-learn; or a Forest.
+    trust_pickle : bool, default=False
+        Allow opening pickles. Opening a pickle runs the code in it.
+    iterations : int or "best", optional
+        Boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or those up to the best one.
+        Default: as many as the library predicts with.
+
+    Returns
+    -------
+    Forest
+        The model as its library evaluates it.
+
+    Raises
+    ------
+    ModelError
+        If the model can't be read, or has a property that forestc can't preserve exactly.
+    OptionError
+        If `iterations` is invalid, or larger than the model's number of iterations.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    <Forest 'forest', of floats: 1 trees, 9 nodes, 4 columns, 3 classes>
     """
     asked = parsed(iterations)
     if isinstance(source, Forest):
         refuse_cut(asked)
         return carrying(source)
     if not isinstance(source, str | Path):
-        return carrying(load_object(source, asked))
+        with located(f"model of type {type(source).__name__}"):
+            return carrying(load_object(source, asked))
     path = Path(source)
     content = Content(_bytes(path), str(path), asked)
-    with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
+    with ThreadPoolExecutor(1) as pool:  # Hashing releases the GIL, so a thread can do it alongside.
         digest = pool.submit(lambda: hashlib.sha256(content.data).hexdigest())
-        kind = kind_of(content)
-        forest = carrying(read(content, kind, trust_pickle=trust_pickle))
+        with located(str(path)):
+            kind = kind_of(content)
+            forest = carrying(read(content, kind, trust_pickle=trust_pickle))
     if kind is TEXT:  # it holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
 
 
 def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest:
-    """A Forest from the bytes of a model file. where: its path, for messages and for bytes that tell nothing. Raises
-    ForestcError."""
+    """Reads the bytes of a model file into a Forest. where: the file's path, for messages; its suffix tells the kind of
+    file if the bytes do not. Raises ForestcError."""
     content = Content(data, where)
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 
 
 def read_training(model: object, *, trust_pickle: bool = False) -> KnownTraining:
-    """What a fitted model or a model file tells about its training. Raises ForestcError."""
+    """Returns what a fitted model or a model file tells about its training. Raises ForestcError."""
     data = _bytes(Path(model)) if isinstance(model, str | Path) else b""
     return training_of(model, data, trust_pickle=trust_pickle)
 

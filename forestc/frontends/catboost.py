@@ -1,9 +1,9 @@
-"""CatBoost: JSON exports, read without the library, and fitted models by way of a JSON export.
+"""Reads CatBoost models: JSON exports without the library, and fitted models through a JSON export.
 
-Semantics of the library that are kept: rows and borders are float32, and a row goes right if `x > border`; NaN goes to
-the side of the feature's treatment. An oblivious tree has one condition per level, and bit i of a leaf's number is the
-outcome of split i. Leaf values are summed in float64, tree by tree from tree 0, then scaled, then the bias is added.
-(CatBoost itself loads its JSON with values off by one unit in the last place; here they are exact.)
+The Forest keeps these semantics of the library: rows and borders are float32, and a row goes right if `x > border`; NaN
+goes to the side of the feature's treatment. An oblivious tree has one condition per level, and bit i of a leaf's number
+is the outcome of split i. Leaf values are summed in float64, tree by tree from tree 0, then scaled, then the bias is
+added. (CatBoost itself loads its JSON with values off by one unit in the last place; here they are exact.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}
-LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # multilabel: a binary target per output
+LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # losses of multilabel models: each output is a binary target
 EXPONENT = {"Poisson", "Tweedie"}
 UNCERTAINTY = {"RMSEWithUncertainty"}
 # Losses whose predictions are the scores themselves.
@@ -48,27 +48,26 @@ KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
 
-# What to do about a model without a best iteration.
+# Tells what to do about a model without a best iteration.
 NO_BEST = (
     "leave it out if the model was trained with an eval_set, as CatBoost then keeps the best iterations only; "
     "or give their number"
 )
 
-MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the parameter `depth`
+MAX_DEPTH = 16  # bounds the levels of an oblivious tree, as CatBoost's documentation of the parameter `depth` does
 
-# A split: its column, the threshold t for which rows with `x < t` go left, and whether NaN goes left.
+# A split: rows with `x < threshold` in the column go left, and NaN if `missing_left`.
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
 def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """A Forest from a parsed JSON export, with the predictions of the estimator for its loss function. Raises
-    ForestcError."""
+    """Reads a parsed JSON export into a Forest that predicts as its loss function's estimator. Raises ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 
 def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
-    """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
-    Raises ForestcError."""
+    """Reads a fitted CatBoost model into a Forest; a plain `CatBoost` as the estimator for its loss function. Raises
+    ForestcError."""
     name = type(model).__name__
     where = f"CatBoost {name}"
     if name not in ESTIMATORS:
@@ -82,7 +81,7 @@ def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
     last = model.get_best_iteration()
     best = None if last is None else last + 1
     forest = _forest(root, iterations, kind, trained=True, best=best)
-    # A trained tree numbers its leaves differently from one loaded from JSON.
+    # A trained tree numbers its leaves differently from a tree loaded from JSON.
     if name == "CatBoostClassifier" and not forest.decides:
         raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
     same = model.get_leaf_values().tobytes().startswith(_values(forest))
@@ -90,28 +89,29 @@ def read_live(model: CatBoost, iterations: Iterations = None) -> Forest:
 
 
 def exported(model: CatBoost, where: str) -> Document:
-    """The JSON export of a fitted model. Raises ModelError if CatBoost can't write it."""
+    """Exports a fitted model as JSON. Raises ModelError if CatBoost can't write it."""
     import catboost
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         try:
             model.save_model(str(path), format="json")
-        except catboost.CatBoostError as error:  # for embeddings and infinite borders
+        except catboost.CatBoostError as error:  # CatBoost can't write embeddings and infinite borders.
             what = f"CatBoost can't write it as JSON ({' '.join(str(error).split())[:160]})"
             raise ModelError(what, where=where, do="train on finite numbers only") from None
         return Document(read_document(path.read_bytes(), where), "", where)
 
 
 def _values(forest: Forest) -> bytes:
-    """The values of all leaves, in the order of their numbers."""
+    """Returns the values of all leaves, in the order of the leaves' numbers."""
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 
 @dataclass
 class _Numbers:
-    """The numeric features. splits: the fields of `SPLIT` at all borders, indexed by `split_index`. borders: of each
-    split, (border, float_feature_index) as the document gives them. names: by column ("": none). width: of the rows."""
+    """The numeric features of an export. splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
+    borders: for each split (border, float_feature_index) as in the export. names: by column; "" if there is none.
+    width: columns of the rows."""
 
     splits: list[tuple[int, float, bool]]
     borders: list[tuple[Any, int]]
@@ -122,9 +122,9 @@ class _Numbers:
 def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
-    """predicts: the prediction type, "" for that of the loss function's estimator. trained: the numbering of the
-    leaves of trees that are not oblivious, see `_nested`. best: the number of the best iteration, counted from 1, which
-    exports do not hold."""
+    """Builds the Forest of an export. predicts: the prediction type; "" for that of the loss function's estimator.
+    trained: how the leaves of trees that are not oblivious are numbered, see `_nested`. best: the best iteration,
+    counted from 1, which exports do not hold."""
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -168,7 +168,6 @@ def _numbers(doc: Document) -> _Numbers:
 
 
 def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
-    """Adds a numeric feature and the splits at its borders."""
     if column in numbers.names:
         raise doc.fail(f"column {column} is another feature's")
     treatment = doc.get("nan_value_treatment").text()
@@ -178,7 +177,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
     numbers.names[column] = doc.get("feature_id", "").text()
-    # Without NaN in the training data a value is just compared, and NaN is not greater than any border
+    # If the training rows had no NaN, CatBoost just compares values: NaN exceeds no border, so it goes left.
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
     numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())
@@ -199,7 +198,7 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
 
 
 def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
-    """The split that a part of the document describes. fields: that part, a dictionary in a valid document."""
+    """Returns the split that a part of the document describes. fields: this part, a dictionary in a valid document."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":
         what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
@@ -250,7 +249,7 @@ def _tree(
     cover: NDArray[np.float64] | None,
     ids: NDArray[np.int64],
 ) -> Tree:
-    """The tree of (nodes,) arrays; splits: of type `SPLIT`, any at a leaf. values: (leaves * outputs,)."""
+    """Builds a tree from (nodes,) arrays. splits: of type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
         feature=splits["column"],
@@ -266,8 +265,8 @@ def _tree(
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """A tree of nested splits. Its leaves are numbered from left to right; in a `trained` model, a node's own leaves
-    come before all deeper ones."""
+    """Builds a tree of nested splits. Its leaves are numbered from left to right; if `trained`, a node's own leaves are
+    numbered before all deeper ones."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
@@ -318,7 +317,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
-    """Link, decision and labels of each target: of one, or of each output."""
+    """Returns link, decision and labels: of each output if each is a target, otherwise of all outputs together."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")
@@ -326,7 +325,7 @@ def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_M
         return [_SCORES]
     if loss in EXPONENT:
         return [(Link("exp"), Decision("none"), ())]
-    if loss in UNCERTAINTY:  # the mean and the variance
+    if loss in UNCERTAINTY:  # The two outputs are the mean and the variance.
         return [_SCORES, (Link("exp", 2.0), Decision("none"), ())]
     if loss in LABELS:
         return [(Link("sigmoid"), _class_1(info), (0, 1))] * outputs
@@ -337,7 +336,7 @@ def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_M
 
 
 def _class_1(info: Document) -> Decision:
-    """Class 1 if the score exceeds the logit of the model's probability threshold."""
+    """Returns the decision for class 1 if the score exceeds the logit of the model's probability threshold."""
     key = "binclass_probability_threshold"
     probability = 0.5
     if info.has(key):
@@ -362,7 +361,7 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
     if not all(isinstance(name, accepted) for name in names):
         raise info.fail(f"class_names are not of type {kind}")
     labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
-    # If the training rows lacked some classes, class_to_label lists those that have scores.
+    # If the training rows lacked some classes, class_to_label lists the classes with scores.
     if params.has("class_to_label"):
         scored = params.get("class_to_label")
         order = scored.array(np.float64).tolist()
@@ -371,21 +370,21 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
                 raise scored.fail(f"does not fit {len(labels)} class_names")
             labels = [labels[int(k)] for k in order] if names else [LABEL_TYPES[kind](k) for k in order]
     if params.has("classes_count"):
-        known = params.get("classes_count").integer(0, MAX_OUTPUTS)
-        if known > count:
-            raise info.fail(f"has {known} classes but scores of {count}", "train with rows of every class")
+        classes_count = params.get("classes_count").integer(0, MAX_OUTPUTS)
+        if classes_count > count:
+            raise info.fail(f"has {classes_count} classes but scores of {count}", "train with rows of every class")
     if len(labels) != count:
         raise info.fail(f"has {len(labels)} class_names for {count} classes")
     return tuple(labels)
 
 
 def _loss(info: Document) -> str:
-    """The loss function's name; "" if the model does not name it, which then only predicts scores."""
+    """Returns the loss function's name; "" if the model does not name it: then it predicts scores."""
     doc = info.get("params") if info.has("params") else info
     if not doc.has("loss_function"):
         return ""
     doc = doc.get("loss_function")
-    if isinstance(doc.value, str):  # a sum of models keeps it as text
+    if isinstance(doc.value, str):  # A sum of models keeps the loss function as text.
         doc = Document(read_document(doc.value.encode(), doc.where), doc.path, doc.where)
     loss = doc.get("type").text()
     if loss not in KNOWN:

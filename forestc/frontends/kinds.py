@@ -1,6 +1,7 @@
-"""The kinds of model files, recognized by their content, in one table: each is read, or refused with the way out.
+"""Recognizes the kind of a model file by its content. One table says for each kind how it is read, or what to do
+instead.
 
-A file's suffix counts only where its content tells nothing.
+The suffix of a file counts only if its content does not tell the kind.
 """
 
 from __future__ import annotations
@@ -34,13 +35,10 @@ AS_ROWS = "give the model file first, and the rows with --rows"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file.
-
-    name: in messages, with an article if the kind is refused. matches: whether a file is of the kind. read: the reader,
-    None if the kind is refused. do: the remedy of one that is refused. cut: whether the reader can stop after a number
-    of iterations. pickled: whether reading it runs code. suffixes: of files of the kind, for a file whose content tells
-    nothing.
-    """
+    """A kind of model file. name: for messages, with an article if the kind is refused. matches: whether a file is of
+    the kind. read: the reader; None if the kind is refused. do: the remedy if it is refused. cut: whether the reader
+    can stop after a number of iterations. pickled: whether reading it runs code. suffixes: decide if the content of a
+    file does not."""
 
     name: str
     matches: Callable[[Content], bool]
@@ -60,25 +58,24 @@ def _keys(*keys: str) -> Callable[[Content], bool]:
 
 
 def _matches(pattern: bytes) -> Callable[[Content], bool]:
-    """The beginning, without white space, matches."""
+    """Returns a function that tests if the beginning of a file, without white space, matches."""
     compiled = re.compile(pattern, re.IGNORECASE)
     return lambda content: compiled.match(content.head) is not None
 
 
 def _member(pattern: str) -> Callable[[Content], bool]:
-    """A name in a zip archive matches as a whole."""
+    """Returns a function that tests if the whole name of some file in a zip archive matches."""
     return lambda content: any(re.fullmatch(pattern, name) for name in content.members)
 
 
 def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
-    """The file is compressed, and what it holds begins so."""
+    """Returns a function that tests if a file is compressed and begins with the pattern once unpacked."""
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
-# --- what a file's bytes tell
+# --- tests of a file's bytes
 
-# First bytes of pickles: of protocols 2 to 5; of 0 and 1, where a class or a function is named first; joblib's LZ4 and
-# old zlib forms.
+# First bytes of pickles: of protocols 2 to 5; of protocols 0 and 1; of joblib's LZ4 and old zlib forms.
 _PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
 _LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
 
@@ -91,7 +88,8 @@ def _is_pickle(content: Content) -> bool:
 
 
 def _is_old_xgboost(content: Content) -> bool:
-    """136 bytes of parameters, then the names of objective and booster, each behind its length in 8 bytes."""
+    """Returns True for XGBoost's old binary format: 136 bytes of parameters, then the names of objective and booster,
+    each after its length in 8 bytes."""
     if content.data.startswith((b"binf", b"bs64\t", b"CONFIG-offset:")):
         return True
     names, at = [], 136
@@ -105,7 +103,7 @@ def _is_old_xgboost(content: Content) -> bool:
 
 
 def _is_treelite(content: Content) -> bool:
-    """Three version numbers, then the types of thresholds and of leaves."""
+    """Returns True if a file begins with three version numbers and the types of thresholds and leaves."""
     if len(content.data) < 14:
         return False
     *version, threshold, leaf = struct.unpack("<iiiBB", content.data[:14])
@@ -113,8 +111,9 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """The text or message in field 2 of a protobuf message that begins with a version in field 1; None for any other.
-    In ONNX it is the producer's name, in others it is a message."""
+    """Returns the first byte of field 2 of a protobuf message that begins with a version in field 1; b"" if another
+    known field follows; None for other files. In ONNX field 2 is the producer's name; in others it is a message, which
+    begins with a newline."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":
@@ -150,7 +149,7 @@ def _text(content: Content) -> Forest:
         raise ModelError(error.what, where=f"{content.where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
-# --- the kinds, the first that matches counts; those of documents are last, as a damaged document raises ModelError
+# --- The first kind that matches counts. Kinds of documents are last, as a damaged document raises ModelError.
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
 SKOPS = Kind(
@@ -275,7 +274,7 @@ KINDS = (
 
 READ = "XGBoost (JSON, UBJSON), LightGBM (text, dump), CatBoost (JSON), ONNX, treelite, skops, pickles, forestc text"
 
-# Names that are all in a folder -> what the folder is, and the remedy.
+# File names -> if all are in a folder: the name of such a folder, and the remedy.
 FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
     ("manifest.json", "model.forest"): (
         "a folder that forestc compiled",
@@ -292,8 +291,8 @@ FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
 
 
 def kind_of(content: Content) -> Kind:
-    """The kind of a file, by its content, else by its suffix. Raises ModelError for an unknown kind, or a damaged
-    document."""
+    """Returns the kind of a file, by its content or otherwise its suffix. Raises ModelError for an unknown kind or a
+    damaged document."""
     for kind in KINDS:
         if kind.matches(content):
             return kind
@@ -312,7 +311,7 @@ def kind_of(content: Content) -> Kind:
 
 
 def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
-    """A Forest from the content of a file of a kind. Raises ForestcError."""
+    """Reads a file of a kind into a Forest. Raises ForestcError."""
     if kind.read is None:
         raise ModelError(f"the file is {kind.name}, which is not read", where=content.where, do=kind.do)
     if kind.pickled and not trust_pickle:
@@ -327,10 +326,10 @@ def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
 
 
 def refuse_folder(path: Path) -> ModelError:
-    """What is wrong with a folder that is given as a model."""
+    """Returns the error for a folder that is given as a model."""
     names = {entry.name for entry in path.iterdir()}
-    for wanted, (what, do) in FOLDERS.items():
-        if names.issuperset(wanted):
+    for entries, (what, do) in FOLDERS.items():
+        if names.issuperset(entries):
             return ModelError(f"{what}, not a model file", where=str(path), do=do)
     if any(name.endswith("header.pb") for name in names):
         what, do = FOLDERS["data_spec.pb", "header.pb"]

@@ -1,4 +1,4 @@
-"""What a model tells about its training: its estimator, its library's parameters, or the sums that XGBoost writes."""
+"""Reads a model's facts about its training: its estimator, its library's parameters, or the sums in XGBoost's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.frontends.shared.ubjson import parse_ubjson
 from forestc.frontends.sklearn.reader import open_pickle, open_skops
 from forestc.frontends.xgboost.sums import TreeSums, read_sums
 
-# Parameters in LightGBM's text models that change the trees; the others say how it runs, or name files.
+# Parameters in LightGBM's text models that change the trees. The others say how training runs, or name files.
 LIGHTGBM = (
     *("boosting", "objective", "data_sample_strategy", "learning_rate", "num_leaves", "seed", "max_depth"),
     *("min_data_in_leaf", "min_sum_hessian_in_leaf", "bagging_fraction", "pos_bagging_fraction", "bagging_freq"),
@@ -44,19 +44,21 @@ CATBOOST = (
     *("ignored_features", "fold_len_multiplier", "approx_on_full_history", "posterior_sampling", "target_border"),
     *("penalties_coefficient", "feature_weights", "first_feature_use_penalties", "random_score_type"),
 )
-# Those that LightGBM writes as 0 or 1 and takes as false or true.
+# Parameters that LightGBM writes as 0 or 1, and takes as false or true.
 _SWITCHES = (
     *("extra_trees", "xgboost_dart_mode", "uniform_drop", "use_quantized_grad", "quant_train_renew_leaf"),
     *("stochastic_rounding", "enable_bundle", "use_missing", "zero_as_missing", "feature_pre_filter", "is_unbalance"),
     *("boost_from_average", "reg_sqrt"),
 )
-_LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")  # values with blanks would be further parameters
+# Values with blanks would be read as further parameters.
+_LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")
 
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """What a model tells. estimator: the object that was trained, or None. library: of `settings`, "" if there are
-    none. settings: parameters by their names in the library. sums: those of an XGBoost model, or None."""
+    """The facts about its training that a model tells. estimator: the object that was trained, or None. library: of
+    `settings`; "" if there are none. settings: parameters by their names in the library. sums: of an XGBoost model, or
+    None."""
 
     estimator: Any = None
     library: str = ""
@@ -65,8 +67,8 @@ class KnownTraining:
 
 
 def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> KnownTraining:
-    """What a fitted model tells, or the path of a file with the bytes `data`. Raises ForestcError for a damaged
-    file."""
+    """Returns what a model tells about its training. model: a fitted model, or the path of a file with the bytes
+    `data`. Raises ForestcError for a damaged file."""
     if isinstance(model, str | Path):
         content = Content(data, str(model))
         if SKOPS.matches(content):
@@ -90,7 +92,7 @@ def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False)
         where = f"XGBoost {type(model).__name__}"
         sums = read_sums(parse_ubjson(bytes(booster.save_raw("ubj")), where), where)
         return KnownTraining(estimator if estimator is not None else booster, "xgboost", sums.settings, sums)
-    if type(model).__module__.startswith("catboost"):  # its estimators can't be cloned with weights of classes
+    if type(model).__module__.startswith("catboost"):  # CatBoost's estimators can't be cloned with weights of classes.
         return KnownTraining(
             library="catboost", settings=_of_catboost(exported(model, f"CatBoost {type(model).__name__}"))
         )
@@ -100,14 +102,14 @@ def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False)
 
 
 def _of_lightgbm(text: str) -> dict[str, Any]:
-    """The parameters behind the trees of a text model; none if it was saved without."""
+    """Returns the parameters behind the trees of a text model; empty if it was saved without them."""
     lines = text[max(text.rfind("\nparameters:"), 0) :].splitlines() if "\nparameters:" in text else []
     settings = [match.groups() for line in lines if (match := _LINE.fullmatch(line))]
     return {key: str(value == "1").lower() if key in _SWITCHES else value for key, value in settings if key in LIGHTGBM}
 
 
 def _of_catboost(root: Document) -> dict[str, Any]:
-    """The parameters as the user gave them, with the learning rate and the class weights that CatBoost took."""
+    """Returns the parameters given by the user, with the learning rate and the class weights that CatBoost chose."""
     params = root.get("model_info", {}).get("params", {})
     given = params.get("flat_params", {}).value
     settings = {key: value for key, value in given.items() if key in CATBOOST} if isinstance(given, Mapping) else {}

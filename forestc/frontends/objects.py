@@ -1,4 +1,4 @@
-"""Fitted models in memory, by one table of libraries."""
+"""Reads fitted models in memory, by one table of libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.frontends.sklearn import meta as sklearn_meta
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
 
-# Top-level package of a fitted model -> reader. Readers of `CUT` also take the iterations to read.
+# Top-level package of a fitted model -> reader. The readers of `CUT` also take the iterations to read.
 CUT = ("xgboost", "lightgbm", "catboost")
 OBJECTS: dict[str, Callable[..., Forest]] = {
     "xgboost": xgboost.read_live,
@@ -27,7 +27,8 @@ OBJECTS: dict[str, Callable[..., Forest]] = {
 
 
 def load_object(model: object, iterations: Iterations = None) -> Forest:
-    """A Forest from a fitted model of a known library, or from a search's best estimator. Raises ForestcError."""
+    """Reads a fitted model of a known library into a Forest. If the model is a search over parameters, it reads the
+    best estimator. Raises ForestcError."""
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
         refuse_cut(iterations)
         return sklearn_meta.read_search(model, type(model).__name__)

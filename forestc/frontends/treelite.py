@@ -1,9 +1,11 @@
-"""treelite models: checkpoints (cuML's and others'), read by the treelite package, and models in memory.
+"""Reads treelite models: checkpoints (cuML's and others'), through the treelite package, and models in memory.
 
-Semantics of its reference predictor (GTIL) that are kept: rows are read in the float type of the thresholds; leaves are
-summed from 0 in the leaves' type, tree by tree; if the model averages, the sum is divided by the number of trees of the
-output; then the base score is added; a category that is negative, too large or not in the list does not match.
-treelite reads the binary form itself, and a damaged file can make it crash or loop forever, so a separate process opens
+The Forest keeps these semantics of treelite's reference predictor (GTIL): rows are read in the float type of the
+thresholds. Leaves are summed from 0 in the leaves' type, tree by tree; if the model averages, the sum is divided by the
+number of trees of the output; then the base score is added. A category that is negative, too large or not in a node's
+list does not match.
+
+treelite reads the binary form itself, and a damaged file can make it crash or loop forever. So a separate process opens
 a checkpoint first.
 """
 
@@ -29,7 +31,7 @@ from forestc.frontends.shared.exact import least_float, next_above, where_equal
 if TYPE_CHECKING:
     from treelite import Model
 
-Arrays: TypeAlias = dict[str, NDArray[Any]]  # the fields of a tree that are read, see `_FIELDS`
+Arrays: TypeAlias = dict[str, NDArray[Any]]  # holds the fields of a tree in `_FIELDS`, by name
 
 LINKS: dict[str, LinkKind] = {
     "identity": "identity",
@@ -43,7 +45,7 @@ LINKS: dict[str, LinkKind] = {
     "signed_square": "square",
     "hinge": "step",
 }
-# treelite's enumerations TaskType (those of classifiers), TreeNodeType and Operator.
+# Values of treelite's enumerations TaskType (for classifiers), TreeNodeType and Operator.
 _BINARY, _MULTI = 0, 2
 _CATEGORICAL = 2
 _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
@@ -51,8 +53,8 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a model's trees have in common. bits: of the thresholds' float type. vector: the shape of leaf vectors.
-    widths: classes of each target. categories: number of codes by categorical column."""
+    """The facts that a model's trees share. bits: of the thresholds' float type. vector: the shape of leaf vectors.
+    widths: the number of classes of each target. categories: the number of codes of each categorical column."""
 
     bits: Literal[32, 64]
     vector: list[int]
@@ -61,7 +63,7 @@ class _Shape:
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
-    """A Forest from a checkpoint's bytes. Raises ModelError."""
+    """Reads the bytes of a checkpoint into a Forest. Raises ModelError."""
     try:
         import treelite
     except ImportError:
@@ -88,7 +90,7 @@ for tree in range(model.num_tree):
 
 def _probe(data: bytes, where: str) -> None:
     """Opens a checkpoint in a separate process. Raises ModelError if that fails, crashes or does not end in time."""
-    seconds = 30 + len(data) // (1 << 20)  # at least 30, and one more for each megabyte
+    seconds = 30 + len(data) // (1 << 20)  # at least 30 s, and one more for each MiB
     try:
         process = subprocess.run(
             [sys.executable, "-c", _PROBE, *_FIELDS], input=data, capture_output=True, timeout=seconds, check=False
@@ -102,7 +104,7 @@ def _probe(data: bytes, where: str) -> None:
 
 
 def read_live(model: object) -> Forest:
-    """A Forest from a treelite.Model. Raises ModelError."""
+    """Reads a treelite.Model into a Forest. Raises ModelError."""
     return _forest(model, f"treelite {type(model).__name__}")
 
 
@@ -158,7 +160,7 @@ def _forest(model: Model, where: str) -> Forest:
 
 
 def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
-    """The decision of a target; treelite itself computes only values."""
+    """Returns the decision and the labels of a target. treelite itself computes values only."""
     if task == _BINARY and width == 1:
         dtype, bits = np.dtype(scores), 32 if scores == "float32" else 64
         if link.kind != "sigmoid":
@@ -177,7 +179,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
-    """The outputs that a tree feeds; -1 stands for all targets, or all classes."""
+    """Returns the outputs that a tree feeds. target, cls: the target and class that it feeds; -1 stands for all."""
     outputs: list[int] = []
     first = 0
     for index, width in enumerate(widths):
@@ -195,7 +197,7 @@ _FIELDS: tuple[str, ...] = (
 
 
 def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
-    """A tree's arrays. categories: updated with the number of codes of each categorical column."""
+    """Returns a tree's arrays. categories: updated with the number of codes of each categorical column."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
@@ -208,12 +210,11 @@ def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
 
 
 def _codes(arrays: Arrays, node: int) -> NDArray[Any]:
-    """The codes that a node lists."""
     return arrays["category_list"][int(arrays["category_list_begin"][node]) : int(arrays["category_list_end"][node])]
 
 
 def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> Tree:
-    """A tree that feeds a target and a class; -1 stands for all."""
+    """Builds a tree. target, cls: the target and class that it feeds; -1 stands for all."""
     left, right = arrays["cleft"].astype(np.int64), arrays["cright"].astype(np.int64)
     is_leaf = left == LEAF
     compare = np.where(is_leaf, _LT, arrays["cmp"])
@@ -222,7 +223,7 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
         raise ModelError("a comparison is not known", where=where)
     limit = arrays["threshold"].astype(np.float64)
     threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, shape.bits), limit)
-    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is the complement of x < t': swap the sides
+    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # `x > t` is the complement of `x < t'`.
     missing_left = (arrays["default_left"] != 0) ^ swapped
     set_index = np.full(len(left), NO_SET)
     sets: list[Sequence[Member]] = []
@@ -232,9 +233,9 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
             sets.append(where_equal(limit[[node]], bits=shape.bits))
             continue
         listed = set(_codes(arrays, node).tolist())
-        known = range(shape.categories[int(arrays["split_index"][node])] + 1)
+        codes = range(shape.categories[int(arrays["split_index"][node])] + 1)
         goes_right = bool(arrays["category_list_right_child"][node])
-        sets.append([code for code in known if (code in listed) != goes_right])
+        sets.append([code for code in codes if (code in listed) != goes_right])
     mixed = ~is_leaf & ~by_category & np.isin(arrays["split_index"], list(shape.categories))
     for node in np.flatnonzero(mixed).tolist():
         raise ModelError("is split as a number and as a category", where=f"{where}, node {node}")
@@ -256,7 +257,7 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
 def _values(
     arrays: Arrays, is_leaf: NDArray[np.bool_], shape: _Shape, target: int, cls: int, where: str
 ) -> NDArray[np.float64]:
-    """(leaves, outputs): the leaf values, or the leaf vectors without the padding beyond a target's classes."""
+    """Returns (leaves, outputs): the leaf values, or the leaf vectors without padding behind a target's classes."""
     size = int(np.prod(shape.vector))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)
@@ -267,11 +268,11 @@ def _values(
         raise ModelError(f"leaf vectors do not have shape {shape.vector}", where=where)
     table = vectors[begin[:, np.newaxis] + np.arange(size)].reshape(-1, *shape.vector).astype(np.float64)
     columns = []
-    for place, width in enumerate(shape.widths if target < 0 else [shape.widths[target]]):
+    for index, width in enumerate(shape.widths if target < 0 else [shape.widths[target]]):
         width = width if cls < 0 else 1
-        if place >= shape.vector[0] or width > shape.vector[1]:
+        if index >= shape.vector[0] or width > shape.vector[1]:
             raise ModelError(f"leaf vectors have shape {shape.vector}, too few for the outputs", where=where)
-        columns.append(table[:, place, :width])
+        columns.append(table[:, index, :width])
     values = np.concatenate(columns, axis=1)
     if values.shape[1] != (count := len(_outputs(target, cls, shape.widths))):
         raise ModelError(f"{values.shape[1]} leaf values for {count} outputs", where=where)

@@ -1,1 +1,1 @@
-"""The input model: a small file that stands for the rows where those can't travel. It holds counts and ranges."""
+"""The input model: a small file of counts and ranges that stands for rows, for use where the rows can't travel."""

@@ -1,5 +1,8 @@
-"""How often comparators, leaves and labels are 1: under an input model, exact where its cuts tell, else counted on rows
-drawn; or counted on given rows."""
+"""Estimates how often comparators, leaves and labels are 1.
+
+Under an input model a probability is exact if the model's cuts determine it; otherwise it is counted on drawn rows. Or
+all are counted on given rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from forestc.forest.numbers import FloatArray
 from forestc.inputs.boxes import Box, Boxes
 from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 from forestc.rows.batches import Rows
 
 Event = dict[int, tuple[int, ...]]
@@ -24,13 +27,11 @@ Event = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ForestActivity:
-    """Probabilities, each with whether it is exact under an input model or counted on `count` rows.
-
-    conditions: (distinct conditions,) that a row goes left; exact_conditions: (distinct conditions,). toggles:
-    (distinct conditions,) changes from one row to the next. leaves: for each tree (nodes,) that a row ends there, 0 at
-    inner nodes; exact_leaves: the same shapes. labels: (classes,) counted, with their standard errors for rows that are
-    independent; empty for a regression or several targets.
-    """
+    """Probabilities over rows. Each is exact under an input model or counted on `count` rows. conditions: (distinct
+    conditions,) that a row goes left. toggles: (distinct conditions,) that the result changes from one row to the next.
+    leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes. exact_conditions, exact_leaves: of the
+    same shapes: whether the probability is exact. labels: (classes,) always counted; empty for a regression or several
+    targets. label_errors: standard errors of `labels` if the rows are independent."""
 
     conditions: FloatArray
     exact_conditions: NDArray[np.bool_]
@@ -42,10 +43,9 @@ class ForestActivity:
     count: int
 
     def comparisons(self, forest: Forest) -> FloatArray:
-        """(trees,) inner nodes that a row is expected to visit: the mean depth of leaves, by their probabilities.
-
-        These are scaled to add up to 1: those counted need not, beside exact ones.
-        """
+        """Returns the inner nodes that a row is expected to visit in each tree, (trees,): the mean depth of its leaves.
+        The probabilities of a tree's leaves are scaled to add up to 1, as exact ones and counted ones together need
+        not."""
         depths = []
         for tree, shares in zip(forest.trees, self.leaves, strict=True):
             depth = np.zeros(tree.size)
@@ -56,26 +56,25 @@ class ForestActivity:
 
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
-    """Activity of a quantized forest on independent rows of an input model. model: the forest that was quantized.
-
-    A condition or leaf is exact where all of its thresholds are cuts of the input model; one on categories is counted.
-    Each condition toggles at 2 p (1 - p). Raises RowsError for an input model of other columns.
-    """
-    asking = _Asking(inputs, forest)
+    """Returns the activity of a quantized forest on independent rows of an input model. model: the forest before
+    quantization. A condition or leaf is exact if all its thresholds are cuts of the input model. Conditions on
+    categories are counted. A condition of probability p toggles with probability 2 p (1 - p). Raises RowsError if the
+    input model has other columns."""
+    events_of = _Events(inputs, forest)
     counted = counted_activity(forest, inputs.drawn_for(model, count, seed, (forest,)))
-    events = [asking.condition(place) for place in range(len(forest.conditions))]
-    conditions = asking.answered(events, counted.conditions)
+    events = [events_of.condition(number) for number in range(len(forest.conditions))]
+    conditions = events_of.answered(events, counted.conditions)
     leaves, exact = [], []
     for index, tree in enumerate(forest.trees):
-        boxes = dict(asking.boxes.leaves(index))
+        boxes = dict(events_of.boxes.leaves(index))
         nodes = np.array(list(boxes))
-        leaf_events = [asking.box(box) for box in boxes.values()]
+        leaf_events = [events_of.box(box) for box in boxes.values()]
         shares = np.zeros(tree.size)
-        shares[nodes] = asking.answered(leaf_events, counted.leaves[index][nodes])
-        known = np.zeros(tree.size, dtype=bool)
-        known[nodes] = [event is not None for event in leaf_events]
+        shares[nodes] = events_of.answered(leaf_events, counted.leaves[index][nodes])
+        exact_nodes = np.zeros(tree.size, dtype=bool)
+        exact_nodes[nodes] = [event is not None for event in leaf_events]
         leaves.append(shares)
-        exact.append(known)
+        exact.append(exact_nodes)
     return replace(
         counted,
         conditions=conditions,
@@ -87,11 +86,12 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
 
 
 def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
-    """Activity of a quantized forest counted on raw rows, toggles in their order. Raises RowsError without any row."""
-    coverage, walked, table = Coverage.of(forest), walked_trees(forest), tuple(forest.conditions)
+    """Returns the activity of a quantized forest counted on raw rows; toggles are counted in the order of the rows.
+    Raises RowsError if there are no rows."""
+    coverage, walked, table = Coverage.of(forest), concatenated_trees(forest), tuple(forest.conditions)
     ones, changes = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
     chosen, count = np.zeros(len(forest.classes), dtype=np.int64), 0
-    last: NDArray[np.bool_] | None = None  # how the row before the batch was sent, (distinct conditions,)
+    last: NDArray[np.bool_] | None = None  # (distinct conditions,): whether the last row of the batch before went left
     for batch in rows.batches():
         if not len(batch.X):
             continue
@@ -101,15 +101,17 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
         if forest.classes and evaluation.index.ndim == 1:
             chosen += np.bincount(evaluation.index, minlength=len(chosen))
         ends = np.zeros(len(table), dtype=bool)
-        for place, condition in enumerate(table):
+        for number, condition in enumerate(table):
             f = condition.feature
-            left = condition.sends_left(words[:, f], absent[:, forest.places[f]])
-            ones[place] += left.sum()
-            changes[place] += (left[1:] != left[:-1]).sum() + (last is not None and bool(last[place]) != bool(left[0]))
-            ends[place] = left[-1]
+            left = condition.sends_left(words[:, f], absent[:, forest.row_columns[f]])
+            ones[number] += left.sum()
+            changes[number] += (left[1:] != left[:-1]).sum() + (
+                last is not None and bool(last[number]) != bool(left[0])
+            )
+            ends[number] = left[-1]
         last, count = ends, count + len(batch.X)
     if not count:
-        raise RowsError("there are no rows", do="give at least one row")
+        raise RowsError("there are no rows", where="--rows", do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
     return ForestActivity(
         conditions=ones / count,
@@ -123,8 +125,9 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
     )
 
 
-class _Asking:
-    """Conditions and boxes as events over the variables of an input model; None for what its cuts do not tell."""
+class _Events:
+    """The events of conditions and boxes, as the input model states them. An event maps variables to their allowed
+    states; it is None if the cuts of the input model do not determine it."""
 
     def __init__(self, inputs: InputModel, forest: Forest) -> None:
         self.inputs, self.forest, self.boxes = inputs, forest, Boxes(forest)
@@ -132,21 +135,22 @@ class _Asking:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """The probability of each list of disjoint events; where that is None, the counted one."""
+        """Returns the probability of each list of disjoint events; the counted probability if the list is None."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [
             share if disjoint is None else sum(next(probabilities) for _ in disjoint)
             for disjoint, share in zip(events, counted.tolist(), strict=True)
         ]
-        return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # sums may round past the ends
+        return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
-    def condition(self, place: int) -> list[Event] | None:
-        """A condition on a threshold: below it, or missing if missing values go left."""
-        condition = self.forest.conditions[place]
+    def condition(self, index: int) -> list[Event] | None:
+        """Returns the events of a condition on a threshold: a value below it and, if missing values go left, a missing
+        value. None if the condition has no threshold."""
+        condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None
-        values = self.boxes.domains[condition.feature].whole
+        values = self.boxes.domains[condition.feature].all_values
         (low, high), cut = values.spans[0], int(condition.test.threshold)
         below = self._number(condition.feature, low, min(cut, high)) if cut > low else None
         if below is None:
@@ -155,10 +159,11 @@ class _Asking:
         return [below, *([absent] if condition.missing_left and absent is not None else [])]
 
     def box(self, box: Box | None) -> list[Event] | None:
-        """A leaf whose features each take one span of numbers, and are never missing, or always."""
+        """Returns the event that a row is in a leaf's box, in a list; an empty list if no row can be. None if a feature
+        has several spans, or a span and missing."""
         if box is None:
             return []
-        whole: Event = {}
+        joint: Event = {}
         for feature, values in box.items():
             absent = self._absent(feature)
             missing = values.missing and absent is not None
@@ -167,16 +172,16 @@ class _Asking:
             if missing and absent is not None:
                 event: Event | None = absent
             elif not values.spans:
-                return []  # missing, which no row was
+                return []  # The feature must be missing here, but it never was in the rows.
             else:
                 event = self._number(feature, *values.spans[0])
             if event is None:
                 return None
-            whole |= event
-        return [whole]
+            joint |= event
+        return [joint]
 
     def _number(self, feature: int, low: int, high: int) -> Event | None:
-        """A number in a span of words, if the ends of the span are cuts or open."""
+        """Returns the event of a number in a span of words; None unless each end of the span is a cut or open."""
         column, domain = self.own[feature], self.boxes.domains[feature]
         if column.category or not column.states:
             return None
@@ -186,7 +191,7 @@ class _Asking:
         return {self.starts[feature] + variable: states for variable, states in column.literals(*ends).items()}
 
     def _absent(self, feature: int) -> Event | None:
-        """A missing value, None where none was seen or the forest takes none."""
+        """Returns the event of a missing value; None if the rows had none or the forest takes none."""
         literals = self.own[feature].absent_literals()
         if not literals or not self.forest.features[feature].missing:
             return None

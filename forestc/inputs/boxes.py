@@ -1,7 +1,7 @@
-"""The box of each leaf: the values of each feature with which a row reaches it, decided exactly.
+"""Computes the box of each leaf: for each feature the values with which a row reaches the leaf, exactly.
 
-A path's conditions are met together where, feature by feature, some value meets all of its conditions: features are
-free of each other. So a leaf is unreachable exactly where a feature on its path is left without a value.
+Features are independent of each other. So a row meets all conditions of a path if, for each feature, some value meets
+the path's conditions on this feature. A leaf is unreachable exactly if a feature on its path is left without a value.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from forestc.forest.numbers import Category, Fixed, Float, Ordered, order_key, t
 from forestc.rows.ranges import at_least, next_below
 
 Span = tuple[int, int]
-Held = tuple[tuple[float, float], ...]
+Spans = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class Values:
-    """What is left of a feature's values: words in spans [low, high), which ascend, and whether it may be missing."""
+    """The values of a feature that some conditions leave. spans: words in spans [low, high), ascending. missing:
+    whether the feature may be missing."""
 
     spans: tuple[Span, ...]
     missing: bool
@@ -32,14 +33,14 @@ class Values:
         return bool(self.spans) or self.missing
 
     def within(self, spans: Sequence[tuple[float, float]], missing: bool) -> Values:
-        """Those in other spans, which ascend, and missing only where both allow it."""
-        kept = [
+        """Returns the values inside other spans, which ascend. The result may be missing if both allow it."""
+        overlaps = [
             (int(max(low, a)), int(min(high, b)))
             for low, high in self.spans
             for a, b in spans
             if max(low, a) < min(high, b)
         ]
-        return Values(tuple(kept), self.missing and missing)
+        return Values(tuple(overlaps), self.missing and missing)
 
 
 Box = Mapping[int, Values]
@@ -47,32 +48,33 @@ Box = Mapping[int, Values]
 
 @dataclass(frozen=True)
 class Domain:
-    """All values that a feature of a quantized forest can take from raw rows, and raw values for its words."""
+    """The values that a feature of a quantized forest can take from raw rows, and the raw values of its words."""
 
     feature: Feature
 
     @cached_property
-    def whole(self) -> Values:
-        """Every word between those of the smallest and the largest raw value."""
+    def all_values(self) -> Values:
+        """All words from the word of the smallest raw value to that of the largest."""
         number = self.feature.number
         limits = word_range(number, self.feature.missing)
         low, high = limits.low, limits.high
-        if isinstance(number, Ordered):  # keys beyond those of the infinities are NaNs
+        if isinstance(number, Ordered):  # Keys beyond those of the infinities are NaNs.
             low, high = order_key(np.array([-np.inf, np.inf]), number.bits).tolist()
             low, high = max(low, limits.low), min(high, limits.high)
         return Values(((low, high + 1),), limits.missing is not None)
 
     def raw_span(self, span: Span) -> tuple[float, float]:
-        """Raw numbers low <= x < high whose words lie in a span; the ends of the domain are open."""
-        (first, last), number = self.whole.spans[0], self.feature.number
+        """Returns the ends of the raw numbers low <= x < high that have a word in the span. Ends of the domain become
+        infinite."""
+        (first, last), number = self.all_values.spans[0], self.feature.number
         if isinstance(number, Category):
             return float(span[0]), float(span[1])
         low = -np.inf if span[0] <= first else word_value(span[0], number)
         return low, np.inf if span[1] >= last else word_value(span[1], number)
 
     def inhabited(self, span: Span) -> bool:
-        """Whether a raw value has a word in the span."""
-        first, last = self.whole.spans[0]
+        """Returns True if some raw value has a word in the span."""
+        first, last = self.all_values.spans[0]
         if span[1] <= first or last <= span[0]:
             return False
         if self._dense:
@@ -86,7 +88,7 @@ class Domain:
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether every word is known to be that of a raw value."""
+        """True if every word is certainly the word of some raw value."""
         digits = 24 if self.feature.raw == Float(32) else 53
         match self.feature.number:
             case Category():
@@ -99,12 +101,12 @@ class Domain:
                 return False
 
     def reached(self, values: Values) -> Values:
-        """Those that a raw value has."""
+        """Returns the spans that contain the word of some raw value."""
         return Values(tuple(span for span in values.spans if self.inhabited(span)), values.missing)
 
 
 class Boxes:
-    """The boxes of a quantized forest's leaves. domains: of each feature."""
+    """The boxes of a quantized forest's leaves. domains: the domain of each feature."""
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -112,9 +114,9 @@ class Boxes:
         self._sides = [_sides(condition) for condition in forest.conditions]
 
     def leaves(self, index: int) -> Iterator[tuple[int, Box | None]]:
-        """Each leaf's node of a tree with its box, the features of its path alone; None for a leaf that no raw row
-        reaches."""
-        tree, places = self.forest.trees[index], self.forest.conditions.places[index].tolist()
+        """Yields each leaf (node index) of a tree with its box; None in place of the box if no raw row reaches the
+        leaf. A box holds the features of the path alone."""
+        tree, node_conditions = self.forest.trees[index], self.forest.conditions.node_conditions[index].tolist()
         features = self.forest.conditions.feature.tolist()
         stack: list[tuple[int, dict[int, Values] | None]] = [(0, {})]
         while stack:
@@ -122,19 +124,21 @@ class Boxes:
             if tree.left[node] == LEAF:
                 yield node, box
                 continue
-            place = places[node]
-            feature = features[place]
-            for child, (spans, missing) in zip((tree.left[node], tree.right[node]), self._sides[place], strict=True):
+            condition_index = node_conditions[node]
+            feature = features[condition_index]
+            for child, (spans, missing) in zip(
+                (tree.left[node], tree.right[node]), self._sides[condition_index], strict=True
+            ):
                 inner = None
                 if box is not None:
-                    values = box.get(feature, self.domains[feature].whole).within(spans, missing)
-                    kept = self.domains[feature].reached(values)
-                    inner = {**box, feature: kept} if kept else None
+                    values = box.get(feature, self.domains[feature].all_values).within(spans, missing)
+                    reachable = self.domains[feature].reached(values)
+                    inner = {**box, feature: reachable} if reachable else None
                 stack.append((int(child), inner))
 
 
-def _sides(condition: Condition) -> tuple[tuple[Held, bool], tuple[Held, bool]]:
-    """The spans that a condition sends left and right, each with whether a missing value goes there."""
+def _sides(condition: Condition) -> tuple[tuple[Spans, bool], tuple[Spans, bool]]:
+    """Returns the spans that a condition sends left and right, each with whether a missing value goes there."""
     test = condition.test
     cuts: tuple[float, ...]
     if isinstance(test, OneOf):

@@ -1,9 +1,9 @@
-"""What an input model knows of one column: its cuts and range or its categories, and the network's variables for them.
+"""Describes a column of an input model: its cuts and range, or its categories, and the network's variables for them.
 
-The cells of a number's column lie between its cuts. A first variable says in which span of cells a value lies; spans
-end at the anchors, a few of the cuts. Inside a span a binary variable for each other cut, ascending, says whether the
-value is below it. A value is read off by taking the span, then the first of its cuts that the value is below: so no
-draw contradicts another comparison of the same feature. A missing value has a state of the first variable.
+The cuts of a column of numbers divide it into cells. A few of the cuts, the anchors, divide it into spans of cells. The
+first variable says in which span a value lies. Inside a span, each other cut has a binary variable, which says whether
+the value is below the cut. A value is decoded from the span and the first cut of the span that the value is below; so
+no draw contradicts itself. A missing value is a state of the first variable.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ Literals = dict[int, tuple[int, ...]]
 class InputColumn:
     """A column of the rows that the model reads.
 
-    name, column, named, raw: as in `Feature`. category: its number type, or None for numbers. cuts: of a number,
-    ascending, in raw units (`x < cut`). anchors: indices of the cuts at which spans end, ascending. least, largest: of
-    the finite values seen (0 if there are none); whole: whether all were whole numbers. missing: how many values were
-    missing; None for none, 0 for a number withheld. codes: of a category, how many rows had each code, the last for all
-    other codes. groups: of a category, the codes of each state of its variable.
+    name, column, named, raw: as in `Feature`.
+    category: its number type; None for numbers.
+    cuts: for numbers, ascending, in raw units (`x < cut`).
+    anchors: indices of the cuts at which spans end, ascending.
+    least, largest: of the finite values in the rows; 0 if there are none. whole: whether all of these were whole
+    numbers.
+    missing: the number of missing values in the rows; None if there are none, 0 if the number is withheld.
+    codes: for a category, the number of rows with each code; the last entry counts all other codes.
+    groups: for a category, the codes of each state of its variable.
     """
 
     name: str
@@ -47,29 +51,29 @@ class InputColumn:
 
     @property
     def spans(self) -> int:
-        """Number of states of the first variable, without that of a missing value."""
+        """The number of states of the first variable, without a state for missing."""
         return len(self.groups) if self.category else len(self.anchors) + 1
 
     @property
     def states(self) -> tuple[int, ...]:
-        """Number of states of each variable; none where there is nothing to tell."""
+        """The number of states of each variable; empty if the column can only have one state."""
         first = self.spans + (self.missing is not None)
         return (first, *[2] * len(self.fine)) if first > 1 else ()
 
     @cached_property
     def fine(self) -> tuple[int, ...]:
-        """Indices of the cuts that have a binary variable."""
+        """The indices of the cuts that have a binary variable."""
         return tuple(sorted(set(range(len(self.cuts))) - set(self.anchors)))
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """Parents of each binary variable among the column's own: the first, and the one of the cut before it in the
-        same span."""
+        """The parents of each binary variable among the column's variables: the first variable and, in the same span,
+        the variable of the cut before."""
         before = [0, *self.fine]
         return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
 
     def encoded(self, values: FloatArray) -> NDArray[np.uint8]:
-        """The states of values, (rows, variables)."""
+        """Returns the states of values: (rows, variables)."""
         if not self.states:
             return np.zeros((len(values), 0), dtype=np.uint8)
         states = np.zeros((len(values), len(self.states)), dtype=np.uint8)
@@ -88,11 +92,12 @@ class InputColumn:
         return states
 
     def cell(self, values: FloatArray) -> NDArray[np.int64]:
-        """For each value, none missing, the number of cuts that are not above it."""
+        """Returns for each value the number of cuts that are <= the value. No value may be missing."""
         return np.searchsorted(np.array(self.cuts), round_to(values, self.raw), side="right")
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """A value for each row of states: uniform in the cell within the range seen, or a category by its count."""
+        """Returns a random value for each row of states: uniform in the cell, within the range of the rows; of a
+        category, a code with probability by its count."""
         if not self.states:
             return self._somewhere(np.zeros(len(states), dtype=np.int64), random)
         first = states[:, 0].astype(np.int64)
@@ -105,18 +110,18 @@ class InputColumn:
         return np.where(absent, np.nan, values)
 
     def contradicted(self, states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """For each row of drawn states, how many binary variables say other than the value that is read off them."""
+        """Returns for each row of drawn states the number of binary variables that contradict the decoded value."""
         if self.category or not self.states:
             return np.zeros(len(states), dtype=np.int64)
         absent = states[:, 0] >= self.spans
         cell = self._cells(np.where(absent, 0, states[:, 0]).astype(np.int64), states)
-        wanted = (cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]) & ~absent[:, None]
-        wrong: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
+        expected = (cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]) & ~absent[:, None]
+        wrong: NDArray[np.int64] = (expected != states[:, 1:]).sum(axis=1)
         return wrong
 
     def literals(self, low: float, high: float) -> Literals:
-        """Evidence, on the column's own variables, for a number low <= x < high: as close as the cuts tell. Of a
-        category, for a code in that span."""
+        """Returns the evidence for a number low <= x < high, by the column's own variables, as exact as the cuts allow.
+        If the column is a category, the evidence is for a code in that range."""
         if not self.states:
             return {}
         if self.category:
@@ -126,32 +131,34 @@ class InputColumn:
         under, over = int(np.searchsorted(cuts, low, "right")) - 1, int(np.searchsorted(cuts, high, "left"))
         first, last = (int(np.searchsorted(np.array(self.anchors), cell)) for cell in (under + 1, over))
         literals: Literals = {0: tuple(range(first, last + 1))}
-        place = {cut: i + 1 for i, cut in enumerate(self.fine)}
-        if under in place:
-            literals[place[under]] = (0,)
-        if over in place:
-            literals[place[over]] = (1,)
+        position = {cut: i + 1 for i, cut in enumerate(self.fine)}
+        if under in position:
+            literals[position[under]] = (0,)
+        if over in position:
+            literals[position[over]] = (1,)
         return literals
 
     def absent_literals(self) -> Literals:
-        """Evidence for a missing value; none where none was seen."""
+        """Returns the evidence for a missing value; empty if the rows had none."""
         return {} if self.missing is None else {0: (self.spans,)}
 
     def uniform(self, low: float, high: float, random: np.random.Generator) -> float:
-        """A value low <= x < high, of the column's raw type: within the range seen if that has one."""
+        """Returns a random value low <= x < high of the column's raw type: within the range of the rows if the two
+        overlap."""
         a, b = (float(end) for end in self._ends(np.array([low]), np.array([high]))[:, 0])
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The cell of each row: that below the first cut of its span that the value is below, else the span's last."""
+        """Returns the cell of each row: the cell below the first cut in its span that the value is below; otherwise the
+        last cell of the span."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)
         below = np.zeros((len(states), len(fine) + 1), dtype=bool)
         below[:, :-1] = (states[:, 1:] == 1) & (span == first[:, None])
         below[:, -1] = True
-        place = below.argmax(axis=1)
-        return np.where(place < len(fine), np.append(fine, 0)[place], ends[first])
+        position = below.argmax(axis=1)
+        return np.where(position < len(fine), np.append(fine, 0)[position], ends[first])
 
     def _category(self, first: NDArray[np.int64], random: np.random.Generator) -> FloatArray:
         values = np.zeros(len(first))
@@ -174,8 +181,9 @@ class InputColumn:
         return self._ends(edges[:-1], edges[1:])
 
     def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
-        """(2, n) the least and largest value of the raw type in [low, high): in the range seen where that reaches in,
-        else the end next to it; whole numbers where all values seen were, and the span has one."""
+        """Returns (2, n): the least and the largest value of the raw type in [low, high), limited to the range of the
+        rows. If the two do not overlap, both are the end that is nearer to the range. If all values of the rows were
+        whole numbers, so are these, as far as [low, high) holds one."""
         most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
         a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
         if self.whole:

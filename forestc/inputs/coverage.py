@@ -1,4 +1,5 @@
-"""Coverage: which leaves, nodes and comparators of a forest some rows reach, counted from the leaves they end in."""
+"""Measures coverage: the leaves, nodes and comparators of a forest that some rows reach, counted from the leaves of
+rows."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest
 from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-VISITS = 20_000  # rows drawn to count the visits of nodes
+VISITS = 20_000  # rows drawn to count the visits of nodes; more make the counts more exact
 
 
 @dataclass
 class Coverage:
-    """How often rows ended in each leaf. visits: for each tree (nodes,) rows that went through the node."""
+    """Counts of rows by leaf. leaf_visits: for each tree (nodes,) the rows that ended in the leaf; 0 at inner nodes."""
 
     forest: Forest
     leaf_visits: list[NDArray[np.int64]]
@@ -30,12 +31,12 @@ class Coverage:
         return Coverage(forest, [np.zeros(tree.size, dtype=np.int64) for tree in forest.trees])
 
     def add(self, leaves: NDArray[np.int32]) -> None:
-        """leaves: (rows, trees) of an `Evaluation`: the source's numbers of leaves."""
+        """Adds rows to the counts. leaves: (rows, trees), the source's numbers of leaves, as in `Evaluation`."""
         for index, tree in enumerate(self.forest.trees):
             self.leaf_visits[index] += np.bincount(tree.leaves_numbered(leaves[:, index]), minlength=tree.size)
 
     def visits(self, index: int) -> NDArray[np.int64]:
-        """(nodes,) rows that went through each node of a tree."""
+        """Returns the number of rows that went through each node of a tree: (nodes,)."""
         tree, visits = self.forest.trees[index], self.leaf_visits[index].copy()
         for level in reversed(tree.levels):
             inner = level[tree.left[level] != LEAF]
@@ -43,11 +44,9 @@ class Coverage:
         return visits
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
-        """For leaves, inner nodes and sides of comparators: how many some row reached, how many are shown unreachable
-        (None without `reachable`), and all.
-
-        A comparator has two sides, each reached where a row takes it at any node.
-        """
+        """Returns for leaves, inner nodes and sides of comparators how many some row reached, how many are proved
+        unreachable (None without `reachable`), and how many there are. A comparator has two sides, one for each result.
+        A row reaches a side if it takes it at any node."""
         seen = self._counted([self.visits(index) > 0 for index in range(len(self.forest.trees))])
         total = self._counted([np.ones(tree.size, dtype=bool) for tree in self.forest.trees])
         possible = None if reachable is None else self._counted(reachable.nodes)
@@ -61,28 +60,30 @@ class Coverage:
         }
 
     def _counted(self, nodes: Sequence[NDArray[np.bool_]]) -> dict[str, int]:
-        """How many leaves, inner nodes and sides of comparators there are among some nodes of each tree."""
+        """Returns the number of leaves, inner nodes and sides of comparators among some nodes of each tree. nodes: for
+        each tree (nodes,) whether the node counts."""
         conditions, leaves, inners = self.forest.conditions, 0, 0
         group = np.searchsorted(conditions.comparators, np.arange(len(conditions)), side="right") - 1
         sides = np.zeros((len(conditions.comparators), 2), dtype=bool)
-        for tree, places, chosen in zip(self.forest.trees, conditions.places, nodes, strict=True):
+        for tree, node_conditions, chosen in zip(self.forest.trees, conditions.node_conditions, nodes, strict=True):
             inner = tree.inner
             leaves += int(chosen[tree.left == LEAF].sum())
             inners += int(chosen[inner].sum())
             for side, children in enumerate((tree.left[inner], tree.right[inner])):
-                sides[group[places[inner]][chosen[children]], side] = True
+                sides[group[node_conditions[inner]][chosen[children]], side] = True
         return {"leaves": leaves, "nodes": inners, "comparator_sides": int(sides.sum())}
 
 
 @dataclass(frozen=True)
 class Reachable:
-    """nodes: for each tree (nodes,) whether any raw row reaches the node."""
+    """The nodes that some raw row can reach. nodes: for each tree (nodes,) whether the node is reachable."""
 
     nodes: tuple[NDArray[np.bool_], ...]
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decided exactly for every leaf of a quantized forest; a node is reached where a leaf below it is."""
+        """Decides exactly for each leaf of a quantized forest whether it is reachable. An inner node is if a leaf below
+        is."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)
@@ -96,9 +97,9 @@ class Reachable:
 
 
 def with_visits(forest: Forest, model: Forest, inputs: InputModel) -> Forest:
-    """The quantized forest with each node's cover replaced by how many of 20,000 rows drawn from an input model visit
-    it. model: the forest that was quantized. Raises RowsError for an input model of other columns."""
-    coverage, walked = Coverage.of(forest), walked_trees(forest)
+    """Returns the quantized forest with new covers: the number of visits by 20,000 rows drawn from an input model.
+    model: the forest before quantization. Raises RowsError if the input model has other columns."""
+    coverage, walked = Coverage.of(forest), concatenated_trees(forest)
     for batch in inputs.drawn_for(model, VISITS, 0, (forest,)).batches():
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, batch.X), walked).leaves)
     trees = [

@@ -1,8 +1,8 @@
 """Learns an input model from rows, over the comparators of a forest.
 
-For each column a first variable of few states, whose spans divide the rows as evenly as the cuts allow; these are
-learnt jointly, as a network of bounded treewidth. The cuts inside a span hang on it as a chain. Each is counted on the
-rows, so that both levels are one network.
+Each column has a first variable of few states, whose spans divide the rows as evenly as the cuts allow. The first
+variables are learnt jointly, as a network of bounded treewidth. The cuts inside a span follow their first variable as a
+chain. All tables are counted on the rows, so that both levels are one network.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.rows.batches import Rows
 
-TREEWIDTH, SECONDS = 4, 20.0  # of the network, and of its search, by default
-MOST_COMPARATORS = 2000  # that an input model tells apart
-MOST_SPANS = 8  # of a column
-MOST_CLIQUE_CELLS = 2**20  # of all cliques of the first variables together
-MOST_BYTES = 2**28  # of the states of all rows
+TREEWIDTH, SECONDS = 4, 20.0  # the default treewidth of the network, and the default seconds of its search
+MOST_COMPARATORS = 2000  # thresholds and cuts in an input model, at most
+MOST_SPANS = 8  # states of a column's first variable, without one for missing, at most
+MOST_CLIQUE_CELLS = 2**20  # entries of all cliques of the first variables together, at most
+MOST_BYTES = 2**28  # bytes of the states of all rows; beyond, the network is counted on every n-th row
 
 
 @dataclass
 class _Seen:
-    """What was seen of a column in all rows. below: for each cut, how many values are below it."""
+    """Facts about a column in all rows. below: for each cut, how many values are below it."""
 
     least: float
     largest: float
@@ -55,59 +55,67 @@ def learned(
     least_count: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> InputModel:
-    """The input model of a forest's rows: of all comparators of a forest, quantized or not.
+    """Learns an input model from rows, over all comparators of a forest. The forest may be quantized or not.
 
-    treewidth: of the network over the columns' first variables; the chains inside their spans add no width above 2.
-    seconds, samples, seed: of `NetworkSearch`; with samples the result does not depend on time. least_count:
-    see `InputModel.with_least_count`. Of more than 2,000 comparators those that the most training rows pass (where the
-    model does not tell: the most nodes use) are kept, and values are drawn uniformly between them. Rows beyond 2^28
-    bytes of states count in ranges, and only every n-th in the network.
+    treewidth: of the network over the columns' first variables. The chains inside the spans add no width above 2.
+    seconds, samples, seed: as in `NetworkSearch`; with `samples` the result does not depend on time.
+    least_count: as in `InputModel.with_least_count`.
 
-    Raises ModelError for a forest that compares nothing, OptionError and RowsError.
+    If the forest has more than 2,000 cuts, the network has the most used cuts alone, by the training rows that pass
+    their nodes (or by the number of nodes, if the model has no covers). Between these cuts, values are drawn uniformly.
+    If the states of all rows take more than 2^28 bytes, the network is learnt from every n-th row, but ranges from all.
+
+    Raises ModelError if the forest compares nothing, if there are no rows, or if each column has a single state;
+    OptionError for a negative `least_count`; RowsError for rows that do not fit.
     """
     if least_count < 0:
-        raise OptionError(f"the least count {least_count} is negative", do="use 0 to keep all counts")
+        raise OptionError(
+            f"the least count {least_count} is negative", where="least_count", do="use 0 to keep all counts"
+        )
     comparators = len(forest.conditions.comparators)
     if not comparators:
-        raise ModelError("the model compares nothing", do="an input model needs a model that reads its rows")
-    cuts = _kept_cuts(forest)
+        raise ModelError(
+            "the model compares nothing", where="the model", do="an input model needs a model that reads its rows"
+        )
+    cuts = _most_used_cuts(forest)
     progress("reading rows")
-    seen, count = _look(forest, rows, cuts)
+    seen, count = _observed(forest, rows, cuts)
     spans = _spans(len(forest.features), treewidth)
     inputs = tuple(
         _column(forest, index, cuts[index], seen[index], spans, count) for index in range(len(forest.features))
     )
     tests = map(forest.conditions.test, forest.conditions.comparators.tolist())
-    kept = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
+    selected = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
     if not any(column.states for column in inputs):
-        raise ModelError("no column is known by more than one state", do="give rows of several kinds")
-    states = _states(inputs, forest.places, rows, count)
+        raise ModelError("no column is known by more than one state", where="the rows", do="give rows of several kinds")
+    states = _states(inputs, forest.row_columns, rows, count)
     search = NetworkSearch(treewidth=treewidth, time_limit=seconds, samples=samples, seed=seed)
     network = _network(inputs, states, search, progress)
     result = InputModel(
-        forest.columns, inputs, network, count, comparators, min(kept, comparators), forest.provenance.model_hash
+        forest.columns, inputs, network, count, comparators, min(selected, comparators), forest.provenance.model_hash
     )
     return result.with_least_count(least_count) if least_count else result
 
 
-def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """The cuts of each feature in raw units, ascending; none of a category. The most used, if there are too many."""
+def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
+    """Returns the cuts of each feature in raw units, ascending; none of a category. If there are too many, the most
+    used."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
-    for tree, places in zip(forest.trees, table.places, strict=True):
+    for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
         used = np.ones(len(inner)) if tree.cover is None else tree.cover[inner] / max(1.0, float(tree.cover[0]))
-        np.add.at(weights, places[inner], used)
+        np.add.at(weights, node_conditions[inner], used)
     uses: dict[tuple[int, Any], float] = {}
-    for place in range(len(table)):
-        if table.set_number[place] == NO_SET:
-            members: Sequence[Any] = [table.threshold[place].item()]
+    for condition in range(len(table)):
+        if table.set_number[condition] == NO_SET:
+            members: Sequence[Any] = [table.threshold[condition].item()]
         else:
-            test = table.test(place)
+            test = table.test(condition)
             members = test.cuts if isinstance(test, InSpans) else ()
         for cut in members:
             if np.isfinite(cut):
-                key = (int(table.feature[place]), cut)
-                uses[key] = uses.get(key, 0.0) + float(weights[place])
+                key = (int(table.feature[condition]), cut)
+                uses[key] = uses.get(key, 0.0) + float(weights[condition])
     most = sorted(uses, key=lambda key: (-uses[key], key))[:MOST_COMPARATORS]
     cuts: list[set[float]] = [set() for _ in forest.features]
     for feature, cut in most:
@@ -116,8 +124,9 @@ def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
     return [tuple(sorted(raw)) for raw in cuts]
 
 
-def _look(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
-    """One pass over the rows: ranges, missing values, and counts by cut or code."""
+def _observed(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
+    """Reads the rows once: returns the range, missing values and counts by cut or code of each column, and the number
+    of rows."""
     seen = [
         _Seen(inf, -inf, True, 0, np.zeros(len(feature_cuts), np.int64), np.zeros(_codes(feature), np.int64))
         for feature, feature_cuts in zip(forest.features, cuts, strict=True)
@@ -125,20 +134,22 @@ def _look(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tupl
     count = 0
     for batch in rows.batches():
         count += len(batch.X)
-        for feature, place, feature_cuts, column in zip(forest.features, forest.places, cuts, seen, strict=True):
-            values = round_to(batch.X[:, place], feature.raw)
-            known = values[~np.isnan(values)]
-            column.missing += len(values) - len(known)
+        for feature, column_index, feature_cuts, column in zip(
+            forest.features, forest.row_columns, cuts, seen, strict=True
+        ):
+            values = round_to(batch.X[:, column_index], feature.raw)
+            present = values[~np.isnan(values)]
+            column.missing += len(values) - len(present)
             if isinstance(feature.number, Category):
-                column.codes += np.bincount(to_words(known, feature.number, False), minlength=len(column.codes))
+                column.codes += np.bincount(to_words(present, feature.number, False), minlength=len(column.codes))
                 continue
-            column.below += np.searchsorted(np.sort(known), np.array(feature_cuts), side="left")
-            finite = known[np.isfinite(known)]
+            column.below += np.searchsorted(np.sort(present), np.array(feature_cuts), side="left")
+            finite = present[np.isfinite(present)]
             if len(finite):
                 column.least, column.largest = min(column.least, finite.min()), max(column.largest, finite.max())
                 column.whole &= bool((finite == np.floor(finite)).all())
     if not count:
-        raise ModelError("there are no rows", do="give at least one")
+        raise ModelError("there are no rows", where="the rows", do="give at least one")
     return seen, count
 
 
@@ -147,7 +158,7 @@ def _codes(feature: Feature) -> int:
 
 
 def _spans(features: int, treewidth: int) -> int:
-    """The most spans of a column for which cliques of treewidth + 1 columns stay small in all."""
+    """Returns the most spans for each column such that all cliques of treewidth + 1 columns have few entries."""
     spans = 2
     while spans < MOST_SPANS and (spans + 2) ** (treewidth + 1) * features <= MOST_CLIQUE_CELLS:
         spans += 1
@@ -172,17 +183,17 @@ def _column(forest: Forest, index: int, cuts: tuple[float, ...], seen: _Seen, sp
     )
 
 
-def _anchors(below: NDArray[np.int64], known: int, spans: int) -> tuple[int, ...]:
-    """The cuts that divide the rows most evenly into spans."""
+def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, ...]:
+    """Returns the indices of the cuts that divide the values most evenly into spans."""
     if len(below) < spans:
         return tuple(range(len(below)))
-    wanted = np.arange(1, spans) * known / spans
-    return tuple(sorted({int(np.argmin(np.abs(below - share))) for share in wanted}))
+    targets = np.arange(1, spans) * present / spans
+    return tuple(sorted({int(np.argmin(np.abs(below - share))) for share in targets}))
 
 
 def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) -> tuple[tuple[int, ...], ...]:
-    """The codes of each state: those that no condition tells apart are together; of more than `spans` such classes the
-    rarest are one state."""
+    """Returns the codes of each state. Codes are together if no condition distinguishes them. If there are more than
+    `spans` such groups, the rarest are one state."""
     sets = [
         frozenset(test.codes)
         for test in map(forest.conditions.test, forest.conditions.of(index).tolist())
@@ -200,7 +211,7 @@ def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) ->
     return tuple(tuple(group) for group in [*ordered[: spans - 1], *([rest] if rest else [])])
 
 
-def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, count: int) -> NDArray[np.uint8]:
+def _states(inputs: Sequence[InputColumn], positions: Sequence[int], rows: Rows, count: int) -> NDArray[np.uint8]:
     width = sum(len(column.states) for column in inputs)
     every, first, parts = max(1, -(-count * width // MOST_BYTES)), 0, []
     for batch in rows.batches():
@@ -208,7 +219,8 @@ def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, co
         first += len(batch.X)
         parts.append(
             np.concatenate(
-                [column.encoded(chosen[:, place]) for place, column in zip(places, inputs, strict=True)], axis=1
+                [column.encoded(chosen[:, position]) for position, column in zip(positions, inputs, strict=True)],
+                axis=1,
             )
         )
     return np.concatenate(parts)
@@ -217,7 +229,7 @@ def _states(inputs: Sequence[InputColumn], places: Sequence[int], rows: Rows, co
 def _network(
     inputs: Sequence[InputColumn], states: NDArray[np.uint8], search: NetworkSearch, progress: Callable[[str], None]
 ) -> BayesianNetwork:
-    """The network over the first variables, learnt, with the chain of each span's cuts."""
+    """Learns the network over the first variables, and adds the chain of cuts of each span."""
     columns = [column for column in inputs if column.states]
     starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]
@@ -231,7 +243,7 @@ def _network(
             tuple(firsts[variable] for variable in above),
             *(tuple(start + variable for variable in variables) for variables in chain),
         ]
-        chains += [start + 1 + place for place in reversed(range(len(chain)))]
+        chains += [start + 1 + position for position in reversed(range(len(chain)))]
     sizes = [size for column in columns for size in column.states]
     order = [*chains, *(firsts[variable] for variable in coarse.order)]
     network = counted(states, parents, sizes, coarse.ess, order)
@@ -239,7 +251,7 @@ def _network(
 
 
 def _score(table: NDArray[np.int64], ess: float) -> float:
-    """The BDeu score of one variable's counts (Heckerman et al. 1995, equation 28)."""
+    """Returns the BDeu score of one variable's counts (Heckerman et al. 1995, equation 28)."""
     q, r = table.shape
     seen, total = table[table > 0].tolist(), table.sum(axis=1)
     configurations = sum(lgamma(ess / q) - lgamma(n + ess / q) for n in total[total > 0].tolist())
@@ -247,14 +259,14 @@ def _score(table: NDArray[np.int64], ess: float) -> float:
 
 
 def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
-    """The mean log-likelihood of a raw row's comparator bits if each bit were independent of the others, with its
-    frequency in the rows `fitted`: what an input model is compared with."""
+    """Returns the mean log-likelihood of the raw rows' comparator bits if all bits were independent, each with its
+    frequency in the raw rows `fitted`: a baseline for input models."""
     total = 0.0
     both = model.values_of(fitted), model.values_of(rows)
-    for place, column in enumerate(model.inputs):
+    for index, column in enumerate(model.inputs):
         if not column.states:
             continue
-        tables = [_bits(column, values[:, place]) for values in both]
+        tables = [_bits(column, values[:, index]) for values in both]
         share = (tables[0].sum(axis=0) + 0.5) / (len(fitted) + 1)
         logs = np.where(tables[1], np.log(share), np.log1p(-share))
         total += float(logs.sum()) / max(1, len(rows))
@@ -262,7 +274,8 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """The comparator bits of one column: below each cut, missing, or of each state but the last of a category."""
+    """Returns the comparator bits of a column: whether a value is missing, and whether it is below each cut; for a
+    category, whether it is in each state but the last."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

@@ -1,6 +1,6 @@
-"""The input model: how rows are distributed over the cells between a model's thresholds, learnt once from rows.
+"""The input model: the distribution of rows over the cells between a model's thresholds, learnt once from rows.
 
-It holds counts and ranges of these rows: it does not promise to hide every single row.
+It holds counts and ranges of these rows. It does not promise to hide every single row.
 """
 
 from __future__ import annotations
@@ -21,18 +21,48 @@ from forestc.inputs.columns import InputColumn
 from forestc.rows.batches import ArrayRows
 from forestc.rows.columns import find_columns
 
-DRAWN = 10_000  # rows by default
-BATCH = 16384  # rows drawn at once
+DRAWN = 10_000  # rows drawn by default
+BATCH = 16384  # rows drawn at once; more take more memory
 
 
 @dataclass(frozen=True)
 class InputModel:
-    """A distribution of rows for one model.
+    """Distribution of rows for one model, learnt by `model_inputs`.
 
-    width: columns of the raw rows. inputs: those that the model reads. network: over the variables of all inputs, one
-    input after the other. rows_seen: number of rows that it was learnt from. comparators: distinct ones of the model;
-    kept: those that the network tells apart. model_hash: of the model that it was learnt for. Raises ModelError if the
-    network does not fit the columns.
+    It is a Bayesian network over the cells between the model's thresholds.
+
+    Attributes
+    ----------
+    width : int
+        Number of columns of raw rows.
+    inputs : tuple of InputColumn
+        The columns that the model reads.
+    network : BayesianNetwork
+        The network over the variables of all inputs, one input after the other.
+    rows_seen : int
+        Number of rows that it was learnt from.
+    comparators : int
+        Number of distinct comparators of the model.
+    kept : int
+        Number of comparators that the network tells apart.
+    model_hash : str
+        Hash of the model.
+
+    Raises
+    ------
+    ModelError
+        If the network does not fit the columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> inputs, _ = forestc.model_inputs(model, X, samples=1)
+    >>> inputs.rows(5).shape
+    (5, 4)
     """
 
     width: int
@@ -46,58 +76,120 @@ class InputModel:
     def __post_init__(self) -> None:
         states = tuple(size for column in self.inputs for size in column.states)
         if states != self.network.states:
-            raise ModelError("the network is not one over the columns", do="learn the input model again")
+            raise ModelError(
+                "the network is not one over the columns", where="the input model", do="learn the input model again"
+            )
 
     def __repr__(self) -> str:
         return f"<InputModel: {self.kept:,} comparators of {len(self.inputs):,} columns, {self.rows_seen:,} rows>"
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """For each input its first variable; at the end the number of variables."""
+        """The index of the first variable of each input; at the end the number of variables."""
         return tuple(np.cumsum([0, *(len(column.states) for column in self.inputs)]).tolist())
 
     @cached_property
     def tree(self) -> JunctionTree:
-        """For questions to the network."""
+        """The junction tree of the network, for its probabilities and samples."""
         return JunctionTree(self.network)
 
     @cached_property
     def by_column(self) -> Mapping[int, int]:
-        """The place among `inputs` of each column of the rows."""
-        return {column.column: place for place, column in enumerate(self.inputs)}
+        """The index among `inputs` of each column of the rows."""
+        return {column.column: index for index, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
-        """The states of raw rows (rows, width), or of their values (rows, inputs): (rows, variables)."""
+        """Returns the states of rows.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width) or (rows, inputs)
+            Raw rows, or values of the inputs alone.
+
+        Returns
+        -------
+        uint8 array of shape (rows, variables)
+            The state of each variable of the network.
+        """
         values = self.values_of(rows)
-        parts = [column.encoded(values[:, place]) for place, column in enumerate(self.inputs)]
+        parts = [column.encoded(values[:, index]) for index, column in enumerate(self.inputs)]
         return np.concatenate([np.zeros((len(rows), 0), dtype=np.uint8), *parts], axis=1)
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Raw rows (rows, width) with these states; columns that the model does not read hold 0."""
-        return self._whole(self.values(states, random))
+        """Draws raw rows with given states.
+
+        Parameters
+        ----------
+        states : uint8 array of shape (rows, variables)
+            States of the variables.
+        random : numpy.random.Generator
+            Generator for values within a state.
+
+        Returns
+        -------
+        float64 array of shape (rows, width)
+            Raw rows. Columns that the model does not read hold 0.
+        """
+        return self._raw_rows(self.values(states, random))
 
     def values(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """The values (rows, inputs) of raw rows with these states."""
+        """Draws values of the inputs with given states.
+
+        Parameters
+        ----------
+        states : uint8 array of shape (rows, variables)
+            States of the variables.
+        random : numpy.random.Generator
+            Generator for values within a state.
+
+        Returns
+        -------
+        float64 array of shape (rows, inputs)
+            Values of the inputs.
+        """
         spans = zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True)
         parts = [column.decoded(states[:, start:stop], random) for column, start, stop in spans]
         return np.stack(parts, axis=1) if parts else np.zeros((len(states), 0))
 
     def values_of(self, rows: FloatArray) -> FloatArray:
-        """The values (rows, inputs) of raw rows (rows, width); values stay as they are."""
+        """Returns the values of the inputs from raw rows.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width)
+            Raw rows. Arrays of another width are returned as they are.
+
+        Returns
+        -------
+        float64 array of shape (rows, inputs)
+            Values of the inputs.
+        """
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
-    def _whole(self, values: FloatArray) -> FloatArray:
+    def _raw_rows(self, values: FloatArray) -> FloatArray:
         rows = np.zeros((len(values), self.width))
         rows[:, [column.column for column in self.inputs]] = values
         return rows
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
-        """Raw rows (count, width) float64 drawn from the model, NaN where a value is missing, categories by code.
+        """Draws raw rows from the model.
 
-        Between two cuts a value is uniform within the range seen; where all values seen were whole numbers, so are
-        these. The same for the same seed.
+        Between two cuts a value is uniform within the range of the rows that the model was learnt from. It is whole if
+        all values of these rows were whole numbers.
+
+        Parameters
+        ----------
+        count : int, default=10000
+            Number of rows.
+        seed : int, default=0
+            Seed of the generator. The same seed gives the same rows.
+
+        Returns
+        -------
+        float64 array of shape (count, width)
+            Raw rows: NaN for a missing value, the code for a category.
         """
-        return self._whole(self._drawn(count, seed))
+        return self._raw_rows(self._drawn(count, seed))
 
     def _drawn(self, count: int, seed: int) -> FloatArray:
         random = np.random.default_rng(seed)
@@ -107,8 +199,17 @@ class InputModel:
         return np.concatenate(parts)
 
     def contradictions(self) -> tuple[float, float]:
-        """For the drawn states of `DRAWN` rows: the share of rows with a binary variable that contradicts the value
-        read off, and the share of all binary variables that do. They are passed over when a row is drawn."""
+        """Measures how often binary variables contradict the values of drawn rows.
+
+        10,000 rows are drawn. Drawing a row ignores such variables.
+
+        Returns
+        -------
+        rows : float
+            Share of rows with a contradiction.
+        variables : float
+            Share of contradicting variables among all binary ones.
+        """
         states = self.tree.sample(DRAWN, np.random.default_rng(0))
         wrong = np.zeros(DRAWN, dtype=np.int64)
         for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
@@ -117,12 +218,40 @@ class InputModel:
         return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * DRAWN))
 
     def log_likelihood(self, rows: FloatArray) -> FloatArray:
-        """The natural logarithm of the probability of each raw row's comparator bits, (rows,)."""
+        """Returns the logarithm of the probability of each row's comparator bits.
+
+        Parameters
+        ----------
+        rows : float64 array of shape (rows, width) or (rows, inputs)
+            Raw rows, or values of the inputs alone.
+
+        Returns
+        -------
+        float64 array of shape (rows,)
+            Natural logarithms.
+        """
         return self.network.log_likelihood(self.encoded(rows))
 
     def with_least_count(self, least: int) -> InputModel:
-        """Counts below `least` are replaced by 0, in the network's tables, of categories and of missing values. Ranges
-        stay as they are. Raises OptionError for a negative number."""
+        """Returns the input model with small counts replaced by 0.
+
+        The counts are those in the network's tables, of categories and of missing values. Ranges stay as they are.
+
+        Parameters
+        ----------
+        least : int
+            The smallest count that stays.
+
+        Returns
+        -------
+        InputModel
+            A new input model.
+
+        Raises
+        ------
+        OptionError
+            If `least` is negative.
+        """
         network = self.network.with_least_count(least)
         inputs = tuple(
             replace(
@@ -135,31 +264,88 @@ class InputModel:
         return replace(self, network=network, inputs=inputs)
 
     def drawn_for(self, model: Forest, count: int = DRAWN, seed: int = 0, others: Sequence[Forest] = ()) -> ArrayRows:
-        """Rows drawn for a model, in the order of its columns. others: forests that take the rows as well; no value is
-        missing where one of them takes none. Raises RowsError if the model reads columns that this one lacks."""
-        self.of(model)  # refused before memory is taken for the rows
+        """Draws rows for a model, in the order of its columns.
+
+        Parameters
+        ----------
+        model : Forest
+            The model that reads the rows.
+        count : int, default=10000
+            Number of rows.
+        seed : int, default=0
+            Seed of the generator.
+        others : sequence of Forest, optional
+            Forests that read the same rows. A column has no missing values if one of the forests takes none in it.
+
+        Returns
+        -------
+        ArrayRows
+            The rows in one batch or more.
+
+        Raises
+        ------
+        RowsError
+            If the model reads columns that the input model lacks.
+        """
+        self.of(model)  # Refuses the model before memory is taken for the rows.
         return ArrayRows(self.placed_for(model, self._drawn(count, seed), others))
 
     def placed_for(self, model: Forest, drawn: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
-        """Values (rows, inputs) that were drawn, as rows in the order of a model's columns: see `drawn_for`."""
+        """Returns drawn values as rows in the order of a model's columns.
+
+        Parameters
+        ----------
+        model : Forest
+            The model that reads the rows.
+        drawn : float64 array of shape (rows, inputs)
+            Values of the inputs.
+        others : sequence of Forest, optional
+            As in `drawn_for`.
+
+        Returns
+        -------
+        float64 array of shape (rows, columns)
+            Rows for the model.
+
+        Raises
+        ------
+        RowsError
+            If the model reads columns that the input model lacks.
+        """
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(drawn), model.width))
-        for feature, place, column in zip(model.features, model.places, self.of(model), strict=True):
+        for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
             values = drawn[:, self.by_column[column.column]]
             if feature.column in refusing and np.isnan(values).any():
                 values = np.where(np.isnan(values), _stand_in(column), values)
-            result[:, place] = values
+            result[:, index] = values
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
-        """For each feature of a model its input. Raises RowsError, naming a feature, for a model of other columns."""
+        """Returns the input of each feature of a forest.
+
+        Parameters
+        ----------
+        forest : Forest
+            A forest over the same columns, by name if all columns have names, otherwise by index.
+
+        Returns
+        -------
+        tuple of InputColumn
+            An input for each feature.
+
+        Raises
+        ------
+        RowsError
+            If the forest has other columns.
+        """
         where = "the input model"
         if all(column.named for column in self.inputs) and all(feature.named for feature in forest.features):
-            known = {column.name: column for column in self.inputs}
-            if not all(feature.name in known for feature in forest.features):
+            by_name = {column.name: column for column in self.inputs}
+            if not all(feature.name in by_name for feature in forest.features):
                 names = [column.name for column in self.inputs]
-                find_columns(forest, names, where)  # raises the error of rows without that column
-            columns = [known[feature.name] for feature in forest.features]
+                find_columns(forest, names, where)  # Raises the error of rows without that column.
+            columns = [by_name[feature.name] for feature in forest.features]
         else:
             if forest.columns != self.width:
                 raise RowsError(
@@ -177,15 +363,15 @@ class InputModel:
 
 
 def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
-    wanted = feature.number.count if isinstance(feature.number, Category) else None
-    have = None if column.category is None else column.category.count
-    if wanted != have:
-        kinds = ["a number" if count is None else f"a category of {count}" for count in (have, wanted)]
+    expected = feature.number.count if isinstance(feature.number, Category) else None
+    found = None if column.category is None else column.category.count
+    if expected != found:
+        kinds = ["a number" if count is None else f"a category of {count}" for count in (found, expected)]
         raise RowsError(
             f"has {kinds[0]} where the model takes {kinds[1]}", where=f"{where}, {feature.name!r}", do="learn it anew"
         )
 
 
 def _stand_in(column: InputColumn) -> float:
-    """A value in the place of a missing one, for a model that takes none."""
+    """Returns a value to replace a missing one, for a model that takes none: the commonest code or the least number."""
     return float(np.argmax(column.codes)) if column.category else column.least

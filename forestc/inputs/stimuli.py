@@ -1,9 +1,9 @@
-"""Rows that follow an input model and reach every leaf of a quantized forest that any raw row reaches.
+"""Generates rows that follow an input model and reach every reachable leaf of a quantized forest.
 
-First rows are drawn from the model. For each leaf that none of them reached, rows are drawn given that the leaf is
-reached, as far as the model's cuts tell; then a value that still lies outside the leaf's box is moved into it. So every
-leaf with a box is reached, however little probability the model gives it, and every other is shown unreachable. After
-2,000 leaves, for time, rows drawn before are moved into the boxes of the others.
+First, rows are drawn from the input model. For each leaf that they miss, more rows are drawn given the leaf, as far as
+the input model's cuts determine it; a value outside the leaf's box is then moved into the box. So rows reach every leaf
+with a box, however improbable; every other leaf is proved unreachable. Such draws take time: after 2,000 leaves, rows
+drawn before are moved into the boxes instead.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from forestc.inputs.boxes import Box, Boxes, Span, Values
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
-from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-BATCH = 256  # leaves between two looks at what was reached on the way
-ROWS_A_LEAF = 2  # rows for each leaf that drawn rows miss
-MOST_CONDITIONED = 2000  # leaves for which rows are drawn given that they are reached, which takes time
+BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows, but take time
+ROWS_A_LEAF = 2  # rows for each leaf that the drawn rows miss
+MOST_CONDITIONED = 2000  # leaves for which rows are drawn given the leaf; more take more time
 
 
 @dataclass
 class Stimuli:
-    """Rows (n, columns) of a model and its quantized forest.
+    """Rows (n, columns) for a model and its quantized forest.
 
-    drawn: how many of them the model gave without evidence. conditioned: leaves for which others were drawn given that
-    the leaf is reached; moved: how many of these rows had a value moved into the box. steered: leaves into which drawn
-    rows were moved instead. coverage: of the drawn rows alone.
+    drawn: the number of rows drawn without condition; they come first.
+    conditioned: the number of leaves for which rows were drawn given the leaf. moved: the number of these rows with a
+    value that was moved into the leaf's box.
+    steered: the number of leaves for which rows drawn before were moved into the box instead.
+    coverage: of the drawn rows alone.
     """
 
     rows: FloatArray
@@ -49,32 +51,30 @@ class Stimuli:
 
 
 def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Stimuli:
-    """Rows drawn from the input model, and rows for every leaf of the quantized forest that those miss.
-
-    model: the forest that was quantized, whose columns the rows have. Raises RowsError for a model of other columns.
-    """
+    """Draws rows from the input model, and rows for each reachable leaf of the quantized forest that they miss. model:
+    the forest before quantization; the rows have its columns. Raises RowsError if the input model has other columns."""
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
-    drawing = _Drawing(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
+    sampler = _BoxSampler(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
     coverage = Coverage.of(forest)
-    walked = walked_trees(forest)
+    walked = concatenated_trees(forest)
     for start in range(0, len(rows), 8192):
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, rows[start : start + 8192]), walked).leaves)
     reached = Coverage(forest, [visits.copy() for visits in coverage.leaf_visits])
     parts = [rows]
-    missed = _missed(drawing.boxes, reached)
+    missed = _missed(sampler.boxes, reached)
     while batch := list(islice(missed, BATCH)):
-        wanted = [box for index, node, box in batch if not reached.leaf_visits[index][node]]
-        if not wanted:
+        missed_boxes = [box for index, node, box in batch if not reached.leaf_visits[index][node]]
+        if not missed_boxes:
             continue
-        made = np.concatenate([drawing.rows_in(box) for box in wanted])
-        reached.add(evaluate_quickly(forest, encode_numbers(forest, made), walked).leaves)
-        parts.append(made)
+        added = np.concatenate([sampler.rows_in(box) for box in missed_boxes])
+        reached.add(evaluate_quickly(forest, encode_numbers(forest, added), walked).leaves)
+        parts.append(added)
     drawn = len(rows)
-    return Stimuli(np.concatenate(parts), drawn, drawing.conditioned, drawing.steered, drawing.moved, coverage)
+    return Stimuli(np.concatenate(parts), drawn, sampler.conditioned, sampler.steered, sampler.moved, coverage)
 
 
 def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
-    """Tree, node and box of each leaf with a box that no row has reached yet."""
+    """Yields tree index, node index and box of each reachable leaf without a row so far."""
     for index, tree in enumerate(boxes.forest.trees):
         if reached.leaf_visits[index][tree.left == LEAF].all():
             continue
@@ -83,8 +83,8 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
                 yield index, node, box
 
 
-class _Drawing:
-    """Draws rows inside boxes, and counts them as `Stimuli` does. drawn: rows drawn before."""
+class _BoxSampler:
+    """A sampler of rows inside boxes, which counts them as `Stimuli` does. drawn: rows drawn before."""
 
     def __init__(
         self, inputs: InputModel, model: Forest, forest: Forest, drawn: FloatArray, random: np.random.Generator
@@ -97,7 +97,7 @@ class _Drawing:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def rows_in(self, box: Box) -> FloatArray:
-        """Rows (ROWS_A_LEAF, columns) that lie in a box."""
+        """Draws rows (ROWS_A_LEAF, columns) inside a box."""
         chosen = {feature: self._chosen(feature, values) for feature, values in box.items()}
         if self.conditioned < MOST_CONDITIONED:
             self.conditioned += 1
@@ -111,7 +111,7 @@ class _Drawing:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """What the variables of the input model say of a box."""
+        """Returns the states that the input model's variables can have in a box."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]
@@ -122,11 +122,11 @@ class _Drawing:
         return evidence
 
     def _move(self, rows: FloatArray, chosen: Mapping[int, Span | None]) -> int:
-        """Moves values outside a box into it, in place. Returns how many rows had one."""
+        """Moves values outside a box into it, in place. Returns the number of rows that changed."""
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
-            column = self.forest.places[feature]
+            column = self.forest.row_columns[feature]
             absent = np.isnan(rows[:, column])
             if span is None:
                 wrong = ~absent
@@ -138,8 +138,9 @@ class _Drawing:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """The span that rows are to lie in, None for a missing value: one that the rows seen had values in, if any;
-        infinity alone only where a missing value does not do as well."""
+        """Chooses a random span of the feature's values in a box, or None for a missing value. It prefers spans that
+        the learnt rows may have had values in, and takes a span of infinity alone only if the value cannot be missing
+        instead."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:
@@ -151,22 +152,21 @@ class _Drawing:
     def _sampled(self, evidence: Event) -> NDArray[np.uint8]:
         try:
             return self.inputs.tree.sample(ROWS_A_LEAF, self.random, evidence)
-        except OptionError:  # its probability underflows: the box is met by moving values alone
+        except OptionError:  # The probability of the evidence underflows. Moving values alone meets the box.
             return self.inputs.tree.sample(ROWS_A_LEAF, self.random)
 
     def _value(self, feature: int, span: Span) -> float:
-        """A raw value whose word lies in a span."""
         column, low, high = self.own[feature], *self.domains[feature].raw_span(span)
         if column.category:
             return float(self.random.integers(span[0], span[1]))
         value = column.uniform(low, high, self.random)
         if low <= value < high:
             return value
-        return np.inf if low > 0 else -np.inf  # uniform values are finite
+        return np.inf if low > 0 else -np.inf  # Values from `uniform` are finite.
 
 
 def _was_seen(column: InputColumn, low: float, high: float) -> bool:
-    """Whether the rows seen had, or may have had, a value low <= x < high."""
+    """Returns True if the rows of the input model had, or may have had, a value low <= x < high."""
     if column.category:
         return any(column.codes[code] for code in range(max(0, int(low)), min(len(column.codes), int(high))))
     return low <= column.largest and high > column.least

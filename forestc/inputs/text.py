@@ -1,4 +1,4 @@
-"""The text form of an input model: printed and parsed back to the same model, bit for bit.
+"""Prints and parses the text form of an input model; the parsed model equals the printed one, bit for bit.
 
     forestc-inputs 1
     # Counts and ranges of the rows that it was learnt from; not the rows.
@@ -7,8 +7,8 @@
     bayesian-network 1
     ...
 
-The first line ends in the version of the form. A line of JSON follows for the whole and for each column, then the text
-form of the network (`networks.text`).
+The first line ends in the version of the form. After the note, a line of JSON describes the model, and one line each
+column. Then comes the text form of the network (`networks.text`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
-VERSION = 1  # of the text form
-# Limits for text of unknown origin.
+VERSION = 1  # rises with each change of the text form
+# Text of unknown origin is refused beyond these sizes.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
 MOST_COUNT = 2**53  # integers that float64 holds
@@ -67,8 +67,8 @@ NUMBER_LINE = _line(**EVERY, cuts=_list(NUMBER), anchors=_list(ROWS), least=NUMB
 
 
 def printed(model: InputModel) -> str:
-    """The text form, ending in a newline."""
-    whole = {
+    """Returns the text form, which ends in a newline."""
+    head = {
         "model": model.model_hash,
         "rows": model.rows_seen,
         "width": model.width,
@@ -76,7 +76,7 @@ def printed(model: InputModel) -> str:
         "kept": model.kept,
         "columns": len(model.inputs),
     }
-    lines = [HEADER, NOTE, json.dumps(whole), *(json.dumps(_field_values(column)) for column in model.inputs)]
+    lines = [HEADER, NOTE, json.dumps(head), *(json.dumps(_field_values(column)) for column in model.inputs)]
     return "".join(f"{line}\n" for line in lines) + bayesian_network_text.printed(model.network)
 
 
@@ -100,15 +100,13 @@ def _field_values(column: InputColumn) -> dict[str, Any]:
 
 
 def parsed(text: str) -> InputModel:
-    """The input model of a text form. Raises ModelError, naming the line, for any other text.
-
-    Safe to use on text of unknown origin: sizes are checked before memory is taken for them.
-    """
+    """Parses the text form of an input model. Raises ModelError, naming the line, for any other text. Safe to use on
+    text of unknown origin: sizes are checked before memory is taken for them."""
     lines = text.split("\n", 3)
     if len(text) > MOST_BYTES or len(lines) < 4 or lines[:2] != [HEADER, NOTE]:
         raise ModelError("is not the text of an input model", where="line 1", do=REMEDY)
-    whole = _fields(lines[2], 3, ("", HEAD_LINE))
-    columns, width = whole["columns"], whole["width"]
+    head = _fields(lines[2], 3, ("", HEAD_LINE))
+    columns, width = head["columns"], head["width"]
     rest = lines[3].split("\n", columns)
     if len(rest) <= columns or columns > width:
         raise ModelError(f"has no lines for {columns} columns", where="line 3", do=REMEDY)
@@ -119,12 +117,39 @@ def parsed(text: str) -> InputModel:
         network = bayesian_network_text.parsed(rest[columns])
     except ModelError as error:
         where = f"the network from line {len(inputs) + 4}" + (f", its {error.where}" if error.where else "")
-        raise ModelError(error.what, where=where, do=error.do or REMEDY) from None
-    return InputModel(width, inputs, network, whole["rows"], whole["comparators"], whole["kept"], whole["model"])
+        raise ModelError(error.what, where=where, do=REMEDY) from None
+    return InputModel(width, inputs, network, head["rows"], head["comparators"], head["kept"], head["model"])
 
 
 def read_inputs(path: str | Path) -> InputModel:
-    """Reads an input model that `forestc model-inputs` wrote. Raises ModelError for a file that is none."""
+    """Reads an input model that `model_inputs` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    InputModel
+        The same model, bit for bit.
+
+    Raises
+    ------
+    ModelError
+        If the file can't be read, or is no input model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> learnt, _ = forestc.model_inputs(model, X, "iris.inputs", samples=1)
+    >>> forestc.read_inputs("iris.inputs")
+    <InputModel: 4 comparators of 2 columns, 150 rows>
+    """
     path = Path(path)
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -138,12 +163,13 @@ def read_inputs(path: str | Path) -> InputModel:
 
 
 def text_hash(model: InputModel) -> str:
-    """The SHA-256 of the text form: that of its file."""
+    """Returns the SHA-256 of the text form, and so of the file of an input model."""
     return hashlib.sha256(printed(model).encode()).hexdigest()
 
 
 def _fields(line: str, number: int, *kinds: tuple[str, Schema]) -> dict[str, Any]:
-    """A line's JSON object, held to the schema of the first kind of which it has the field. Raises ModelError."""
+    """Parses a line of JSON and checks it against a schema: the first of `kinds` whose field it has; "" stands for any.
+    Raises ModelError if the line does not fit."""
     try:
         fields = parse_json(line)
         hold(fields, {"type": "object"})
@@ -161,10 +187,10 @@ def _column(line: str, number: int, width: int) -> InputColumn:
     if "category" in fields:
         category, codes = parse_number_type(fields["category"]), tuple(fields["codes"])
         groups = tuple(map(tuple, fields["groups"]))
-        known = category if isinstance(category, Category) else None
-        wrong["category"] = known is None or len(codes) != known.count + 1
+        checked = category if isinstance(category, Category) else None
+        wrong["category"] = checked is None or len(codes) != checked.count + 1
         wrong["groups"] = sorted(code for group in groups for code in group) != list(range(len(codes)))
-        column = replace(column, category=known, codes=codes, groups=groups)
+        column = replace(column, category=checked, codes=codes, groups=groups)
     else:
         cuts, anchors = tuple(map(float, fields["cuts"])), tuple(fields["anchors"])
         least, largest, whole = float(fields["least"]), float(fields["largest"]), fields["whole"]

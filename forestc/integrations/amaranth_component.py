@@ -1,4 +1,4 @@
-"""A compiled design as a live component of Amaranth."""
+"""Turns a compiled design into a live component of Amaranth."""
 
 from __future__ import annotations
 
@@ -10,12 +10,40 @@ from forestc.manifest.design import Design, open_design
 
 
 def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
-    """A compiled design as a new Amaranth component, to be used as a submodule.
+    """Makes an Amaranth component of a compiled design.
 
-    stream: with the ports `i` and `o`, streams of features and results; else the core with `x` and `y`, and with
-    `in_valid` and `out_valid` if it has registers. Raises ForestcError for a folder that can't be read, or if Amaranth
-    is not installed.
+    Parameters
+    ----------
+    design : str, path or Design
+        A compiled design or its folder.
+    stream : bool, default=True
+        Give the component the streams `i` of features and `o` of results. Otherwise it is the core with the ports `x`
+        and `y`, and with `in_valid` and `out_valid` if it has registers.
+
+    Returns
+    -------
+    amaranth.lib.wiring.Component
+        A new component, to be added as a submodule.
+
+    Raises
+    ------
+    ForestcError
+        If the folder can't be read, or holds no hardware.
+    MissingExtraError
+        If Amaranth is not installed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> component = forestc.hardware("iris")
+    >>> sorted(component.signature.members)
+    ['i', 'o']
     """
     opened = design if isinstance(design, Design) else open_design(design)
-    made = amaranth.module(opened.netlist)
-    return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
+    generated = amaranth.module(opened.netlist)
+    return getattr(generated, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()

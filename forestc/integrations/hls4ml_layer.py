@@ -1,13 +1,12 @@
-"""A forest as a layer of hls4ml, so that a network's features feed a forest in one hls4ml project.
+"""Adds a forest as a layer to hls4ml, so that a network's features feed a forest in one hls4ml project.
 
     register()
     model = prepare(onnx_model)             # dense layers, then a tree ensemble as converters write it
     config = hls4ml.utils.config_from_onnx_model(model, ...)
     hls_model = hls4ml.converters.convert_from_onnx_model(model, hls_config=config, backend="Vitis", ...)
 
-The layer's thresholds are rounded up to the grid of its input's ap_fixed type: `x < t` equals
-`x < ceil(t * 2^k) / 2^k` for every x on the grid, so on its inputs the forest takes the model's own paths. Leaves are
-rounded to `leaf_bits`.
+The layer's thresholds are rounded up to the grid of its input's ap_fixed type. For every x on the grid, `x < t` equals
+`x < ceil(t * 2^k) / 2^k`, so the forest takes the model's own paths. Leaves are rounded to `leaf_bits`.
 """
 
 from __future__ import annotations
@@ -42,17 +41,15 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
-OPERATOR = "Forest"  # the node, of domain `forestc`, by which `prepare` replaces the trees and all that follows
+OPERATOR = "Forest"  # names the node, in the domain `forestc`, that replaces the trees and all nodes after them
 OUTPUTS = ("label", "scores")
-LEAF_BITS = 16  # by default
+LEAF_BITS = 16  # bits of the largest leaf by default
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
-    """The integer forest for inputs that all have the type `number`. Every such input takes the source's own path.
-
-    outputs: label keeps the decision; scores drops it, and rounds leaves to multiples of a power of two, the largest
-    leaf to `leaf_bits` bits. Raises ModelError for forests that can't be decided by sums of leaves.
-    """
+    """Returns the integer forest for inputs that all have the type `number`. Every such input takes the model's own
+    path. outputs: `label` keeps the decision; `scores` drops it and rounds leaves to multiples of a power of two.
+    leaf_bits: bits of the largest leaf. Raises ModelError for a forest that sums of leaves can't decide."""
     features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
     if outputs == "scores":
@@ -79,21 +76,22 @@ def _text(number: Fixed) -> str:
 
 
 def result_word(forest: Forest, outputs: str) -> WordType:
-    """The type of the layer's results: class indices, or integer scores."""
+    """Returns the type of the layer's results: class indices or integer scores."""
     if outputs == "label":
         return WordType(max(1, (len(forest.classes) - 1).bit_length()), False)
     low, high = forest.bias.astype(object), forest.bias.astype(object)
     for tree in forest.trees:
-        for place, output in enumerate(tree.outputs):
-            low[output] += int(tree.values[:, place].min())
-            high[output] += int(tree.values[:, place].max())
+        for column, output in enumerate(tree.outputs):
+            low[output] += int(tree.values[:, column].min())
+            high[output] += int(tree.values[:, column].max())
     least, most = min(low), max(high)
     bits = max((~least).bit_length() + 1 if least < 0 else 0, most.bit_length() + (least < 0), 1)
     return WordType(max(bits, 2) if least < 0 else bits, least < 0)
 
 
 def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str, leaf_bits: int) -> str:
-    """The layer as C++ for hls4ml's generated header: a function of arrays and one of streams, called `name`."""
+    """Returns the layer as C++ for hls4ml's generated header: a function on arrays and one on streams, both called
+    `name`."""
     forest = on_grid(source, number, outputs, leaf_bits)
     netlist = lower(forest, LoweringOptions(outputs=outputs))  # type: ignore[arg-type]
     word = ap_type(WordType(number.bits, number.signed))
@@ -119,13 +117,11 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
 
 
 def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
-    """An ONNX model that hls4ml reads, once `register` was called: the network as it is, its Gemm nodes as MatMul and
-    Add, and the tree operator with all that follows it as one Forest node. The model itself is not changed.
-
-    model: a ModelProto or a path, with one input and one tree operator that reads the network's features. outputs:
-    label is the class's index; scores are those before the link, as ap_fixed. Names become plain identifiers.
-    Raises ModelError, OptionError, MissingExtraError.
-    """
+    """Returns an ONNX model that hls4ml can read after `register`. Gemm nodes become MatMul and Add; the tree operator
+    and all nodes after it become one Forest node. The given model is not changed, and names become plain identifiers.
+    model: a ModelProto or a path, with one tree operator that reads the network's features.
+    outputs: `label` for the class's index, `scores` for the scores before the link, as ap_fixed.
+    leaf_bits: bits of the largest leaf. Raises ModelError, OptionError, MissingExtraError."""
     if outputs not in OUTPUTS:
         raise OptionError(f"hls4ml: outputs={outputs!r}", do=f"use {' or '.join(OUTPUTS)}")
     if not isinstance(leaf_bits, int) or not 1 <= leaf_bits <= 32:
@@ -139,22 +135,24 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
     graph = model.graph
     trees = [node for node in graph.node if node.op_type in TREES]
     if len(trees) != 1:
-        raise ModelError(f"the graph has {len(trees)} tree operators", do="leave one in the graph")
-    tail, made = [trees[0]], set(trees[0].output)
+        raise ModelError(
+            f"the graph has {len(trees)} tree operators", where="the ONNX graph", do="leave one in the graph"
+        )
+    tail, from_trees = [trees[0]], set(trees[0].output)
     for node in graph.node:
-        if node is not trees[0] and made.intersection(node.input):
+        if node is not trees[0] and from_trees.intersection(node.input):
             tail.append(node)
-            made.update(node.output)
-    if foreign := [item.name for item in graph.output if item.name not in made]:
+            from_trees.update(node.output)
+    if foreign := [item.name for item in graph.output if item.name not in from_trees]:
         raise ModelError(f"output {foreign[0][:60]!r} does not come from the trees", do="remove it from the graph")
     makers = {name: node for node in graph.node for name in node.output}
     features = trees[0].input[0]
     n_in = _width(graph, features)
-    whole = helper.make_graph(
+    tail_graph = helper.make_graph(
         tail, "tail", [helper.make_tensor_value_info(features, TensorProto.FLOAT, [None, n_in])], list(graph.output),
         list(graph.initializer),
     )  # fmt: skip
-    forest = load(helper.make_model(whole, opset_imports=list(model.opset_import)))
+    forest = load(helper.make_model(tail_graph, opset_imports=list(model.opset_import)))
     n_out = _results(forest, outputs)
     while features in makers and makers[features].op_type in ("Cast", "Identity"):  # hls4ml converts types itself
         features = makers[features].input[0]
@@ -164,7 +162,7 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
 
 def _results(forest: Forest, outputs: str) -> int:
     if outputs == "label" and not (forest.decides and len(forest.targets) == 1):
-        raise ModelError("the forest has no single class", do="use outputs=scores")
+        raise ModelError("the forest has no single class", where="the ONNX graph", do="use outputs=scores")
     return 1 if outputs == "label" else forest.n_scores
 
 
@@ -178,7 +176,7 @@ def _width(graph: GraphProto, name: str) -> int:
 
 
 class _LayerWriter:
-    """Writes the prepared model, with unique plain identifiers as names, and with all shapes."""
+    """A writer of the prepared ONNX model, with unique plain names and all shapes."""
 
     def __init__(self, model: ModelProto, features: str) -> None:
         self.model = model
@@ -187,11 +185,11 @@ class _LayerWriter:
         self.taken: set[str] = set()
         self.constants: dict[str, Any] = {}
 
-    def fresh(self, wanted: str) -> str:
-        name, count = identifier(wanted), 0
+    def fresh(self, preferred: str) -> str:
+        name, count = identifier(preferred), 0
         while name in self.taken:
             count += 1
-            name = f"{identifier(wanted)}_{count}"
+            name = f"{identifier(preferred)}_{count}"
         self.taken.add(name)
         return name
 
@@ -204,8 +202,8 @@ class _LayerWriter:
         from onnx import helper, numpy_helper
 
         constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer}
-        for place, node in enumerate(nodes):
-            label = node.name or f"{node.op_type.lower()}{place}"
+        for index, node in enumerate(nodes):
+            label = node.name or f"{node.op_type.lower()}{index}"
             if node.op_type != "Gemm":
                 for name in node.input:
                     if name in constants:
@@ -224,16 +222,16 @@ class _LayerWriter:
             weights = (weights.T if options.get("transB") else weights) * np.float32(options.get("alpha", 1.0))
             name = self.fresh(label)
             self.constants[f"{name}_weight"] = weights.astype(np.float32)
-            made = self.tensor(node.output[0])
+            result = self.tensor(node.output[0])
             biased = len(node.input) > 2 and bool(node.input[2])
-            product = f"{name}_product" if biased else made
+            product = f"{name}_product" if biased else result
             read = self.tensor(self.skipped(node.input[0]))
             yield helper.make_node("MatMul", [read, f"{name}_weight"], [product], name=name)
             if biased:
                 bias = constants[node.input[2]].reshape(-1) * np.float32(options.get("beta", 1.0))
                 bias = np.broadcast_to(bias, weights.shape[1:]).astype(np.float32)
                 self.constants[f"{name}_constant"] = bias
-                yield helper.make_node("Add", [product, f"{name}_constant"], [made], name=f"{name}_bias")
+                yield helper.make_node("Add", [product, f"{name}_constant"], [result], name=f"{name}_bias")
 
     def skipped(self, name: str) -> str:
         for node in self.model.graph.node:
@@ -255,9 +253,9 @@ class _LayerWriter:
         read, result = self.tensor(self.skipped(self.features)), self.fresh("forest_out")
         middle = helper.make_tensor_value_info(read, TensorProto.FLOAT, [1, n_in])
         constants = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
-        known = [item for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
+        opsets = [item for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
         network = helper.make_graph(nodes, "network", inputs, [middle], constants)
-        network = shape_inference.infer_shapes(helper.make_model(network, opset_imports=known)).graph
+        network = shape_inference.infer_shapes(helper.make_model(network, opset_imports=opsets)).graph
         shapes = [item for item in network.value_info if item.name not in self.constants]
         shapes += [middle] if nodes else []
         shapes += [helper.make_tensor_value_info(n, TensorProto.FLOAT, v.shape) for n, v in self.constants.items()]
@@ -269,16 +267,14 @@ class _LayerWriter:
         )  # fmt: skip
         out = [helper.make_tensor_value_info(result, TensorProto.FLOAT, [1, n_out])]
         graph = helper.make_graph(nodes, "network_and_forest", inputs, out, constants, value_info=shapes)
-        return helper.make_model(graph, opset_imports=[*known, helper.make_opsetid("forestc", 1)])
+        return helper.make_model(graph, opset_imports=[*opsets, helper.make_opsetid("forestc", 1)])
 
 
 @cache
 def register() -> None:
-    """Registers the layer with hls4ml's Vivado and Vitis backends: for the Forest node of `prepare`, and for a bare
-    tree operator that ends a graph, whose class (or, of a regressor, score) is then the result.
-
-    Raises MissingExtraError.
-    """
+    """Registers the Forest layer with hls4ml's Vivado and Vitis backends. They then read the Forest node of `prepare`.
+    They also read a bare tree operator at the end of a graph; its class (for a regressor its score) becomes the result.
+    Raises MissingExtraError."""
     try:
         import hls4ml
         from hls4ml.backends.template import FunctionCallTemplate
@@ -315,7 +311,7 @@ def register() -> None:
     ForestLayer.__name__ = OPERATOR
 
     class ForestFunctionTemplate(FunctionCallTemplate):  # type: ignore[misc]
-        """Writes the call, and the layer's code, as the precision of its input is final by then."""
+        """A template that writes the call and the code of the layer. Only then is the precision of its input final."""
 
         def __init__(self) -> None:
             super().__init__(ForestLayer, include_header=[])
@@ -335,12 +331,12 @@ def register() -> None:
     hls4ml.converters.register_onnx_layer_handler(OPERATOR, _prepared)
     for operator in TREES:
         hls4ml.converters.register_onnx_layer_handler(operator, _bare)
-    # Vitis uses the templates of Vivado
+    # Vitis uses the templates of the Vivado backend.
     hls4ml.backends.get_backend("Vivado").register_template(ForestFunctionTemplate)
 
 
 def input_format(node: Layer) -> Fixed:
-    """The grid of a layer's input, from its precision. Raises ModelError for types that are not fixed point."""
+    """Returns the fixed-point type of a layer's input. Raises ModelError for any other type."""
     precision = node.get_input_variable().type.precision
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
     if not isinstance(width, int) or not isinstance(integer, int) or not 1 <= width <= 62:
@@ -361,7 +357,7 @@ def _prepared(
 
 
 def _bare(node: NodeProto, input_names: list[str], input_shapes: list[list[int]], graph: GraphProto) -> dict[str, Any]:
-    """A tree operator as converters write it, followed by no other node."""
+    """Reads a tree operator as converters write it, with no other node after it."""
     from onnx import TensorProto, helper
 
     outputs = "label" if node.op_type == "TreeEnsembleClassifier" else "scores"

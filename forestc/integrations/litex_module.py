@@ -1,5 +1,4 @@
-"""A compiled design as a module of LiteX: its logic in Migen, made from the netlist, between two streams or behind
-registers."""
+"""Turns a compiled design into a module of LiteX: logic in Migen, between two streams or behind registers."""
 
 from __future__ import annotations
 
@@ -22,95 +21,101 @@ if TYPE_CHECKING:
 
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
-    """A compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule.
-
-    It has the streams `sink`, of features, and `source`, of results, whose `first` and `last` are those of the rows.
-    A row goes in each clock cycle as long as results are taken; results keep the order of the rows.
-
-    csrs: with registers instead of streams, for a processor: one for each feature's word, `start`, which sends them as
-    a row when it is written, `done`, and one for each result, which holds the last row's. `identity` reads the first 32
-    bits of the design's hash. Raises ForestcError for a folder that can't be read, or if LiteX is not installed.
-    """
+    """Returns a compiled design as a new module of LiteX (`LiteXModule`), to be used as a submodule. It has a stream
+    `sink` of features and a stream `source` of results; `first` and `last` are passed on from each row to its result.
+    It takes a row in each clock cycle as long as results are taken, and results keep the order of the rows.
+    csrs: True for registers instead of streams, for a processor. Each feature has a register for its word. Writing
+    `start` sends these words as a row. `done` is 1 when the results are there, and each result has a register.
+    `identity` reads the first 32 bits of the design's hash. Raises ForestcError for a folder that can't be read, or if
+    LiteX is not installed."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
         import litex.gen  # noqa: F401
     except ImportError:
         raise MissingExtraError("LiteX", "litex") from None
-    made = streamed(opened.netlist)
-    return _registers(made, opened.netlist, str(opened.manifest["hash"])) if csrs else made
+    module = streamed(opened.netlist)
+    return _registers(module, opened.netlist, str(opened.manifest["hash"])) if csrs else module
 
 
 def streamed(netlist: Netlist) -> Any:
-    """The module of LiteX with the streams of a netlist."""
+    """Returns the LiteX module with the two streams of a netlist."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.stream import Endpoint
     from migen import If, Mux, Signal
 
-    made = LiteXModule()
-    made.sink, made.source = sink, source = (
+    module = LiteXModule()
+    module.sink, module.source = sink, source = (
         Endpoint(_layout(input_fields(netlist))),
         Endpoint(_layout(output_fields(netlist))),
     )
-    held_valid = Signal()  # a result that was there before it could be taken
-    run = Signal()  # the pipeline moves as one
+    held_valid = Signal()  # 1 while a result waits to be taken
+    run = Signal()  # 1 if the whole pipeline moves
     words = {field.identifier: getattr(sink, field.identifier) for field in input_fields(netlist)}
-    made.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
+    module.core, results = core(netlist, words | {"in_valid": sink.valid}, run)
     results["out_valid"] = results.get("out_valid", sink.valid)
     for name in ("first", "last"):
         results[name] = getattr(sink, name)
         for _ in range(netlist.latency):
             later = Signal()
-            made.sync += If(run, later.eq(results[name]))
+            module.sync += If(run, later.eq(results[name]))
             results[name] = later
     done = results.pop("out_valid")
-    made.comb += [run.eq(~held_valid), sink.ready.eq(run), source.valid.eq(held_valid | done)]
-    kept = []
+    module.comb += [run.eq(~held_valid), sink.ready.eq(run), source.valid.eq(held_valid | done)]
+    holds = []
     for name, value in results.items():
         held = Signal.like(getattr(source, name))
-        kept.append(held.eq(value))
-        made.comb += getattr(source, name).eq(Mux(held_valid, held, value))
-    made.sync += If(held_valid, held_valid.eq(~source.ready)).Else(*kept, held_valid.eq(done & ~source.ready))
-    return made
+        holds.append(held.eq(value))
+        module.comb += getattr(source, name).eq(Mux(held_valid, held, value))
+    module.sync += If(held_valid, held_valid.eq(~source.ready)).Else(*holds, held_valid.eq(done & ~source.ready))
+    return module
 
 
 def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
-    """A module with registers around the streams of `inner`."""
+    """Returns a module with registers around the streams of `inner`."""
     from litex.gen import LiteXModule
     from litex.soc.interconnect.csr import CSR, CSRStatus, CSRStorage
     from migen import If, Signal
 
-    made = LiteXModule()
-    made.stream = inner
-    waiting = Signal()  # a row that is not in yet
-    made.start, made.done = CSR(name="start"), CSRStatus(name="done", description="1: the results are of the last row.")
-    made.identity = CSRStatus(32, reset=int(design_hash[:8], 16), name="identity", description="Of the design's hash.")
-    made.comb += [inner.sink.valid.eq(waiting), inner.sink.first.eq(1), inner.sink.last.eq(1), inner.source.ready.eq(1)]
+    module = LiteXModule()
+    module.stream = inner
+    waiting = Signal()  # 1 while a row waits to be taken
+    module.start, module.done = (
+        CSR(name="start"),
+        CSRStatus(name="done", description="1: the results are of the last row."),
+    )
+    module.identity = CSRStatus(
+        32, reset=int(design_hash[:8], 16), name="identity", description="Of the design's hash."
+    )
+    module.comb += [
+        inner.sink.valid.eq(waiting),
+        inner.sink.first.eq(1),
+        inner.sink.last.eq(1),
+        inner.source.ready.eq(1),
+    ]
     for field in input_fields(netlist):
         word = CSRStorage(field.word.width, name=field.identifier, description=field.port.meaning or "A word.")
-        setattr(made, field.identifier, word)
-        made.comb += getattr(inner.sink, field.identifier).eq(word.storage)
+        setattr(module, field.identifier, word)
+        module.comb += getattr(inner.sink, field.identifier).eq(word.storage)
     taken = []
     for field in output_fields(netlist):
         status = CSRStatus(field.word.width, name=field.name, description="A result.")
-        setattr(made, field.name, status)
+        setattr(module, field.name, status)
         taken.append(status.status.eq(getattr(inner.source, field.name)))
-    made.sync += [
+    module.sync += [
         If(inner.sink.ready, waiting.eq(0)),
-        If(inner.source.valid, *taken, made.done.status.eq(1)),
-        If(made.start.re, waiting.eq(1), made.done.status.eq(0)),
+        If(inner.source.valid, *taken, module.done.status.eq(1)),
+        If(module.start.re, waiting.eq(1), module.done.status.eq(0)),
     ]
-    return made
+    return module
 
 
 def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
-    """The logic of a netlist as a module of Migen, and {port: signal} of its outputs.
-
-    words: {port: signal} of its inputs. run: a signal that is 1 in each clock cycle in which registers take new values.
-    """
+    """Returns the logic of a netlist as a module of Migen, and {port: signal} of its outputs. words: {port: signal} of
+    its inputs. run: a signal; registers take new values in clock cycles in which it is 1."""
     from migen import Constant, If, Module, Signal
 
     logic, nets, updates = Module(), [], []
-    resets: set[Net] = set()  # registers of in_valid, which a reset clears; the words of rows need no reset
+    resets: set[Net] = set()  # only registers of in_valid are reset; words of rows need no reset
     for net, cell in enumerate(netlist.cells):
         word = netlist.types[net]
         shape = (word.width, word.signed)
@@ -135,7 +140,7 @@ def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dic
 
 
 def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
-    """The value of a combinational cell."""
+    """Returns the Migen expression of a combinational cell."""
     from migen import Array, Cat, Constant, Mux
 
     match cell:
@@ -152,8 +157,10 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
             return reduce(add, (nets[a] for a in operands))
         case ir.Table(words):
             lookup = lookup_of(cell, netlist.types)
-            bits = [lookup.values(place) for place in range(cell.width)]
-            sums = [sum((bit >> index & 1) << place for place, bit in enumerate(bits)) for index in range(lookup.size)]
+            bits = [lookup.values(position) for position in range(cell.width)]
+            sums = [
+                sum((bit >> index & 1) << position for position, bit in enumerate(bits)) for index in range(lookup.size)
+            ]
             return Array(Constant(value, cell.width) for value in sums)[Cat(*(nets[a] for a, _ in words))]
         case ir.Shift(a):
             return Cat(Constant(0, 1), nets[a])
@@ -164,14 +171,14 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Whether a word is below a constant, bit by bit."""
+    """Returns an expression that is 1 if a word is below a constant, bit by bit."""
     value = None
-    for place, inverted, operator in steps(word, threshold):
-        bit = ~net[place] if inverted else net[place]
+    for index, inverted, operator in steps(word, threshold):
+        bit = ~net[index] if inverted else net[index]
         value = bit if value is None else (or_ if operator else and_)(bit, value)
     return value
 
 
 def _layout(fields: list[Field]) -> list[tuple[str, tuple[int, bool]]]:
-    """The payload of a stream."""
+    """Returns the payload layout of a stream."""
     return [(field.identifier, (field.word.width, field.word.signed)) for field in fields] or [("unused", (1, False))]

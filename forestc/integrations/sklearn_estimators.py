@@ -1,7 +1,7 @@
-"""scikit-learn estimators that train a model and predict as its compiled form does.
+"""Defines scikit-learn estimators that train a model and predict as its compiled form does.
 
-`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: for each fold the model is
-trained, and its formats and leaves are chosen, on the other folds only.
+`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: in each fold the model is
+trained, and its formats and leaves are chosen, without the held-out part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Makes a method available if the quantized model has it; before `fit`, if the estimator has it."""
+    """Makes a method available only if the quantized model has it; before `fit`, only if the estimator has it."""
 
     def check(self: Any) -> bool:
         return hasattr(getattr(self, "quantized_", self.estimator), name)
@@ -32,7 +32,7 @@ def _has(name: str) -> Any:
 
 
 class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
-    """estimator: the estimator to train, any that `forestc.load` reads. passes, level: as for `forestc.compile`."""
+    """Base of the two estimators: trains a model, then quantizes it."""
 
     def __init__(self, estimator: object, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator
@@ -40,15 +40,34 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         self.level = level
 
     def fit(self, X: object, y: object, **options: Any) -> Self:
-        """Trains a clone of the estimator (options go to its `fit`), then quantizes it on the same rows.
+        """Trains a clone of the estimator, then quantizes it on the same rows.
 
-        Raises ForestcError for a model that forestc can't compile.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Training rows.
+        y : array-like of shape (rows,) or (rows, targets)
+            Labels or values.
+        **options : dict
+            Passed to the estimator's `fit`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ModelError
+            If forestc can't read the trained model, or it is a classifier in place of a regressor or the reverse.
+        OptionError
+            If `passes` or `level` is invalid.
         """
         self.estimator_ = clone(self.estimator).fit(X, y, **options)
         model = load(self.estimator_)
         if model.decides != isinstance(self, ClassifierMixin):
             kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
-            raise ModelError(f"{type(self).__name__} was given a {kind}", do=f"use {right}")
+            raise ModelError(f"{type(self).__name__} was given a {kind}", where="estimator", do=f"use {right}")
         self.quantized_ = QuantizedModel(model, quantize(model, X, y, self.passes, level=self.level))
         self.n_features_in_ = model.columns
         return self
@@ -60,35 +79,145 @@ class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
         return self.quantized_.forest
 
     def predict(self, X: object) -> Any:
-        """The predictions of the compiled model; see `Design.predict`."""
+        """Predicts with the quantized forest.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        array of shape (rows,) or (rows, targets)
+            Class labels or values.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         check_is_fitted(self)
         return self.quantized_.predict(X)
 
 
 class CompiledClassifier(ClassifierMixin, _CompiledEstimator):  # type: ignore[misc]
-    """A classifier that decides as its hardware does.
+    """Classifier that decides as its hardware does.
 
-    estimator: an unfitted classifier that `forestc.load` reads once fitted. passes, level: as for
-    `forestc.compile`. After `fit`: estimator_ (the trained model), forest_ (the quantized forest), classes_.
+    Cross-validation estimates the hardware's accuracy on unseen rows: for each fold, the model is trained and
+    quantized on the other folds alone.
+
+    Parameters
+    ----------
+    estimator : classifier
+        An unfitted classifier that `load` reads once it is fitted.
+    passes : str, optional
+        Passes to run instead of the level's, as in `compile`.
+    level : int, optional
+        0 (exact) to 3 (smallest), as in `compile`. Default: 1.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The trained model.
+    forest_ : Forest
+        The quantized forest.
+    classes_ : array of shape (classes,)
+        Class labels; a list of arrays for several targets.
+    n_features_in_ : int
+        Number of columns of the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from forestc import CompiledClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = CompiledClassifier(RandomForestClassifier(10, max_depth=4, random_state=0)).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
     """
 
     @property
     def classes_(self) -> Any:
+        """The class labels, (classes,); for several targets a list of these."""
         check_is_fitted(self, "quantized_")
         return self.quantized_.classes_
 
     @_has("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: object) -> Any:
-        """See `Design.predict_proba`."""
+        """Returns probabilities of the quantized forest.
+
+        Few leaf bits may keep every decision but give coarse probabilities.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        float64 array of shape (rows, classes)
+            Probabilities in the order of `classes_`; a list of arrays for several targets.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         check_is_fitted(self)
         return self.quantized_.predict_proba(X)
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: object) -> Any:
-        """See `Design.decision_function`."""
+        """Returns margins or scores of the quantized forest, in the model's units.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        float64 array of shape (rows,) or (rows, classes)
+            For two classes the margin of class 1; otherwise the score of each class.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         check_is_fitted(self)
         return self.quantized_.decision_function(X)
 
 
 class CompiledRegressor(RegressorMixin, _CompiledEstimator):  # type: ignore[misc]
-    """A regressor that predicts as its hardware does; see `CompiledClassifier`."""
+    """Regressor that predicts as its hardware does.
+
+    Parameters
+    ----------
+    estimator : regressor
+        An unfitted regressor that `load` reads once it is fitted.
+    passes : str, optional
+        Passes to run instead of the level's, as in `compile`.
+    level : int, optional
+        0 (exact) to 3 (smallest), as in `compile`. Default: 1.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The trained model.
+    forest_ : Forest
+        The quantized forest.
+    n_features_in_ : int
+        Number of columns of the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import GradientBoostingRegressor
+    >>> from forestc import CompiledRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = CompiledRegressor(GradientBoostingRegressor(n_estimators=10, random_state=0)).fit(X, y)
+    >>> model.predict(X[:5]).shape
+    (5,)
+    """

@@ -1,1 +1,1 @@
-"""Layouts of an integer forest in memory, for the C backend and programs that walk trees: plain tables, no C."""
+"""Layouts of a quantized forest in memory: plain tables, without C, for the C backend and for the engine."""

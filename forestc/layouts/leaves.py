@@ -1,11 +1,11 @@
-"""What leaves add, each distinct one once and the most frequent first.
+"""Numbers the distinct leaves of a forest, the most frequent first, so that a layout stores each leaf once.
 
-| kind  | a leaf's number stands for                                  | where                                         |
+| kind  | meaning of a leaf's number                                  | used if                                       |
 |-------|-------------------------------------------------------------|-----------------------------------------------|
-| value | what it adds to its tree's output, less the tree's smallest | all trees have one output                     |
-| rows  | what it adds to each output, a row of a table               | all trees have the same outputs, side by side |
-| bits  | the outputs to which it adds 1, as a number of bits         | the same, where no leaf adds more than 1      |
-| pairs | some pairs of output and value, the last of them marked     | where that is smaller                         |
+| value | its value, minus the smallest value in its tree             | all trees have one output                     |
+| rows  | a row of a table: its value for each output                 | all trees have the same consecutive outputs   |
+| bits  | a number with a bit for each output to which it adds 1      | the same, and no leaf adds more than 1        |
+| pairs | some pairs of output and value, the last of them marked     | this takes the fewest bytes                   |
 
 Leaves of `value` need no table if their numbers can be the values themselves.
 """
@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.slots import width_of
 
-MOST_BITS = 32  # outputs of a leaf as bits
+MOST_BITS = 32  # limits the outputs of leaves that are stored as bits
 Pairs = tuple[tuple[int, int], ...]
 Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """trees: indices of the trees with a split, in the order in which they are laid out: of `value`, by output.
-    number: for each tree of the forest (nodes,) the number of each leaf, -1 at splits. count: of distinct leaves.
-    starts: (outputs,) what the scores begin with. table: (count, outputs of a tree) of `rows`, (count, 1) of `bits` and
-    `value`, empty where the numbers of `value` are the values. pairs: of `pairs`, for each leaf."""
+    """The numbered leaves of a forest. trees: indices of the trees with splits, in the order of the layout; for `value`
+    sorted by output. number: for each tree of the forest (nodes,), the number of each leaf, -1 at splits. count: of
+    distinct leaves. starts: (outputs,), the initial scores. table: (count, outputs of a tree) for `rows`, (count, 1)
+    for `bits` and `value`; empty if numbers are values. pairs: of each leaf, for `pairs`."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]
@@ -45,13 +45,13 @@ class Leaves:
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a value in a table."""
+        """The bytes of a value in a table."""
         values = [value for leaf in self.pairs for _, value in leaf] if self.kind == "pairs" else self.table.ravel()
         return width_of(np.array(values, dtype=np.int64))
 
     @property
     def bytes(self) -> int:
-        """The size of the tables."""
+        """The bytes of all tables of leaves."""
         if self.kind == "pairs":
             entries = sum(max(1, len(leaf)) for leaf in self.pairs)
             return entries * (1 + self.value_bytes) + 2 * self.count
@@ -59,7 +59,8 @@ class Leaves:
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """The leaves of a quantized forest whose trees are added. A tree of a single leaf is part of `starts`."""
+    """Returns the leaves of a quantized forest that sums its trees. A tree of one leaf only changes the initial
+    scores."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
@@ -106,7 +107,8 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """The kinds `rows` and, where it holds all leaves, `bits`. What all leaves of a tree add is part of the starts."""
+    """Returns the leaves of kind `rows` and, if it can hold them, of kind `bits`. The smallest value of a tree for each
+    output is added to the initial scores."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:
@@ -118,11 +120,11 @@ def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[L
 
     number, order = _numbered(forest, trees, row)
     table = np.array(order, dtype=np.int64)
-    made = [Leaves("rows", tuple(trees), number, len(order), starts, table)]
+    kinds = [Leaves("rows", tuple(trees), number, len(order), starts, table)]
     if table.max() <= 1 and table.shape[1] <= MOST_BITS:
         bits = (table << np.arange(table.shape[1])).sum(axis=1, keepdims=True)
-        made.append(Leaves("bits", tuple(trees), number, len(order), starts, bits))
-    return made
+        kinds.append(Leaves("bits", tuple(trees), number, len(order), starts, bits))
+    return kinds
 
 
 def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
@@ -138,7 +140,8 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Numbers of the leaves by what they stand for, and those things in the order of the numbers."""
+    """Returns the number of each leaf, and the distinct meanings in the order of their numbers, the most frequent
+    first. what: returns the meaning of a leaf, from the index of its tree and its values."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:
@@ -147,11 +150,11 @@ def _numbered(
         for leaf, times in Counter(tree.leaf[tree.left == LEAF].tolist()).items():
             counted[meanings[index][leaf]] += times
     order = sorted(counted, key=lambda meaning: (-counted[meaning], meaning))
-    place = {meaning: number for number, meaning in enumerate(order)}
+    number_of = {meaning: number for number, meaning in enumerate(order)}
 
     def numbers(index: int) -> NDArray[np.int64]:
         tree = forest.trees[index]
-        of_row = np.array([place.get(meaning, -1) for meaning in meanings.get(index, ())] + [-1], dtype=np.int64)
+        of_row = np.array([number_of.get(meaning, -1) for meaning in meanings.get(index, ())] + [-1], dtype=np.int64)
         return of_row[tree.leaf] if index in meanings else np.zeros(0, dtype=np.int64)
 
     return tuple(map(numbers, range(len(forest.trees)))), order

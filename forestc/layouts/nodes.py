@@ -1,16 +1,16 @@
 """The layout `nodes`: all trees as one stream of bytes, in preorder, and small tables beside it.
 
-A split is followed by its left subtree, then by its right one, and says how long the left one is: no node has pointers.
-A symbol that is no split is a leaf, or a jump to a subtree that lies elsewhere since its place could not be said in one
-byte. Three codes, of which the one with the fewest bytes is taken:
+A split is followed by its left subtree, then by its right one. It states the length of the left one, so nodes need no
+pointers. Every other symbol is a leaf, or a jump to a subtree elsewhere: either one stored for several trees, or a left
+subtree with a length beyond one unit. The code with the fewest bytes of these three is chosen:
 
-| code  | split                                     | leaf              | where                             |
+| code  | split                                     | leaf              | possible for                      |
 |-------|-------------------------------------------|-------------------|-----------------------------------|
-| index | 1 byte: condition; 1: skip                | 1 or 2            | conditions are fewer than 256     |
-| split | 1: slot; 1 or 2: threshold; 1: skip       | 1 or 2            | slots are                         |
-| wide  | as index, in units of 2 bytes             | 2 or 4 bytes      | everything else                   |
+| index | 1 byte: condition; 1: length              | 1 or 2 bytes      | fewer than 256 conditions         |
+| split | 1: slot; 1 or 2: threshold; 1: length     | 1 or 2 bytes      | fewer than 256 slots              |
+| wide  | as index, in units of 2 bytes             | 2 or 4 bytes      | all other forests                 |
 
-The table of conditions that `index` and `wide` need has each distinct one once.
+`index` and `wide` need a table of conditions, with each distinct condition once.
 """
 
 from __future__ import annotations
@@ -30,20 +30,17 @@ from forestc.layouts.subtrees import Subtrees, subtrees_of
 
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
-RANKING, JUMPING = 120, 30  # bytes of the code that ranks features, and of that which jumps
-RANKED, JUMPED = 0.9, 0.98  # how much smaller tables with ranks of words, and with jumps, must be: both take time
-MOST_TURNS = 4  # until the number of jumps is settled
+RANKING, JUMPING = 120, 30  # bytes of the C code that ranks features, and of the C code that jumps
+RANKED, JUMPED = 0.9, 0.98  # Ranks of words, and jumps, must reduce the bytes to these shares, as both take time.
+MOST_TURNS = 4  # times that the number of jumps is guessed before a code is given up
 
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables.
-
-    slots: what the splits compare. code: of the stream. conditions: (places among the forest's conditions) that symbols
-    below their number stand for, of `index` and `wide`. threshold_bytes: of a split of `split`. single: how many leaves
-    and jumps have codes of one unit; the others have two. stream: its units, of 1 byte, or 2 for `wide`. starts: where
-    each tree of `trees`, then each subtree that is jumped to, begins. leaves: what the leaves' numbers stand for.
-    """
+    """A forest as tables of nodes. slots: the values that splits compare. conditions: the forest's condition for each
+    symbol of a split, for `index` and `wide`. threshold_bytes: of a split's threshold, for `split`. single: leaves and
+    jumps with codes of one unit; the others take two. stream: its units, of 1 byte, or of 2 for `wide`. starts: index
+    in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to."""
 
     slots: Slots
     code: Code
@@ -56,32 +53,32 @@ class NodeTables:
 
     @property
     def splits(self) -> bool:
-        """Whether there are any."""
+        """True if there are any splits."""
         return len(self.conditions) > 0
 
     @property
     def symbols(self) -> int:
-        """Symbols below this are splits."""
+        """The number of symbols that are splits. They are the lowest ones."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property
     def head(self) -> int:
-        """Units of a split without its subtrees."""
+        """The units of a split without its subtrees."""
         return 2 + self.threshold_bytes if self.code == "split" else 2
 
     @property
     def unit(self) -> int:
-        """Bytes of a unit of the stream."""
+        """The bytes of a unit of the stream."""
         return 2 if self.code == "wide" else 1
 
     @property
     def start_bytes(self) -> int:
-        """Bytes of an entry of `starts`."""
+        """The bytes of an entry of `starts`."""
         return 2 if len(self.stream) <= 1 << 16 else 4
 
     @property
     def bytes(self) -> int:
-        """The size of all tables together."""
+        """The bytes of all tables together."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
@@ -89,39 +86,39 @@ class NodeTables:
 
     @property
     def jumps(self) -> int:
-        """How many subtrees are jumped to."""
+        """The number of subtrees that are jumped to."""
         return len(self.starts) - len(self.leaves.trees)
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """The smallest tables of a forest whose trees are added. float_bytes: of raw floats, which are compared by their
-    ranks; 0 for words, which are where that is much smaller, as to rank them takes time.
-
-    Raises OptionError for a forest that no code holds. Time and memory O(nodes * depth).
-    """
-    leaves, made = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
+    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth). float_bytes: of
+    raw floats, which are compared by their ranks; 0 for words, which are ranked only if this makes tables much smaller,
+    as ranking takes time. Raises OptionError if no code can hold the forest."""
+    leaves, candidates = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
-    for ranked, tried in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
+    for ranked, tried in codes.items():  # the other codes store each threshold once, where a rank is no shorter
         slots = slots_of(forest, ranked=ranked, float_bytes=float_bytes)
         subtrees = subtrees_of(forest, slots, leaves)
         coded = (_coded(subtrees, slots, leaves, code, shares=False) for code in tried)
-        made += [(nodes, subtrees) for nodes in coded if nodes is not None]
-    if not made:
-        raise OptionError("the forest is too large for the layout nodes", do="use --c-layout branches")
-    best, subtrees = min(made, key=lambda pair: _cost(pair[0]))
+        candidates += [(nodes, subtrees) for nodes in coded if nodes is not None]
+    if not candidates:
+        raise OptionError(
+            "the forest is too large for the layout nodes", where="--c-layout nodes", do="use --c-layout branches"
+        )
+    best, subtrees = min(candidates, key=lambda pair: _cost(pair[0]))
     shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)
     return best if shared is None else min(best, shared, key=_cost)
 
 
 def _cost(nodes: NodeTables) -> float:
-    """Bytes, more for ranks and for jumps, which take code and time."""
+    """Returns the bytes, raised for ranks and for jumps, as these take code and time."""
     size = (nodes.bytes + JUMPING) / JUMPED if nodes.jumps else nodes.bytes
     return (size + RANKING) / RANKED if nodes.slots.ranked else size
 
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
-    """The forest in one code; None if it does not fit. shares: whether equal subtrees are jumped to."""
-    used = np.unique(np.array([place for place, _, _ in subtrees.rows], dtype=np.int64))
+    """Returns the forest in one code; None if it does not fit. shares: stores equal subtrees once and jumps to them."""
+    used = np.unique(np.array([condition for condition, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":
         if slots.threshold[used].min(initial=0) < 0:
@@ -151,7 +148,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
 
 @dataclass
 class _Coder:
-    """Writes the trees' streams."""
+    """Writer of the stream. far: the number of each subtree that is jumped to."""
 
     slots: Slots
     leaves: Leaves
@@ -164,50 +161,50 @@ class _Coder:
 
     def __post_init__(self) -> None:
         self.far: dict[int, int] = {}  # the numbers of subtrees that are jumped to
-        symbol = {int(place): index for index, place in enumerate(self.used)}
+        symbol = {int(condition): index for index, condition in enumerate(self.used)}
         self.split: dict[int, list[int]] = {}
-        for place in self.used.tolist():
-            slot, threshold = int(self.slots.slot[place]), int(self.slots.threshold[place])
+        for condition in self.used.tolist():
+            slot, threshold = int(self.slots.slot[condition]), int(self.slots.threshold[condition])
             if self.code == "split":
-                self.split[place] = [slot, *(threshold >> (8 * k) & 255 for k in range(self.threshold_bytes))]
+                self.split[condition] = [slot, *(threshold >> (8 * k) & 255 for k in range(self.threshold_bytes))]
             else:
-                self.split[place] = [symbol[place]]
+                self.split[condition] = [symbol[condition]]
 
     def number(self, number: int) -> list[int]:
-        """The code of a leaf or a jump."""
+        """Returns the code of a leaf or a jump, from its number."""
         if number < self.single:
             return [self.symbols + number]
         high, low = divmod(number - self.single, self.units)
         return [self.symbols + self.single + high, low]
 
     def jump(self, subtree: int) -> list[int]:
-        """The code of a jump to a subtree."""
         return self.number(self.leaves.count + self.far.setdefault(subtree, len(self.far)))
 
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The stream, and where each tree, then each subtree that is jumped to, begins. shared: subtrees to jump to."""
+        """Returns the stream, and the index in it of each tree and of each subtree that is jumped to. shared: subtrees
+        that are stored once."""
         far = self.far = {subtree: number for number, subtree in enumerate(shared)}
-        uses, made, kept = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
+        uses, coded, stored = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
         numbers = [self.number(number) for number in range(self.leaves.count)]
 
         def taken(subtree: int) -> list[int]:
             if subtree < 0:
                 return numbers[~subtree]
             uses[subtree] -= 1
-            return made[subtree] if uses[subtree] else made.pop(subtree)
+            return coded[subtree] if uses[subtree] else coded.pop(subtree)
 
-        for subtree, (place, left, right) in enumerate(subtrees.rows):
+        for subtree, (condition, left, right) in enumerate(subtrees.rows):
             first = self.jump(left) if left in far else taken(left)
             second = self.jump(right) if right in far else taken(right)
             if len(first) >= self.units:
-                kept[left] = first
+                stored[left] = first
                 first = self.jump(left)
-            made[subtree] = [*self.split[place], len(first), *first, *second]
+            coded[subtree] = [*self.split[condition], len(first), *first, *second]
             if subtree in far:
-                kept[subtree] = made[subtree]
-        roots = dict.fromkeys(subtrees.roots)  # equal trees are one
+                stored[subtree] = coded[subtree]
+        roots = dict.fromkeys(subtrees.roots)  # equal trees are stored once
         parts = {root: taken(root) for root in roots if root not in self.far}
-        parts |= {subtree: kept[subtree] for subtree in self.far}
+        parts |= {subtree: stored[subtree] for subtree in self.far}
         starts = dict(zip(parts, np.cumsum([0, *map(len, parts.values())]).tolist(), strict=False))
         stream = np.fromiter(chain.from_iterable(parts.values()), dtype=np.int64)
         return stream, np.array([starts[subtree] for subtree in (*subtrees.roots, *self.far)], dtype=np.int64)

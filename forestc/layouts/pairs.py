@@ -1,20 +1,20 @@
-"""The layout `pairs`: nodes with one pointer each, siblings beside each other.
+"""The layout `pairs`, for engines: each node has one pointer, to children that are next to each other.
 
-A tree becomes a graph of blocks. A block is a sequence of nodes that lie beside each other; a node points to the block
-of its children, or is a leaf. As a node's content does not depend on where it lies, a node may be in several blocks,
-and several nodes may point to one block.
+A tree becomes a graph of blocks. A block is a sequence of adjacent nodes; a node either points to the block of its
+children or is a leaf. A node's content does not depend on its address, so a node may be in several blocks, and several
+nodes may point to one block.
 
-| kind | goes to the child                                          | stands for                                 |
+| kind | goes to the child                                          | represents                                 |
 |------|------------------------------------------------------------|--------------------------------------------|
-| LESS | 0 if x < operand, or if x is missing and the flag is set; 1 | a threshold                                |
-| MASK | 0 if bit x mod (bits of a mask) of the operand is set; 1   | a set of categories, or a part of one      |
+| LESS | 0 if x < operand, or if x is missing and the flag is set; otherwise 1 | a threshold                     |
+| MASK | 0 if bit x mod (bits of a mask) of the operand is set; otherwise 1 | a set of categories, or a part of one |
 | JUMP | x div (bits of a mask)                                     | a set of more categories than a mask holds |
 | LEAF | none                                                       | a pair of output and value                 |
 
-The words of features count from 0: `to_raised` subtracts the smallest word of a feature's type. The highest number that
-a word can hold means missing, except in categories, whose own code for it is one more element of a set. A leaf that
-adds to several outputs is a sequence of pairs, of which all but the last have the flag: a node LESS with the operand 0,
-which no word is below, leads there. Conditions that always or never hold are left out.
+`to_raised` makes the words of features count from 0 by subtracting the smallest word of a feature's type. The highest
+number that a word can hold means missing, except for categories: their code for missing is one more element of a set. A
+leaf that adds to several outputs is a sequence of pairs, all but the last with the flag. A node LESS with the operand 0
+leads there, as no word is below 0. Conditions that always or never hold are left out.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Blocks:
-    """A tree as a graph of blocks; block 0 holds the root alone.
+    """A tree as a graph of blocks; block 0 holds only the root.
 
-    kind, flag, feature, operand: (nodes,), as in the table above; of a leaf, feature is its output and operand its
-    value. block: (nodes,) that a node points to, -1 for leaves. shift: (nodes,) where in the block the first child is.
-    members: the nodes of all blocks, one block after the other. starts: (blocks,) where each begins in members. steps:
-    nodes on the longest way from the root to a leaf, the leaf not counted.
+    kind, flag, feature, operand: (nodes,), as in the table of this module; a leaf has its output as feature and its
+    value as operand. block: (nodes,), the block that a node points to, -1 for leaves. shift: (nodes,), index of the
+    first child in this block. members: the nodes of all blocks, block after block. starts: (blocks,), index in members
+    of each block.
+    steps: nodes on the longest path from the root to a leaf, without the leaf.
     """
 
     kind: Ints
@@ -57,15 +58,14 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """Words that all blocks take."""
+        """The number of words of all blocks."""
         return len(self.members)
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """(features,) the smallest word of each feature's type, and the largest but for "missing" less the smallest.
-
-    Raises OptionError for a feature whose words need more bits.
-    """
+    """Returns two arrays (features,): the smallest word of each feature, and its largest word minus the smallest. The
+    word for missing counts only for categories. Raises OptionError if a feature's words need more than `word_bits`
+    bits."""
     low, high = [], []
     for feature in forest.features:
         span = word_range(feature.number, feature.missing)
@@ -81,7 +81,7 @@ def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
 
 
 def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
-    """Words (rows, features) as the layout's conditions compare them: from 0, all bits set for missing."""
+    """Returns words (rows, features) as the layout compares them: counted from 0, and with all bits set for missing."""
     low, _ = raised_ranges(forest, word_bits)
     raised = words - low
     for index, feature in enumerate(forest.features):
@@ -93,7 +93,7 @@ def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the trees of a forest become blocks. low, high: `raised_ranges`."""
+    """Builder of blocks from a forest's trees. low, high: (features,), the arrays of `raised_ranges`."""
 
     forest: Forest
     word_bits: int
@@ -102,7 +102,7 @@ class Layout:
 
     @classmethod
     def of(cls, forest: Forest, word_bits: int) -> Layout:
-        """Raises OptionError for words that are too wide."""
+        """Returns the builder for a forest. Raises OptionError if a feature's words need more than `word_bits` bits."""
         return cls(forest, word_bits, *raised_ranges(forest, word_bits))
 
     @property
@@ -110,12 +110,12 @@ class Layout:
         return 1 << (self.word_bits.bit_length() - 1)
 
     def blocks(self, tree: Tree) -> Blocks:
-        """The blocks of a tree. Time O(nodes), in whole arrays but for sets and leaves of several outputs."""
+        """Returns the blocks of a tree. Time O(nodes)."""
         return _Graph(self, tree).finished()
 
 
 class _Graph:
-    """A tree on its way to blocks: its own nodes, and those added for sets and leaves."""
+    """A tree on the way to blocks: its own nodes, and nodes added for sets and leaves."""
 
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree
@@ -128,11 +128,12 @@ class _Graph:
         self.flag = np.zeros(n, dtype=np.int64)
         self.operand = np.zeros(n, dtype=np.int64)
         self.block = np.full(n, -1, dtype=np.int64)
-        self.alias = np.arange(n)  # the node that stands for each: another one where a condition always or never holds
-        self.more: list[tuple[int, int, int, int, int, int]] = []  # kind, flag, feature, operand, block, shift
+        self.alias = np.arange(n)  # the node that replaces each: another one if its condition always or never holds
+        # added nodes: kind, flag, feature, operand, block, shift
+        self.more: list[tuple[int, int, int, int, int, int]] = []
         inner = tree.inner
         self.block[inner] = 1 + np.arange(len(inner))
-        self.lists: list[Sequence[int]] = []  # further blocks
+        self.lists: list[Sequence[int]] = []  # added blocks
         self.first_list = 1 + len(inner)
         self._thresholds(inner)
         for node in inner[self.by_set[inner]].tolist():
@@ -167,7 +168,7 @@ class _Graph:
         return self.first_list + len(self.lists) - 1
 
     def _set(self, node: int) -> None:
-        """Makes a node with a set into masks, or into comparisons with its cuts."""
+        """Turns a node with a set into masks for a category, otherwise into comparisons with the set's cuts."""
         tree, layout = self.tree, self.layout
         feature, chosen = int(self.feature[node]), int(tree.set_index[node])
         low, high = int(layout.low[feature]), int(layout.high[feature])
@@ -187,7 +188,7 @@ class _Graph:
 
     @staticmethod
     def _odd(cuts: Sequence[float], low: int, high: int) -> list[float]:
-        """Cuts within a feature's range: those below count once, as the smallest word, if they are odd in number."""
+        """Returns the cuts within a feature's range. An odd number of cuts below it become one at the smallest word."""
         below = sum(cut - low <= 0 for cut in cuts) & 1
         return [*([low] if below else []), *(cut for cut in cuts if 0 < cut - low <= high)]
 
@@ -205,30 +206,30 @@ class _Graph:
         self.block[node] = self._block(members)
 
     def _cuts(self, node: int, feature: int, cuts: list[int], missing_left: bool) -> None:
-        """A balanced tree of comparisons. Between cuts, spans belong to the right and the left child in turn."""
+        """Replaces a node by a balanced tree of comparisons. The spans between cuts go right and left in turn."""
         tree = self.tree
         starts_left = bool(cuts) and cuts[0] == 0
         cuts = cuts[1:] if starts_left else cuts
-        ends = [(starts_left + place) % 2 == 1 for place in range(len(cuts) + 1)]  # whether a span goes left
+        ends = [(starts_left + span) % 2 == 1 for span in range(len(cuts) + 1)]  # True for a span that goes left
 
         def side(left: bool) -> int:
             return int(tree.left[node] if left else tree.right[node])
 
-        # a missing value is the largest word: where it goes another way than the last span, a comparison says so
-        def made(first: int, last: int) -> int:
+        # Missing is the largest word: if it goes another way than the last span, one more comparison sends it there.
+        def compare(first: int, last: int) -> int:
             if first == last:
                 if last == len(cuts) and self.missable[feature] and missing_left != ends[-1]:
                     pair = self._block([side(missing_left), side(ends[-1])])
                     return self._added(LESS, 1, feature, 0, pair)
                 return side(ends[first])
             middle = (first + last) // 2
-            pair = self._block([made(first, middle), made(middle + 1, last)])
+            pair = self._block([compare(first, middle), compare(middle + 1, last)])
             return self._added(LESS, 0, feature, cuts[middle], pair)
 
-        self.alias[node] = made(0, len(cuts))
+        self.alias[node] = compare(0, len(cuts))
 
     def _leaves(self) -> None:
-        """Leaves as pairs of output and value; a leaf of several pairs is led to."""
+        """Turns leaves into pairs of output and value. A leaf of several pairs becomes a node that points to them."""
         tree = self.tree
         outputs = np.array(tree.outputs, dtype=np.int64)
         nodes = np.flatnonzero(self.leaves)
@@ -239,30 +240,30 @@ class _Graph:
         self.feature[nodes] = outputs[column]
         self.operand[nodes] = rows[np.arange(len(nodes)), column]
         self.flag[nodes] = 0
-        known: dict[bytes, int] = {}
-        for place in np.flatnonzero(~simple).tolist():
-            node, row = int(nodes[place]), rows[place]
+        block_of: dict[bytes, int] = {}
+        for leaf in np.flatnonzero(~simple).tolist():
+            node, row = int(nodes[leaf]), rows[leaf]
             key = row.tobytes()
-            if key not in known:
+            if key not in block_of:
                 used = np.flatnonzero(row).tolist()
                 order = sorted(used, key=lambda column: int(outputs[column]))
-                known[key] = self._block(
+                block_of[key] = self._block(
                     [
                         self._added(LEAF, int(column != order[-1]), int(outputs[column]), int(row[column]), -1)
                         for column in order
                     ]
                 )
             self.kind[node], self.feature[node], self.operand[node] = LESS, 0, 0
-            self.block[node] = known[key]
+            self.block[node] = block_of[key]
 
     def finished(self) -> Blocks:
         tree, n = self.tree, self.tree.size
         added = np.array(self.more, dtype=np.int64).reshape(-1, 6)
         columns = [self.kind, self.flag, self.feature, self.operand, self.block, np.zeros(n, dtype=np.int64)]
         kind, flag, feature, operand, block, shift = (
-            np.concatenate([own, added[:, place]]) for place, own in enumerate(columns)
+            np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # a leaf that became LESS leads to its pairs by going right
+        # A leaf that became a LESS node always goes right; with the shift -1 its right child is the first pair.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()
@@ -278,7 +279,7 @@ class _Graph:
 
 
 def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
-    """The same without the blocks that no way from the root leads to; with the number of steps."""
+    """Returns the blocks that can be reached from the root, and sets the number of steps."""
     reached = np.zeros(len(sizes), dtype=bool)
     level, steps = np.zeros(1, dtype=np.int64), -1
     while len(level):
@@ -288,11 +289,11 @@ def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
         nodes = blocks.members[offsets + np.arange(len(offsets))]
         level = np.unique(blocks.block[nodes])
         level = level[level >= 0]
-    kept = np.flatnonzero(reached)
+    remaining = np.flatnonzero(reached)
     number = np.full(len(sizes) + 1, -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
+    number[remaining] = np.arange(len(remaining))
     members = blocks.members[np.repeat(reached, sizes)]
-    starts = np.cumsum(sizes[kept]) - sizes[kept]
+    starts = np.cumsum(sizes[remaining]) - sizes[remaining]
     return Blocks(
         blocks.kind, blocks.flag, blocks.feature, blocks.operand, number[blocks.block], blocks.shift, members, starts,
         steps,

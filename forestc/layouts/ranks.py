@@ -1,8 +1,8 @@
-"""The layout `ranked`: trees as branches on ranks of one byte, for the features where that is smaller.
+"""The layout `ranked`: trees as nested ifs that compare ranks of one byte, for the features where this saves memory.
 
-A split on a word or a float of 4 bytes holds a constant of as many; one on a rank holds one byte, and is the shorter by
-what `LONGER` says. A feature is ranked where all its splits save more bytes than its cuts take, by one for each
-instruction that it takes to rank it. The others are compared as they are, and so are sets.
+A split on a word or a 4-byte float has a constant of that size; a split on a rank has a constant of one byte. A feature
+is ranked if this saves more bytes in its splits than its cuts take plus one for each instruction of its ranking. Other
+features are compared as they are, and so are sets.
 """
 
 from __future__ import annotations
@@ -16,50 +16,49 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# bytes by which a split on a constant is longer than on a rank, by the constant below which that is so, of Thumb-2:
-# movw, movt
+# (limit, bytes): a split on a constant below the limit is this much longer than one on a rank, in Thumb-2 code.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
-MISSING = 4  # bytes of a further comparison with the word that means missing, without its constant
-RANKING, STEP = 25, 6  # instructions that it takes to rank a feature, and for each halving of its cuts
-RECORD = 3  # bytes of a ranked feature in tables, beside its cuts
+MISSING = 4  # bytes of another comparison, with the word for missing, without its constant
+RANKING, STEP = 25, 6  # instructions to rank a feature, and for each halving of its cuts
+RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as branches on ranks. slots: of the features that are ranked. leaves: of all trees."""
+    """A forest as branches on ranks. slots: of the ranked features. leaves: of all trees."""
 
     slots: Slots
     leaves: Leaves
 
     @property
     def splits(self) -> bool:
-        """Whether there are any."""
+        """True if any tree has splits."""
         return bool(self.leaves.trees)
 
 
 def ranks_of(forest: Forest, *, float_bytes: int = 0) -> Ranks:
-    """The ranked features of a quantized forest whose trees are added. float_bytes: of raw floats; 0 for words. Time
-    and memory O(nodes)."""
+    """Returns the ranked features of a quantized forest that sums its trees. Time and memory O(nodes). float_bytes: of
+    raw floats; 0 for words."""
     return Ranks(
         slots_of(forest, ranked=True, float_bytes=float_bytes, only=_worthwhile(forest, float_bytes)), leaves_of(forest)
     )
 
 
 def _worthwhile(forest: Forest, float_bytes: int) -> set[int]:
-    """The features that are ranked."""
+    """Returns the features for which ranking saves memory."""
     slots = slots_of(forest, ranked=True, float_bytes=float_bytes)
     saved = dict.fromkeys((slot.feature for _, slot in slots.ranks), 0)
     uses = np.zeros(len(forest.conditions), dtype=np.int64)
-    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
-        np.add.at(uses, places[tree.left != LEAF], 1)
-    for place in np.flatnonzero((slots.slot >= 0) & (uses > 0)).tolist():
-        condition, slot = forest.conditions[place], slots.slots[slots.slot[place]]
+    for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
+        np.add.at(uses, conditions[tree.left != LEAF], 1)
+    for index in np.flatnonzero((slots.slot >= 0) & (uses > 0)).tolist():
+        condition, slot = forest.conditions[index], slots.slots[slots.slot[index]]
         if slot.condition is not None or not isinstance(condition.test, Below):
             continue
         threshold = int(condition.test.threshold)
         longer = next((more for below, more in LONGER if 0 <= threshold < below), LONGEST)
-        saved[slot.feature] += int(uses[place]) * (longer + (MISSING + longer) * slot.missing_low)
+        saved[slot.feature] += int(uses[index]) * (longer + (MISSING + longer) * slot.missing_low)
     return {
         slot.feature
         for _, slot in slots.ranks

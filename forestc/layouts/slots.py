@@ -1,16 +1,16 @@
-"""Slots: the small integers that a table of nodes compares, made of a forest's features once for each row.
+"""Slots: small integers, computed once for each row, that the nodes of tables compare with thresholds.
 
-With one comparison `slot < threshold` for every node, a node needs no more than a slot, a threshold and a place:
+Every node makes the same comparison, `slot < threshold`, so it only needs a slot, a threshold and its children:
 
 | slot of           | its value                                        | thresholds           |
 |-------------------|--------------------------------------------------|----------------------|
 | a feature, plain  | its word                                         | those of its nodes   |
-| a feature, ranked | how many of its nodes' thresholds are not above  | 1, 2, ...            |
-| one condition     | 0 where the condition holds, else 1              | 1                    |
+| a feature, ranked | the number of its nodes' thresholds <= its word  | 1, 2, ...            |
+| one condition     | 0 if the condition holds, 1 otherwise            | 1                    |
 
-A missing value's word is the highest, as nodes that send it right need; a feature has a further slot, in which a
-missing value is the lowest, for nodes that send it left. Of a ranked feature that is the slot after its other one, and
-both are of one rank: the word that means missing is then one of the cuts, the last.
+A missing value's word is the highest: nodes that send it right need no more. For nodes that send it left, a feature has
+another slot, where missing is the lowest value. This slot of a ranked feature comes after its first one, and both come
+from one rank: the word for missing is then the last of its cuts.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from forestc.forest.conditions import Below
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 
-ALWAYS, NEVER = -1, -2  # places of conditions that hold on every row, and on none
-APART = -3  # of those that have no slot
+ALWAYS, NEVER = -1, -2  # entries of `Slots.slot` for conditions that hold for every row, and for none
+APART = -3  # marks conditions without a slot
 
 
-_Key: TypeAlias = tuple[int, bool, int]  # feature, missing_low, condition or -1
+_Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -1)
 
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """feature: index into Forest.features. missing_low: whether a missing value is the lowest here. condition: of one
-    that has the slot for itself, such as a set, its place among the forest's, else None. cuts: of others the thresholds
-    of its nodes, ascending."""
+    """A slot. feature: index into Forest.features. missing_low: True if a missing value is the lowest here. condition:
+    index of the condition that has this slot alone, such as a set; otherwise None. cuts: thresholds of its nodes,
+    ascending, unless the slot is of one condition."""
 
     feature: int
     missing_low: bool
@@ -48,9 +48,9 @@ class FeatureSlot:
 
 @dataclass(frozen=True)
 class Slots:
-    """slots: of a forest. slot: (conditions,) the slot of each, or ALWAYS, NEVER or APART. threshold: (conditions,) it
-    holds where the slot's value is below this. ranked: whether slots of features hold ranks. cut_bytes: of a cut, among
-    which a rank is counted, in a table."""
+    """The slots of a forest, and the comparison for each condition. slot: (conditions,), the slot, or ALWAYS, NEVER or
+    APART. threshold: (conditions,); a condition holds if the slot's value is below it. ranked: True if slots of
+    features hold ranks. cut_bytes: bytes of a cut in a table."""
 
     slots: tuple[FeatureSlot, ...]
     slot: NDArray[np.int64]
@@ -60,85 +60,91 @@ class Slots:
 
     @property
     def rank_bytes(self) -> int:
-        """The size of the tables that ranks need: cuts, and of each feature where it is and how many it has."""
+        """The bytes of the tables for ranks: all cuts, and 3 bytes for each ranked feature."""
         return sum(3 + self.cut_bytes * len(slot.cuts) for _, slot in self.ranks)
 
     @property
     def ranks(self) -> list[tuple[int, FeatureSlot]]:
-        """Features that are ranked, each by its first slot and the place of that; those with a second come first."""
+        """(index of the first slot, that slot) of each ranked feature. Features with a second slot come first."""
         return [
-            (place, slot)
-            for place, slot in enumerate(self.slots)
+            (index, slot)
+            for index, slot in enumerate(self.slots)
             if self.ranked and slot.condition is None and not slot.missing_low
         ]
 
     @property
     def twins(self) -> int:
-        """How many features that are ranked have two slots."""
+        """The number of ranked features with two slots."""
         return sum(slot.missing_low for slot in self.slots if slot.condition is None) if self.ranked else 0
 
     @property
     def plain(self) -> bool:
-        """Whether each slot is the word of a feature, as it is."""
+        """True if each slot is the unchanged word of a feature."""
         return not self.ranked and all(slot.condition is None and not slot.missing_low for slot in self.slots)
 
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
-    """The slots of a quantized forest's conditions: of features in their order, then of single conditions. Plain slots
-    are all features, whether they are compared or not. float_bytes: of the floats that are ranked; 0 for words. only:
-    the features that have slots, while single conditions have none; None for all, and for single conditions too."""
+    """Returns the slots of a quantized forest: of features in their order, then of single conditions. If all slots are
+    plain, every feature has one, even if no condition compares it. float_bytes: of floats to be ranked; 0 for words.
+    only: features that get slots, while single conditions get none; None for all features and conditions."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}
     keys: dict[int, _Key] = {}
-    used = set(np.concatenate([place[place >= 0] for place in forest.conditions.places]).tolist()) if many else set()
-    for place in used:
-        key, cut = _key_of(forest, place)
-        threshold[place] = cut
+    used = (
+        set(np.concatenate([numbers[numbers >= 0] for numbers in forest.conditions.node_conditions]).tolist())
+        if many
+        else set()
+    )
+    for condition in used:
+        key, cut = _key_of(forest, condition)
+        threshold[condition] = cut
         if isinstance(key, int):
-            slot[place] = key
+            slot[condition] = key
         elif only is not None and (key[2] >= 0 or key[0] not in only):
-            slot[place] = APART
+            slot[condition] = APART
         else:
-            keys[place] = key
+            keys[condition] = key
             if key[2] < 0:
                 cuts.setdefault(key, set()).add(cut)
-    wanted = set(keys.values())
-    if not ranked and all(not low and place < 0 for _, low, place in wanted):  # slots are features then
-        wanted |= {(index, False, -1) for index in range(len(forest.features))}
+    required = set(keys.values())
+    if not ranked and all(not low and condition < 0 for _, low, condition in required):  # all slots are features then
+        required |= {(index, False, -1) for index in range(len(forest.features))}
     twins = _joined(forest, cuts) if ranked else set()
-    wanted |= set(cuts)
-    order = sorted(wanted, key=lambda key: (key[2] >= 0, key[0] not in twins, *key))
+    required |= set(cuts)
+    order = sorted(required, key=lambda key: (key[2] >= 0, key[0] not in twins, *key))
     slots = tuple(
-        FeatureSlot(feature, low, None if place < 0 else place, tuple(sorted(cuts.get((feature, low, place), ()))))
-        for feature, low, place in order
+        FeatureSlot(
+            feature, low, None if condition < 0 else condition, tuple(sorted(cuts.get((feature, low, condition), ())))
+        )
+        for feature, low, condition in order
     )
-    number = {key: place for place, key in enumerate(order)}
-    for place, key in keys.items():
-        slot[place] = number[key]
+    number = {key: index for index, key in enumerate(order)}
+    for condition, key in keys.items():
+        slot[condition] = number[key]
         if ranked and key[2] < 0:
-            threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
+            threshold[condition] = bisect_left(slots[slot[condition]].cuts, int(threshold[condition])) + 1
     cut_bytes = float_bytes or width_of(np.array([cut for entry in slots for cut in entry.cuts], dtype=np.int64))
     return Slots(slots, slot, threshold, ranked, cut_bytes)
 
 
-def _key_of(forest: Forest, place: int) -> tuple[_Key | int, int]:
-    """The slot that a condition needs, or ALWAYS or NEVER; and the threshold of the slot's value."""
-    condition = forest.conditions[place]
+def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
+    """Returns the slot that a condition needs, or ALWAYS or NEVER, and the threshold for the slot's value."""
+    condition = forest.conditions[index]
     feature = forest.features[condition.feature]
     missing_low = condition.missing_left and feature.missing
     span = word_range(feature.number, feature.missing)
     cut = min(int(condition.test.threshold), span.top + 1) if isinstance(condition.test, Below) else span.low
     if not isinstance(condition.test, Below) or (missing_low and cut <= span.low):
-        return (condition.feature, missing_low, place), 1  # by itself
+        return (condition.feature, missing_low, index), 1  # by itself
     if cut > span.high and (missing_low or not feature.missing):
         return ALWAYS, 0
     return ((condition.feature, missing_low, -1), min(cut, span.top)) if cut > span.low else (NEVER, 0)
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Makes one set of the cuts of a feature with a slot where missing is lowest, for both its slots, with the word
-    that means missing. Returns these features."""
+    """Gives both slots of each feature with two slots the same cuts, with the word for missing among them. Returns
+    these features."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing
@@ -149,11 +155,11 @@ def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
 
 
 def byte_width(largest: int) -> int:
-    """Bytes of an unsigned integer that holds 0 .. largest: 1, 2, 4 or 8."""
+    """Returns the bytes of an unsigned integer for 0 .. largest: 1, 2, 4 or 8."""
     return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
 
 
 def width_of(values: NDArray[np.int64]) -> int:
-    """Bytes of an integer, signed where one of the values is negative."""
+    """Returns the bytes of an integer for these values, signed if one of them is negative."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)

@@ -1,4 +1,4 @@
-"""The distinct subtrees of a forest: equal ones once, so that a layout can store them once."""
+"""Finds equal subtrees of a forest, so that a layout can store them once."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots
 
 @dataclass(frozen=True)
 class Subtrees:
-    """rows: of each subtree its condition, left and right side; sides come before what they are part of, and a leaf of
-    number n is the side ~n. roots: of the trees. Splits whose condition always or never holds are left out."""
+    """The distinct subtrees of a forest. Splits on conditions that always or never hold are left out. rows: (condition,
+    left, right) of each subtree, its own subtrees before it. A side ~n is the leaf with number n. roots: the subtree of
+    each whole tree."""
 
     rows: list[tuple[int, int, int]]
     roots: list[int]
 
     @property
     def uses(self) -> NDArray[np.int64]:
-        """(subtrees,) How often each is a side of a distinct subtree, or a distinct tree."""
+        """How often each subtree is a side of a distinct subtree, plus 1 if it is a whole tree: (subtrees,)."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
-        """Subtrees that are smaller stored once, the most used first. head, jump, start: units of a split, of a jump,
-        and of a jump's place in a table."""
+        """Returns the subtrees that take less memory if stored once and jumped to, the most used first. head, jump,
+        start: sizes of a split, of a jump, and of a jump target in a table, in units of the code."""
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))
@@ -37,7 +38,7 @@ class Subtrees:
             if root >= 0:
                 copies[root] += 1
         chosen: dict[int, int] = {}
-        for subtree in range(len(self.rows) - 1, -1, -1):  # what it is part of comes first
+        for subtree in range(len(self.rows) - 1, -1, -1):  # subtrees that contain it come first
             count = copies[subtree]
             if (count - 1) * size[subtree] > count * jump + start:
                 chosen[subtree] = count
@@ -49,28 +50,36 @@ class Subtrees:
 
 
 def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
-    """The distinct subtrees of the trees of `leaves`. Time O(nodes)."""
-    known: dict[tuple[int, int, int], int] = {}
+    """Returns the distinct subtrees of the trees in `leaves`. Time O(nodes)."""
+    indices: dict[tuple[int, int, int], int] = {}
     slot = slots.slot.tolist()
     roots = [
-        _root(forest.trees[index], forest.conditions.places[index].tolist(), leaves.number[index].tolist(), slot, known)
+        _root(
+            forest.trees[index],
+            forest.conditions.node_conditions[index].tolist(),
+            leaves.number[index].tolist(),
+            slot,
+            indices,
+        )
         for index in leaves.trees
     ]
-    return Subtrees(list(known), roots)
+    return Subtrees(list(indices), roots)
 
 
 def _root(
-    tree: Tree, places: list[int], number: list[int], slot: list[int], known: dict[tuple[int, int, int], int]
+    tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """The subtree that is the tree. known: subtrees so far, with their places; new ones are added."""
+    """Returns the subtree that equals a whole tree. indices: the index of each subtree so far; new ones are added."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):
         for node in level.tolist():
             if left[node] == LEAF:
                 subtree[node] = ~number[node]
-            elif (compared := slot[places[node]]) in (ALWAYS, NEVER):
+            elif (compared := slot[conditions[node]]) in (ALWAYS, NEVER):
                 subtree[node] = subtree[left[node] if compared == ALWAYS else right[node]]
             else:
-                subtree[node] = known.setdefault((places[node], subtree[left[node]], subtree[right[node]]), len(known))
+                subtree[node] = indices.setdefault(
+                    (conditions[node], subtree[left[node]], subtree[right[node]]), len(indices)
+                )
     return subtree[0]

@@ -1,4 +1,4 @@
-"""The latency with which a device reaches a wanted clock."""
+"""Chooses the latency with which a device reaches a requested clock rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.lowering.schedule import pipelined, shortest_stages
 from forestc.lowering.timing import Ready, Timing
 from forestc.lowering.trees import LoweringOptions, unregistered
 
-MOST_STAGES = 24  # latencies tried
+MOST_STAGES = 24  # limits the latencies tried, in clock cycles
 
 
 def latency_for(
@@ -28,12 +28,10 @@ def latency_for(
     device: str,
     progress: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """The fewest clock cycles with which a device reaches a clock, by the estimate.
-
-    The cells are timed once. A path that takes N periods in one stage is in fewer than N stages too slow in one of
-    them, so these are not estimated; nor is a latency whose stages are those of one cycle less. Raises OptionError if
-    no latency reaches the clock, or if there are no fitted delays for the device.
-    """
+    """Returns the fewest clock cycles with which a device reaches a clock rate, by the estimate. Cells are timed once.
+    If the logic takes N clock periods in one stage, fewer than N stages are too slow, so these latencies are skipped,
+    as is a latency with the same stages as one cycle less. Raises OptionError if no latency reaches the clock, or if
+    there are no fitted delays for the device."""
     delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
     timing = Timing(logic, delays)
@@ -48,17 +46,21 @@ def latency_for(
         fmax = estimate(pipelined(logic, latency, delays, ready)[0], device)["fmax_mhz"]
         if fmax is None:
             raise OptionError(
-                f"the clock of {device} can't be estimated", do=f"use one of {', '.join(fitted().paths_ns)}"
+                f"the clock of {device} can't be estimated",
+                where="--clock",
+                do=f"use one of {', '.join(fitted().paths_ns)}",
             )
         if fmax >= clock_mhz:
             return latency
         best, estimated = max(best, fmax), estimated + 1
         least = max(least, math.ceil(clock_mhz / fmax) if latency == 1 else 1)
-        likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))  # were all stages as slow
+        # the latency needed if all stages were as slow
+        likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))
         left = (likely - max(latency, least - 1)) * (time.perf_counter() - start) / estimated
         progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")
     raise OptionError(
         f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz",
+        where="--clock",
         do=f"the estimate reaches {best:.0f} MHz: ask for no more",
     )
 

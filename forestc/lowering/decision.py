@@ -1,4 +1,4 @@
-"""The class that sums decide: by a threshold, or the index of the largest."""
+"""Builds the decision: the class that sums decide, by a threshold or as the index of the largest."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """The class index of a part with these sums."""
+    """Returns the net of a part's class index. sums: of the part's outputs."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """The class index of a part that one tree decides: the tree with a class at each leaf, without sums and
-    comparisons. None for other parts."""
+    """Returns the net of a part's class index if a single tree feeds the part: that tree with a class at each leaf,
+    without sums and comparisons. Returns None for other parts."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -36,7 +36,7 @@ def lone_label(draft: Draft, part: Part) -> Net | None:
 
 
 def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
-    """The class index that sums decide."""
+    """Returns the net of the class index that sums decide."""
     if decision.kind == "threshold":
         needed = int(decision.threshold) - sums[-1].offset
         return FALSE if needed > sums[-1].high else draft.builder.not_(draft.builder.less(sums[-1].net, needed))
@@ -45,7 +45,8 @@ def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
 
 
 def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[Sum]:
-    """Sums minus a number, by default their smallest offset, as only differences matter: unsigned words of one type."""
+    """Returns the sums minus `least`, as unsigned words of one type. least: by default the smallest offset, as only
+    differences matter."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
     word = width_for(0, max(score.high for score in scores))
@@ -53,13 +54,12 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
-    """Index of the largest score: a balanced tree of compare and mux. last: of equal scores the last wins, not the
-    first."""
+    """Returns the net of the index of the largest score: a balanced tree of comparisons and multiplexers. last: of
+    equal scores the last wins, not the first."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
-        """The larger of two scores, with its index."""
-        wins = builder.compare(first[0], second[0])  # strict: the earlier one wins a tie
+        wins = builder.compare(first[0], second[0])  # strict: the earlier score wins a tie
         return builder.mux(wins, second[0], first[0]), builder.mux(wins, second[1], first[1])
 
     entrants = [(score, builder.const(index, word)) for index, score in enumerate(scores)]
@@ -67,5 +67,5 @@ def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
 
 
 def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
-    """The largest of words of one type."""
+    """Returns the net of the largest of words of one type."""
     return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))

@@ -1,4 +1,5 @@
-"""A netlist in the making: its ports, its mux trees over shared comparators, and the places of the forest's values.
+"""A netlist under construction: its ports, its trees as multiplexers over shared comparators, and the operands that
+hold the forest's values.
 
 A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves.
 """
@@ -18,52 +19,49 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import FALSE, Const, Net, Origin, WordType
 from forestc.netlist.ports import Port
 
-Place: TypeAlias = Net | Const
+Operand: TypeAlias = Net | Const
 Step: TypeAlias = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True)
 class Witness:
-    """The places of the forest's values in the netlist: a net; a constant for a value that never changes; or -1 if
-    nothing reads the value, so that its net was removed. Proofs use these places, and verify them.
-
-    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; of a tree whose bits are
-    added apart the place of each, from the lowest on.
-    labels: for each voting part, the index of its class.
-    ballots: (part, class) -> the part's weight if it decides for the class, else 0; in an average the value of the
-    part's curve for the class, times the weight, or the share alone.
-    steps: (name, part, class, bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit
-    are 0 where they do not apply.
+    """The operands that hold the forest's values in the netlist: a net; a constant for a value that never changes; or
+    -1 if nothing reads the value, so that its net was removed. Proofs take these operands from here and verify them.
+    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; if the tree's bits are
+    added apart, an operand for each bit, the lowest first. labels: for each voting part, the index of its class.
+    ballots: (part, class) -> in a vote, the part's weight if it decides for the class, else 0; in an average, the
+    part's value for the class: its share alone, or the level of its curve times the weight. steps: (name, part, class,
+    bit) -> an intermediate value of a share, see `forestc.lowering.shares`; class and bit are 0 if they do not apply.
     """
 
-    trees: Mapping[tuple[int, int], Place | tuple[Place, ...]]
-    labels: Sequence[Place] = ()
-    ballots: Mapping[tuple[int, int], Place] = field(default_factory=dict)
-    steps: Mapping[Step, Place] = field(default_factory=dict)
+    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
+    labels: Sequence[Operand] = ()
+    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)
+    steps: Mapping[Step, Operand] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """The same places after the nets were renumbered."""
+        """Returns the witness after the nets were renumbered. nets: the new number of each net."""
 
-        def new(place: Place) -> Place:
-            return place if isinstance(place, Const) else nets[place]
+        def new(operand: Operand) -> Operand:
+            return operand if isinstance(operand, Const) else nets[operand]
 
         trees = {
-            # a constant is a tuple, too
-            k: new(place) if isinstance(place, int | Const) else tuple(map(new, place))
-            for k, place in self.trees.items()
+            # A Const is a tuple, too, so it is tested first.
+            k: new(operand) if isinstance(operand, int | Const) else tuple(map(new, operand))
+            for k, operand in self.trees.items()
         }
-        ballots = {k: new(place) for k, place in self.ballots.items()}
-        steps = {k: new(place) for k, place in self.steps.items()}
+        ballots = {k: new(operand) for k, operand in self.ballots.items()}
+        steps = {k: new(operand) for k, operand in self.steps.items()}
         return Witness(trees, tuple(map(new, self.labels)), ballots, steps)
 
 
 def feature_port(forest: Forest, index: int) -> Port:
-    """The port of a feature's words, with the note that backends print for it."""
+    """Returns the input port of a feature's words, with the note that backends print for it."""
     return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
-    """The port type of a feature's words."""
+    """Returns the word type of a feature's port. Raises ModelError for a float feature."""
     feature = forest.features[index]
     match feature.number:
         case Fixed(bits, _, signed):
@@ -73,14 +71,12 @@ def feature_word(forest: Forest, index: int) -> WordType:
         case Category():
             return width_for(0, word_range(feature.number, feature.missing).top)
         case Float():
-            raise ModelError("a float feature has no word", do="run quantize-inputs first")
+            raise ModelError("a float feature has no word", where="lowering", do="run quantize-inputs first")
 
 
 class Draft:
-    """The netlist of a forest while it is built.
-
-    counting: whether LUTs have six inputs, so that tables add bits. trees, labels, ballots, steps: as in `Witness`.
-    """
+    """A forest's netlist while it is built. counting: True if LUTs have six inputs, so that tables count bits. trees,
+    labels, ballots, steps: as in `Witness`."""
 
     def __init__(self, forest: Forest, counting: bool) -> None:
         self.forest, self.counting = forest, counting
@@ -90,28 +86,27 @@ class Draft:
             for index in range(len(forest.features))
         ]
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
-        self.trees: dict[tuple[int, int], Place | tuple[Place, ...]] = {}
-        self.labels: list[Place] = []
-        self.ballots: dict[tuple[int, int], Place] = {}
-        self.steps: dict[Step, Place] = {}
+        self.trees: dict[tuple[int, int], Operand | tuple[Operand, ...]] = {}
+        self.labels: list[Operand] = []
+        self.ballots: dict[tuple[int, int], Operand] = {}
+        self.steps: dict[Step, Operand] = {}
 
     def witness(self) -> Witness:
         return Witness(self.trees, self.labels, self.ballots, self.steps)
 
-    def place(self, net: Net) -> Place:
+    def operand_of(self, net: Net) -> Operand:
         cell = self.builder.cell_of(net)
         return cell if isinstance(cell, Const) else net
 
     def number(self, value: int) -> Net:
-        """A constant in the narrowest word."""
+        """Builds a constant in the narrowest word that holds it."""
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """One tree as multiplexers. values: of each row of its leaves, which fit the word where
-        a leaf has them."""
+        """Builds a tree as multiplexers. values: of each row of the tree's leaves; those in use must fit `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-        conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
+        conditions, table = self.forest.conditions.node_conditions[index].tolist(), self.forest.conditions
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -124,7 +119,7 @@ class Draft:
         return nets[0]
 
     def _condition(self, condition: Condition, at: Origin) -> Net:
-        """1 if a condition sends the word left."""
+        """Returns a net that is 1 if a condition sends the row left."""
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
             case OneOf(codes):
@@ -135,12 +130,12 @@ class Draft:
             case Below(threshold):
                 below = self.builder.less(port, int(threshold), at)
                 if reserved is None or not condition.missing_left:
-                    return below  # the missing word is the highest, so it goes right
+                    return below  # The missing word is the highest, so it goes right.
                 present = self.builder.less(port, reserved, at)
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """1 if the word lies in one of the spans. The last may be open."""
+        """Returns a net that is 1 if the word is in a span; the last may be open. reserved: the missing word."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)
@@ -149,7 +144,7 @@ class Draft:
             inside = self.builder.or_(inside, span, at)
         last_is_open = bool(spans) and spans[-1][1] == INFINITY
         if reserved is None or last_is_open == missing_left:
-            return inside  # the missing word is the highest, so the last span decides
+            return inside  # The missing word is the highest, so the last span decides.
         present = self.builder.less(port, reserved, at)
         if missing_left:
             return self.builder.or_(inside, self.builder.not_(present, at), at)

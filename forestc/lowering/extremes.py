@@ -1,8 +1,8 @@
-"""The largest or smallest of the trees' values, and the class that such scores decide.
+"""Builds scores that are the largest or smallest of the trees' values, and decides the class by them.
 
-Values are counted from where the score starts: no largest value is below the largest of the trees' smallest leaves. If
-the trees have one value beside it, as clauses of a rule do, each tree becomes a bit, an AND of its conditions, and
-their extreme an OR. Scores of two values each decide in an order of priority, without a comparison.
+The largest value is at least the largest of the trees' smallest leaves, so values are counted from there. If all trees
+have only one value besides it, as clauses of a rule do, each tree becomes a bit, an AND of conditions, and their
+extreme an OR. If each score has two values, the class is decided in an order of priority, without a comparison.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from forestc.netlist.ir import BIT, FALSE, Net
 
 @dataclass(frozen=True)
 class Extreme:
-    """A score. bit: of a score of at most two values, the net that is 1 where the score is `then`, else it is
-    `otherwise`; None for other scores."""
+    """A score that is an extreme. bit: if the score has at most two values, the net that is 1 for the value `then` and
+    0 for the value `otherwise`; None for other scores."""
 
     score: Sum
     bit: Net | None
@@ -32,17 +32,18 @@ class Extreme:
 
 
 def refuse_extremes_of_parts(forest: Forest) -> None:
-    """Raises ModelError for parts that take the largest or smallest value of their trees."""
+    """Raises ModelError if one of several parts takes the largest or smallest value of its trees."""
     for index, part in enumerate(() if forest.single else forest.parts):
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"part {index} takes the {part.aggregate.kind} of its trees, which is not compiled for parts",
+                where="the model",
                 do="use a sum or mean",
             )
 
 
 def extreme_of(draft: Draft, output: int) -> Extreme:
-    """The extreme of the trees that feed an output."""
+    """Builds an output's score: the largest or smallest value of the trees that feed it."""
     builder, forest = draft.builder, draft.forest
     start, steps = start_and_steps(forest, output)
     first = start + int(forest.bias[output])
@@ -63,14 +64,14 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
         net = largest_of(builder, words)
     if forest.aggregate.kind == "max":
         return Extreme(Sum(net, 0, largest, first), bit, first + largest, first)
-    # a word less than its highest is the word inverted
+    # the highest value of a word minus the word is the word inverted
     score = Sum(builder.not_(net), word.high - largest, word.high, first - word.high)
     return Extreme(score, bit, first - largest, first)
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """The index of the largest of scores of two values each: the first in the order of all these values that is taken.
-    None if it is no argmax or a score has more values."""
+    """Returns the net of the index of the largest score if each score has at most two values: the first value, from the
+    largest on, that its score takes decides. Returns None for other scores, and for a decision that is no argmax."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1
@@ -79,7 +80,8 @@ def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Ex
     conditions: list[tuple[Net, int]] = []
     for value, index in order:
         score = scores[index]
-        if value == min(score.then, score.otherwise):  # the larger one, which comes earlier, is not taken
+        # the score's larger value came earlier and was not taken, so this one is
+        if value == min(score.then, score.otherwise):
             break
         bit = score.bit if score.bit is not None else FALSE
         conditions.append((bit if value == score.then else builder.not_(bit), index))

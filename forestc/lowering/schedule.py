@@ -1,8 +1,8 @@
-"""Pipelining: places registers for a wanted latency, the same number on every path.
+"""Pipelining: adds registers for a given latency, the same number on every path.
 
-Nets are ready by the model of a device family's delays. The logic is packed into stages from the inputs on, with the
-shortest stage length that needs no more than the wanted number of stages. N registers on a path end N stages of logic:
-inputs are not registered, outputs are.
+A model of the device family's delays says when nets are ready. The logic is packed into stages from the inputs on, with
+the shortest stage length that needs no more than the given number of stages. N registers on a path end N stages of
+logic: inputs are not registered, outputs are.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
-def shortest_stages(timing: Timing, wanted: int) -> Ready:
-    """The nets in stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
+def shortest_stages(timing: Timing, most_stages: int) -> Ready:
+    """Packs nets into at most `most_stages` stages of the smallest length. Time O(cells * log(precision))."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
         nets = timing.placed(middle)
-        if nets.stage[ends].max(initial=0) < wanted:
+        if nets.stage[ends].max(initial=0) < most_stages:
             high, best = middle, nets
         else:
             low = middle
@@ -31,25 +31,23 @@ def shortest_stages(timing: Timing, wanted: int) -> Ready:
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
-    """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
-    its number in the result, before any registers (of an inverse perhaps behind them), or -1 if it was removed.
-
-    delays: of the cells, in the device family. ready: its nets in that number of stages, by `shortest_stages`, if
-    known.
-    """
+    """Adds `latency` registers on every path from an input to an output of a combinational netlist. Returns the new
+    netlist, and for each old net its number there: before any registers (an inverse may be behind them), or -1 if it
+    was removed. delays: of the cells, in the device family. ready: the nets in stages, if `shortest_stages` already
+    ran."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
-    made: list[Net] = []
+    new_nets: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}
-    inverses: dict[Net, Net] = {}  # behind registers
+    inverses: dict[Net, Net] = {}  # inverses that are built behind the registers of their operand
 
     def after(net: Net, registers: int) -> Net:
-        """An old net, followed by registers."""
+        """Returns the new net of an old one, behind this number of registers."""
         cell = netlist.cells[net]
-        if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
+        if registers and isinstance(cell, Not):  # a word and its inverse share registers
             inverses[net] = builder.not_(after(cell.a, registers))
             return inverses[net]
-        result = made[net]
+        result = new_nets[net]
         for count in range(1, registers + 1):
             key = (net, count)
             if key not in delayed:
@@ -60,18 +58,18 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | Non
     for net, cell in enumerate(netlist.cells):
         origin = netlist.origins[net]
         if isinstance(cell, Const):
-            made.append(builder.const(cell.value, netlist.types[net]))
+            new_nets.append(builder.const(cell.value, netlist.types[net]))
             continue
         if isinstance(cell, Input):
-            made.append(builder.input(cell.port, netlist.types[net]))
+            new_nets.append(builder.input(cell.port, netlist.types[net]))
             continue
         renamed = {a: after(a, 0 if _constant(netlist, a) else stages[net] - stages[a]) for a in reads(cell)}
-        made.append(builder.raw(rename(cell, renamed), origin))
+        new_nets.append(builder.raw(rename(cell, renamed), origin))
     for port, net in netlist.outputs:
-        builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stages[net]))
+        builder.output(port, new_nets[net] if _constant(netlist, net) else after(net, latency - stages[net]))
     finished, numbers = builder.build_renamed()
-    gone = {old for old, net in enumerate(made) if numbers[net] < 0}
-    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(made)]
+    gone = {old for old, net in enumerate(new_nets) if numbers[net] < 0}
+    return finished, [numbers[inverses.get(old, net) if old in gone else net] for old, net in enumerate(new_nets)]
 
 
 def _constant(netlist: Netlist, net: Net) -> bool:

@@ -1,4 +1,4 @@
-"""Step functions of scores, and each class's share of their sum, by long division."""
+"""Builds step functions of scores, and each class's share of their sum, by long division."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.netlist.ir import Net, WordType
 
 
 def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> list[Word]:
-    """Words whose sum is a word times a weight."""
+    """Returns words with the sum `weight` times a net: the net shifted by each bit of the weight."""
     words = []
     while weight:
         if weight & 1:
@@ -26,7 +26,8 @@ def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> l
 
 
 def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], times: int, more: int = 0) -> Word:
-    """A score's level, the number of cuts that are not above it, times `times`, plus `more`."""
+    """Builds the level of a score times `times`, plus `more`. The level is the number of cuts in `curve` that are not
+    above the score."""
     cuts = [cut - score.offset for cut in curve]
     inside = [(cut, level) for level, cut in enumerate(cuts, 1) if score.low < cut <= score.high]
     levels = [bisect_right(cuts, score.low), *(level for _, level in inside)]
@@ -36,7 +37,7 @@ def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], tim
 
 
 def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
-    """values[k] if k of the ascending cuts are not above the word: a balanced tree of multiplexers."""
+    """Builds values[k], where k of the ascending cuts are not above the word, as a balanced tree of multiplexers."""
     if not cuts or len(set(values)) == 1:
         return builder.const(values[-1], word)
     middle = len(cuts) // 2
@@ -45,33 +46,31 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
     return builder.mux(builder.less(net, cuts[middle]), below, above)
 
 
-def shares(draft: Draft, place: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Each class's share of the sum of a part's levels: (2 * steps * level + total) // (2 * total), by long division.
-
-    place: of the part. Intermediate values become steps of the witness.
-    """
+def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
+    """Builds each class's share of the sum of a part's levels by long division: (2 * steps * level + total) // (2 *
+    total). part_index: of the part. Intermediate values become `steps` of the witness."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":
-        scores = _below_largest(draft, place, scores)
+        scores = _below_largest(draft, part_index, scores)
 
     def levels(times: int, name: str) -> list[Word]:
         words = [step_function(builder, score, part.curve_of(k), times) for k, score in enumerate(scores)]
-        draft.steps |= {(name, place, k, 0): draft.place(net) for k, (net, _) in enumerate(words)}
+        draft.steps |= {(name, part_index, k, 0): draft.operand_of(net) for k, (net, _) in enumerate(words)}
         return words
 
     total = added(draft, levels(1, "level"))
     doubles = [total.net]
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
-    draft.steps |= {("double", place, 0, bit): draft.place(net) for bit, net in enumerate(doubles)}
-    # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
+    draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
+    # A level times 2 * steps: shift it by the next power of 2, at no cost, and subtract the small difference first.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
         dividend = added(draft, [word, (total.net, total.high)])
-        draft.steps["sum", place, k, 0] = draft.place(dividend.net)
-        share = _quotient(draft, (place, k), dividend, start, doubles, total.high)
+        draft.steps["sum", part_index, k, 0] = draft.operand_of(dividend.net)
+        share = _quotient(draft, (part_index, k), dividend, start, doubles, total.high)
         if part.link.kind == "shares":  # the largest level of a softmax is never 0
             alike = builder.const(steps // part.width, builder.type_of(share))
             share = builder.mux(builder.less(total.net, 1), alike, share)
@@ -79,30 +78,27 @@ def shares(draft: Draft, place: int, part: Part, scores: Sequence[Sum]) -> list[
     return results
 
 
-def _below_largest(draft: Draft, place: int, scores: Sequence[Sum]) -> list[Sum]:
-    """How far each score is below the largest."""
+def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list[Sum]:
+    """Builds each score minus the largest score: a negative number or 0."""
     builder, nets = draft.builder, [score.net for score in raised(draft, scores)]
     word, largest = builder.type_of(nets[0]), largest_of(builder, nets)
-    draft.steps["largest", place, 0, 0] = draft.place(largest)
-    draft.steps |= {("raised", place, k, 0): draft.place(net) for k, net in enumerate(nets)}
+    draft.steps["largest", part_index, 0, 0] = draft.operand_of(largest)
+    draft.steps |= {("raised", part_index, k, 0): draft.operand_of(net) for k, net in enumerate(nets)}
     least = builder.not_(largest)
     below = [builder.add((score, least), word) for score in nets]
-    draft.steps |= {("below", place, k, 0): draft.place(net) for k, net in enumerate(below)}
+    draft.steps |= {("below", part_index, k, 0): draft.operand_of(net) for k, net in enumerate(below)}
     return [Sum(net, 0, word.high, -word.high) for net in below]
 
 
-def _quotient(
-    draft: Draft, place: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int
-) -> Net:
-    """(dividend - start) // doubles[1], with one bit for each double. most: the largest value of doubles[0].
-
-    The remainder is stored inverted, so that an overflow after adding a double means that the double does not fit.
-    """
+def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
+    """Builds (dividend - start) // doubles[1], one bit for each further double. most: the largest value of doubles[0].
+    key: (part, class) of the witness. The remainder is stored inverted: if it overflows after a double is added, the
+    double does not fit."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))
     rest = builder.add((builder.not_(builder.extend(dividend.net, narrow)), start), narrow)
-    draft.steps["rest", *place, bits] = draft.place(rest)
+    draft.steps["rest", *key, bits] = draft.operand_of(rest)
     rest = builder.extend(rest, word)
     quotient = []
     for bit in reversed(range(bits)):
@@ -111,6 +107,6 @@ def _quotient(
         rest = builder.mux(fits, less, rest)
         bit_word = width_for(0, 1 << bit)
         quotient.append(builder.mux(fits, builder.const(1 << bit, bit_word), builder.const(0, bit_word)))
-        draft.steps["fits", *place, bit] = draft.place(fits)
-        draft.steps["rest", *place, bit] = draft.place(rest)
+        draft.steps["fits", *key, bit] = draft.operand_of(fits)
+        draft.steps["rest", *key, bit] = draft.operand_of(rest)
     return builder.add(quotient, width_for(0, (1 << bits) - 1)) if bits > 1 else quotient[0]

@@ -1,4 +1,4 @@
-"""The stages of a pipelined netlist, and the slowest path of each by the model of a device family's delays."""
+"""Finds the stages of a pipelined netlist, and the slowest path of each by a model of the device family's delays."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from forestc.netlist.ir import Net, Netlist, Register
 @dataclass(frozen=True)
 class Stage:
     """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the LUTs,
-    chains and adders on it, by the nets they drive, with their delays, from the inputs on. registers: bits that are
-    stored behind it."""
+    chains and adders on it, by the nets they drive, with their delays, from the inputs on. registers: bits stored at
+    its end."""
 
     number: int
     delay: float
@@ -23,7 +23,7 @@ class Stage:
 
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
-    """The stages, from the inputs on; one of a combinational netlist. Time O(cells)."""
+    """Returns the stages of a netlist, from the inputs on; a combinational netlist has one. Time O(cells)."""
     timing = Timing(netlist, delays)
     ready = timing.placed(math.inf)
     stages = ready.stage.tolist()
@@ -35,7 +35,7 @@ def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
             stored[stage - 1] = stored.get(stage - 1, 0) + netlist.types[net].width
         elif stage not in ends or ready.at[net] > ready.at[ends[stage]]:
             ends[stage] = net
-    count = max(1, netlist.latency)  # behind the last registers there is no logic
+    count = max(1, netlist.latency)  # There is no logic behind the last registers.
     return [_stage(number, ends.get(number, -1), ready, stored.get(number, 0)) for number in range(count)]
 
 

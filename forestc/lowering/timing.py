@@ -1,8 +1,8 @@
-"""When nets are ready, by the model of a device family's delays.
+"""Computes when nets are ready, by a model of a device family's delays.
 
-Multiplexers, gates, comparisons of features and small sums become LUTs: those behind one another that read no more bits
-together than a LUT has inputs are one level, whatever their number. A LUT absorbs the LUTs before it greedily, the last
-to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
+Multiplexers, gates, comparisons of features and small sums become LUTs. Several of them behind one another count as one
+level if they read no more bits together than a LUT has inputs. A LUT absorbs the LUTs before it greedily, the last to
+be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
+# a net and the index of one of its bits; index 0 for all bits of a word in a gate or mux, which treats them alike
+Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
-    """When each net is ready in its stage, which is the number of registers before it: (nets,).
-
-    own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none.
-    """
+    """When each net is ready, as arrays (nets,). at: the time within its stage. stage: the number of registers before
+    it. own: the delay of its LUTs, chain or adder; 0 for wires. last: the net that it waits for, -1 for none."""
 
     stage: Ints
     at: Floats
@@ -37,14 +36,14 @@ class Ready(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Lists of numbers, those of net n from begins[n] to begins[n + 1]."""
+    """Lists of numbers in one array: the list of net n is values[begins[n]:begins[n + 1]]."""
 
     begins: Ints
     values: Ints
 
 
 class Timing:
-    """The cells of a netlist as a family's delays see them. Made once, for any number of placements of registers."""
+    """A netlist's cells with a device family's delays. Built once, it schedules the cells for any stage length."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
@@ -52,7 +51,7 @@ class Timing:
         cells, types = netlist.cells, netlist.types
         self.most_bits = max((word.width for word in types), default=1)
         tables = [self._bits(net) for net in range(len(cells))]
-        self._tables = _lists([sorted(a * self.most_bits + place for a, place in bits) for bits in tables])
+        self._tables = _lists([sorted(a * self.most_bits + bit for a, bit in bits) for bits in tables])
         self._below = _lists([[a for a in reads(cell) if not self._constant(a)] for cell in cells])
         self._registers = np.array([isinstance(cell, ir.Register) for cell in cells], dtype=np.bool_)
         own = [0.0 if bits else self._own(net) for net, bits in enumerate(tables)]
@@ -60,8 +59,8 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of
-        this length, in the unit of the delays. Time O(cells)."""
+        """Schedules the nets in stages of a length, in the unit of the delays: each net gets the fewest registers
+        before it. Time O(cells)."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )
@@ -70,25 +69,24 @@ class Timing:
         return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
-        """What a LUT reads that does the work of a cell alone; nothing for cells that become wires or chains, or that
-        read more bits than a LUT has inputs."""
+        """Returns the bits that a LUT reads if it does the work of a cell alone. Returns no bits for cells that become
+        wires or chains, or read more bits than a LUT has inputs."""
         cell, types = self.netlist.cells[net], self.netlist.types
         if isinstance(cell, ir.Gate | ir.Mux):
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
         match cell:
             case ir.Less(a, threshold) if not ir.compares_sum(self.netlist, cell):
-                return self._fitting({(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)})
+                return self._fitting({(a, bit) for bit in range(_idle(threshold, types[a].width), types[a].width)})
             case ir.InSet() | ir.Table():
-                return self._fitting({(a, place) for a in reads(cell) for place in range(types[a].width)})
+                return self._fitting({(a, bit) for a in reads(cell) for bit in range(types[a].width)})
             case _:
                 return frozenset()
 
     def _fitting(self, bits: set[Bit]) -> frozenset[Bit]:
-        """Bits that a LUT can read; nothing if they are too many."""
         return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
-        """What inverters before a net read: a LUT reads that as well."""
+        """Skips inverters: a LUT can read their operand directly."""
         while isinstance(cell := self.netlist.cells[net], ir.Not):
             net = cell.a
         return net
@@ -97,10 +95,10 @@ class Timing:
         return self.delays.table[0] + self.delays.table[1] * bits
 
     def _own(self, net: Net) -> float:
-        """The delay of a cell that is no single LUT."""
+        """Returns the delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         if isinstance(cell, ir.Gate | ir.Mux):
-            return 0.0  # of constants alone
+            return 0.0  # reads constants alone
         match cell:
             case ir.Const() | ir.Input() | ir.Register() | ir.Not() | ir.Shift() | ir.Extend():
                 return 0.0
@@ -119,8 +117,8 @@ class Timing:
 
 
 def _idle(threshold: int, width: int) -> int:
-    """The number of low bits of a word that decide nothing: those below the lowest 1 of the threshold. Below 0 is what
-    the sign tells alone."""
+    """Returns the number of low bits of a word that a comparison ignores: those below the lowest 1 of the threshold.
+    For threshold 0 only the sign bit matters."""
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
 
@@ -133,7 +131,8 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """The place, from `first` on, of the net of this stage that is ready last; of equals the highest net."""
+    """Returns the index in `seen`, from `first` on, of the net that is ready last in stage `here`; among equals the
+    highest net."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -145,19 +144,19 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 
 @compiled()
-def _joined(read: Ints, known: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Fills in the bits that a LUT reads if it absorbs net `a`, which reads `absorbed`. Returns their number."""
+def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
+    """Fills `more` with the bits that a LUT reads if it absorbs the LUT of net `a`. Returns their number."""
     joined = 0
-    for place in range(known):
-        if read[place] // most_bits != a:
-            more[joined] = read[place]
+    for index in range(n_read):
+        if read[index] // most_bits != a:
+            more[joined] = read[index]
             joined += 1
-    for place in range(size):
+    for index in range(size):
         fresh = True
         for other in range(joined):
-            fresh = fresh and more[other] != absorbed[place]
+            fresh = fresh and more[other] != absorbed[index]
         if fresh:
-            more[joined] = absorbed[place]
+            more[joined] = absorbed[index]
             joined += 1
     return joined
 
@@ -165,7 +164,7 @@ def _joined(read: Ints, known: int, most_bits: int, a: int, absorbed: Ints, size
 @compiled()
 def _absorbing(
     read: Ints,
-    known: int,
+    n_read: int,
     most_bits: int,
     stage: Ints,
     at: Floats,
@@ -174,13 +173,13 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Extends what a LUT reads to what the LUTs before it read, the last to be ready first, as long as it has inputs.
-    Returns the number of bits that it reads."""
+    """Absorbs LUTs into one that they feed, the last to be ready first, as long as its inputs suffice. Updates `read`,
+    the bits that it reads, and returns their number."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
-    for place in range(known):
-        a = read[place] // most_bits
-        if waits == 0 or seen[waits - 1] != a:  # the bits of a net are neighbors
+    for index in range(n_read):
+        a = read[index] // most_bits
+        if waits == 0 or seen[waits - 1] != a:  # bits of one net are neighbors
             seen[waits] = a
             waits += 1
     while first < waits:
@@ -190,13 +189,13 @@ def _absorbing(
         first += 1
         if stage[a] != here or size[a] == 0:
             break
-        joined = _joined(read, known, most_bits, a, absorbed[a], size[a], more)
+        joined = _joined(read, n_read, most_bits, a, absorbed[a], size[a], more)
         if joined > inputs:
             break
-        known = joined
-        for place in range(known):
-            read[place] = more[place]
-    return known
+        n_read = joined
+        for index in range(n_read):
+            read[index] = more[index]
+    return n_read
 
 
 @compiled(lambda *given: 10 * len(given[4]))
@@ -211,41 +210,42 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """The fields of `Ready`. bits: that a LUT reads which does the work of the net alone, a * most_bits + place; none
-    of other nets. luts: the delay of a LUT by the bits it reads."""
+    """Computes the fields of `Ready`. bits: for each net the bits that a LUT would read to compute it alone, as net *
+    most_bits + index; none for other nets. luts: a LUT's delay by the number of bits it reads."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)  # bits that a net's LUT reads
+    # bits that the LUT of each net reads, and their number
+    absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):
         here = 0
-        for place in range(begins[net], begins[net + 1]):
-            here = max(here, stage[below[place]])
+        for index in range(begins[net], begins[net + 1]):
+            here = max(here, stage[below[index]])
         for attempt in range(2):
             stage[net], at[net], own[net], last[net] = here, 0.0, 0.0, -1
             if bit_begins[net + 1] > bit_begins[net]:
-                known = bit_begins[net + 1] - bit_begins[net]
-                for place in range(known):
-                    read[place] = bits[bit_begins[net] + place]
-                known = _absorbing(read, known, most_bits, stage, at, here, absorbed, size, scratch)
+                n_read = bit_begins[net + 1] - bit_begins[net]
+                for index in range(n_read):
+                    read[index] = bits[bit_begins[net] + index]
+                n_read = _absorbing(read, n_read, most_bits, stage, at, here, absorbed, size, scratch)
                 start = -1.0
-                for place in range(known):
-                    a = read[place] // most_bits
+                for index in range(n_read):
+                    a = read[index] // most_bits
                     when = at[a] if stage[a] == here else 0.0
                     if when > start or (when == start and a > last[net]):
                         start, last[net] = when, a
-                own[net] = luts[known]
+                own[net] = luts[n_read]
                 at[net] = start + own[net]
-                size[net] = known
-                for place in range(known):
-                    absorbed[net, place] = read[place]
+                size[net] = n_read
+                for index in range(n_read):
+                    absorbed[net, index] = read[index]
             elif registers[net]:
                 stage[net] = here + 1
             else:
                 start = 0.0
-                for place in range(begins[net], begins[net + 1]):
-                    a = below[place]
+                for index in range(begins[net], begins[net + 1]):
+                    a = below[index]
                     when = at[a] if stage[a] == here else 0.0
                     if last[net] < 0 or when > start:
                         start, last[net] = when, a

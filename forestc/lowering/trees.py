@@ -1,4 +1,4 @@
-"""From an integer Forest to a Netlist: the trees, their sums, votes of parts, the decision, then registers."""
+"""Lowers a quantized Forest to a Netlist: the trees, their sums, votes of parts, the decision, then registers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 
 @dataclass(frozen=True)
 class LoweringOptions:
-    """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry; auto is the label
-    for classification and the scores for regression. family: a key of `forestc.costs.devices.DELAYS`; registers are
-    placed by the delays of these devices."""
+    """Options of the lowering. latency: clock cycles from input to output; 0 is combinational. outputs: what the ports
+    carry; auto is the label for classification and the scores for regression. family: a key of
+    `forestc.costs.devices.DELAYS`; its delays decide where registers go."""
 
     latency: int = 0
     outputs: Outputs = "auto"
@@ -32,7 +32,7 @@ class LoweringOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
-            raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
+            raise OptionError(f"latency {self.latency}", where="--latency", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
         if self.family not in DELAYS:
@@ -40,34 +40,35 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """The netlist of a quantized forest.
+    """Lowers a quantized forest to a netlist.
 
-    Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
-    prediction targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
-    there are also `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
+    Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; for several
+    prediction targets `label0`, ...) and `score0`, ... (signed if the bias can make them negative). With latency > 0
+    there are also `in_valid` and `out_valid`. The netlist equals `evaluate_words` on every word in range. Time O(nodes
+    * outputs).
     """
     return lower_with_witness(forest, options)[0]
 
 
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
-    """`lower`, and the places of the results of trees and votes in the netlist."""
+    """Lowers a quantized forest like `lower`. Also returns the operands that hold the results of trees and votes."""
     options = options or LoweringOptions()
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # the last entry keeps -1, for removed nets, as it is
+    # a removed net is -1, which finds the last entry: -1 again
     return netlist, witness.renamed([*renamed, -1])
 
 
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
-    """The logic without the registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
+    """Builds the logic without registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
     outputs = _outputs(forest, options)
     refuse_extremes_of_parts(forest)
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
-    # scores are votes, not these sums, where parts vote
+    # If parts vote, only decisions read the sums: the scores are then the votes.
     sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or outputs == "label")
     if combined != "each":
         sums = COMBINED[combined](draft, sums)
@@ -91,9 +92,11 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 
 
 def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
-    """What the ports carry: label, scores or both. Raises an error for a forest that does not allow it."""
+    """Returns what the ports carry: label, scores or both. Raises ModelError or OptionError if that is impossible."""
     if not forest.quantized:
-        raise ModelError("only a quantized forest becomes logic", do="run quantize-inputs and round-leaves first")
+        raise ModelError(
+            "only a quantized forest becomes logic", where="lowering", do="run quantize-inputs and round-leaves first"
+        )
     outputs = options.outputs
     if outputs == "auto":
         outputs = "label" if forest.decides else "scores"

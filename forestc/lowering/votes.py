@@ -1,4 +1,4 @@
-"""The scores of several parts: votes for classes, weighted averages, the weighted median."""
+"""Builds the scores of several parts: votes for classes, weighted averages, the weighted median."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """For each class the sum of the weights of the parts that decide for it."""
+    """Builds for each class the sum of the weights of the parts that decide for it."""
     builder, forest = draft.builder, draft.forest
     ballots: list[list[Word]] = [[] for _ in forest.classes]
-    for place, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
+    for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
         label = label_of(draft, part, sums[part.start : part.stop])
-        draft.labels.append(draft.place(label))
+        draft.labels.append(draft.operand_of(label))
         word = width_for(0, weight)
         for index, ballot in enumerate(ballots):
             if part.decision.kind == "threshold":
@@ -27,28 +27,28 @@ def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
                 chosen = builder.in_set(label, {index})
             none = builder.const(0, word)
             vote = builder.mux(chosen, builder.const(weight, word), none)
-            draft.ballots[place, index] = draft.place(vote)
+            draft.ballots[part_index, index] = draft.operand_of(vote)
             ballot.append((vote, weight))
     return [added(draft, ballot) for ballot in ballots]
 
 
 def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """For each class the weighted sum of the parts' values."""
+    """Builds for each class the weighted sum of the parts' values."""
     forest = draft.forest
     words: list[list[Word]] = [[] for _ in forest.classes]
     offsets = [0] * len(words)
-    for place, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
+    for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
         shared = part.curves and part.link.kind in ("softmax", "shares")
-        own = shares(draft, place, part, sums[part.start : part.stop]) if shared else []
+        own = shares(draft, part_index, part, sums[part.start : part.stop]) if shared else []
         for index, addends in enumerate(words):
             total = sums[part.start + index % part.width]
             if own:
-                draft.ballots[place, index] = draft.place(own[index])
+                draft.ballots[part_index, index] = draft.operand_of(own[index])
                 addends += multiples(draft.builder, own[index], forest.steps, weight)
             elif part.curves:
                 up, down = (weight, 0) if part.width > 1 or index else (-weight, weight * forest.steps)
                 value, most = step_function(draft.builder, total, part.curve_of(index % part.width), up, down)
-                draft.ballots[place, index] = draft.place(value)
+                draft.ballots[part_index, index] = draft.operand_of(value)
                 addends.append((value, most))
             else:
                 addends += multiples(draft.builder, total.net, total.high, weight)
@@ -57,7 +57,7 @@ def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
 
 
 def median(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
+    """Builds the weighted median: the smallest score with at least half of the weight at or below it."""
     builder, shares = draft.builder, draft.forest.integer_weights
     least = min(total.offset + total.low for total in sums)
     scores = raised(draft, sums, least)

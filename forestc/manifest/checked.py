@@ -1,4 +1,4 @@
-"""check.json: the results of the last check of a folder, as a file of unknown origin."""
+"""Reads check.json, the results of the last check of a folder, and trusts nothing in it."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ _SCHEMA: Schema = {
 
 
 def read_check(folder: Path) -> dict[str, Any] | None:
-    """The content of a folder's check.json; None without one. Raises ForestcError, naming the field, for a file that
-    forestc did not write."""
+    """Returns the content of a folder's check.json; None if there is none. Raises ForestcError, naming the field, if
+    forestc did not write the file."""
     if not (folder / CHECK).exists():
         return None
     record: dict[str, Any] = read_record(folder / CHECK, _SCHEMA, AGAIN, AGAIN)

@@ -1,4 +1,4 @@
-"""manifest.json: the description of a compiled design for other programs."""
+"""Builds manifest.json, which describes a compiled design to other programs."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from forestc.options.fields import schema_of
 from forestc.system.records import COUNT, FIGURE, INNER_PATH, TEXT, Schema
 
 FORMAT = 4
-FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile
+# names the schema of all fields but the options of compile
+FILE = files_of("forestc.manifest") / "manifest.schema.json"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a manifest of this format, with a description of every field."""
-    whole: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    """Returns the JSON Schema of a manifest of this format, with a description of every field."""
+    result: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     options = schema_of(CompileOptions)
     closed = {"properties": options, "required": list(options), "additionalProperties": False}
-    whole["properties"]["made"]["properties"]["options"] |= closed
-    whole["properties"]["options"]["properties"]["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
-    return whole
+    result["properties"]["made"]["properties"]["options"] |= closed
+    result["properties"]["options"]["properties"]["c"]["properties"]["layout"]["enum"] = [*get_args(CLayout)]
+    return result
 
 
-# Before and after a pass; some passes give one number.
+# Holds the values before and after a pass; some passes give one number.
 _PAIR: Schema = FIGURE | {"type": ["array", "number", "null"], "items": FIGURE, "minItems": 2, "maxItems": 2}
 _PAIRS = ("comparator_bits", "input_bits", "splits", "cost", "trees", "nodes", "comparators", "luts")
 _SHARE_OR_NONE: Schema = FIGURE | {"type": ["number", "null"]}
 _HELD_OUT = {"rows": COUNT, "measure": TEXT, "before": _SHARE_OR_NONE, "after": _SHARE_OR_NONE}
 _PROOF = {"state": TEXT, "changes": COUNT, "refuted": COUNT, "undecided": COUNT, "not_examined": COUNT}
-# What tables show of a pass.
+# Describes the fields of a pass that tables show.
 _STEP: Schema = {
     "type": "object",
     "required": ["pass", "guarantee", "change", "distinct_conditions", "meaning", "inputs_checked"],
@@ -64,26 +65,26 @@ _STEP: Schema = {
 
 @cache
 def reading_schema() -> dict[str, Any]:
-    """The schema that a manifest is read by: options that were added since it was written may be missing,
-    unknown fields are left to the hashes, and paths stay in the folder."""
-    whole = schema()
-    del whole["additionalProperties"]
-    made = whole["properties"]["made"]["properties"]["options"]
-    del made["required"], made["additionalProperties"]
-    whole["properties"]["made"]["properties"]["steps"]["items"] = _STEP
-    whole["properties"]["files"]["additionalProperties"] = INNER_PATH
-    whole["properties"]["sha256"]["properties"]["files"]["propertyNames"] = INNER_PATH
-    whole["properties"]["core"]["pattern"] = "^[A-Za-z][A-Za-z0-9_]*$"
-    return whole
+    """Returns the schema by which a manifest is read. Options added since it was written may be missing, hashes guard
+    unknown fields, and paths must stay in the folder."""
+    result = schema()
+    del result["additionalProperties"]
+    options = result["properties"]["made"]["properties"]["options"]
+    del options["required"], options["additionalProperties"]
+    result["properties"]["made"]["properties"]["steps"]["items"] = _STEP
+    result["properties"]["files"]["additionalProperties"] = INNER_PATH
+    result["properties"]["sha256"]["properties"]["files"]["propertyNames"] = INNER_PATH
+    result["properties"]["core"]["pattern"] = "^[A-Za-z][A-Za-z0-9_]*$"
+    return result
 
 
 def digest(text: str | bytes) -> str:
-    """SHA-256, in hexadecimal digits."""
+    """Returns the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """A manifest's fields, with the hash of each, and of each file (path to text) except the manifest."""
+    """Returns a manifest's fields with hashes of each field and each file but the manifest. files: path to text."""
     return {
         **fields,
         "sha256": {
@@ -94,12 +95,12 @@ def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any
 
 
 def field_digest(value: object) -> str:
-    """The hash of a field's value, whatever its layout as JSON."""
+    """Returns the hash of a field's value, which does not depend on its layout as JSON."""
     return digest(json.dumps(value, sort_keys=True))
 
 
 def design_hash(printed: str, options: Mapping[str, Any]) -> str:
-    """SHA-256 over the quantized forest, as it is printed, and the options: same hash, same files."""
+    """Returns the SHA-256 over the printed quantized forest and the options. Equal hashes mean equal files."""
     hasher = hashlib.sha256(printed.encode())
     hasher.update(json.dumps(options, sort_keys=True).encode())
     return hasher.hexdigest()
@@ -113,8 +114,9 @@ def manifest(
     guarantees: Mapping[str, str],
     printed: str | None = None,
 ) -> dict[str, Any]:
-    """The manifest as a JSON object. netlist: None where only C is written: fields that describe hardware are absent
-    then. files: role to path. printed: `print_forest(forest)`, if known. Deterministic."""
+    """Returns the manifest as a JSON object; the same arguments give the same object. netlist: None if only C is
+    written; then fields that describe hardware are absent. files: role to path. printed: `print_forest(forest)`, if
+    computed already."""
     hardware = None if netlist is None else _Hardware.of(netlist)
     fields: dict[str, Any] = {
         "format": FORMAT,
@@ -152,7 +154,7 @@ def manifest(
 
 @dataclass(frozen=True)
 class _Hardware:
-    """What the manifest says of a netlist."""
+    """The facts about a netlist that the manifest states."""
 
     core: str
     inputs: list[Field]
@@ -174,7 +176,7 @@ class _Hardware:
 
 
 def _output(forest: Forest, field: Field) -> dict[str, Any]:
-    """A result and its place in y."""
+    """Returns the manifest's entry of an output of the hardware, with its bits in the port y."""
     return {
         "name": field.name,
         "offset": field.offset,
@@ -185,7 +187,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """The results that C computes, by the names of hardware's outputs."""
+    """Returns the manifest's entries of the results that C computes, under the names of the hardware's outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)
@@ -193,7 +195,7 @@ def _results(forest: Forest) -> list[dict[str, Any]]:
 
 
 def _scale(forest: Forest, output: int) -> float | None:
-    """The value of one step of a score: the scale of its prediction target."""
+    """Returns the value of one step of a score: the scale of its prediction target."""
     return next(
         (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
     )
@@ -210,7 +212,7 @@ def _number(forest: Forest, index: int) -> dict[str, Any]:
         "type": str(number),
         "fraction": number.fraction if isinstance(number, Fixed) else None,
         "missing": word_range(number, feature.missing).missing,
-        "raw": str(feature.raw),  # type to which a value is rounded before it becomes a word
+        "raw": str(feature.raw),  # the type to which a value is rounded before it becomes a word
         "example": {"value": value, "word": word},
         **({"labels": list(feature.labels)} if feature.labels else {}),  # the name of each code
     }

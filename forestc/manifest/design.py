@@ -1,4 +1,4 @@
-"""A compiled design: the folder that `compile` writes and `check`, `simulate` and the rest read."""
+"""Reads and writes a compiled design: the folder that `compile` writes, for `check`, `simulate` and others."""
 
 from __future__ import annotations
 
@@ -51,17 +51,37 @@ from forestc.system.writing import left_by_simulator, replacing, writing
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
-QUANTIZED_TO_3 = "quantised.forest"  # its name in folders of formats up to 3, which a compile may replace
+QUANTIZED_TO_3 = "quantised.forest"  # names QUANTIZED in folders of formats up to 3, which a compile may replace
 REPORT = "report.md"
 AGAIN = "compile again"
-MOST_BYTES = 1 << 31  # of a forest's text
+MOST_BYTES = 1 << 31  # bytes of a forest's text, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Design(FittedEstimator):
-    """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
+    """Compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
 
-    folder: its path. model: the forest as it was read. forest: the quantized forest, the reference for all checks.
+    Attributes
+    ----------
+    folder : Path
+        The folder.
+    manifest : dict
+        The content of manifest.json.
+    model : Forest
+        The forest as it was read.
+    forest : Forest
+        The quantized forest, the reference for all checks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> design = forestc.compile(model, X, "iris", label=y).design
+    >>> design.predict(X[[0, 75, 149]])
+    array([0, 1, 2])
     """
 
     folder: Path
@@ -76,7 +96,13 @@ class Design(FittedEstimator):
         return shown_as(self, "html")
 
     def figures(self) -> dict[str, Any]:
-        """The figures that `forestc inspect` prints for a folder."""
+        """Returns the figures that `forestc inspect` prints for a folder.
+
+        Returns
+        -------
+        dict
+            Targets, passes, guarantees, ports, files and the last check.
+        """
         manifest = self.manifest
         ports = [
             f"{port['name']} ({port['direction']}, {counted(port['bits'], 'bit')})"
@@ -99,36 +125,56 @@ class Design(FittedEstimator):
 
     @property
     def targets(self) -> tuple[str, ...]:
+        """The targets that were written, such as verilog and c."""
         return tuple(self.manifest["options"]["targets"])
 
     @property
     def has_hardware(self) -> bool:
-        """Whether anything in the folder was written from a netlist. C and engines are not."""
+        """True if a file in the folder was written from a netlist. C and engines are not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
     def c_options(self) -> COptions:
+        """The options of the C header."""
         return c_options_of(self.manifest["options"]["c"])
 
     @property
     def lowering(self) -> LoweringOptions:
+        """The options of the netlist: latency, outputs and device family."""
         return _lowering(self.manifest["options"])
 
     @property
     def engine(self) -> Capacity:
-        """The capacity of its engine. Raises ForestcError if the folder has none."""
+        """The capacity of the design's engine.
+
+        Raises
+        ------
+        ForestcError
+            If the folder has no engine.
+        """
         self.path("engine")
         return Capacity.of(self.manifest["options"]["engine"])
 
     @property
     def netlist(self) -> Netlist:
-        """The netlist that the files were written from, lowered again from the quantized forest. Raises ForestcError
-        if only C was written, or if the manifest describes other ports: users pack words by its offsets."""
+        """The netlist of the written files, built again from the quantized forest.
+
+        Raises
+        ------
+        ForestcError
+            If the folder has no hardware, or the manifest describes another design: users pack words by its offsets.
+        """
         return self._lowered[0]
 
     @property
     def witness(self) -> Witness:
-        """Where the netlist holds the results of trees and votes. Raises ForestcError as `netlist` does."""
+        """The nets that hold the results of trees and votes in the netlist.
+
+        Raises
+        ------
+        ForestcError
+            As for `netlist`.
+        """
         return self._lowered[1]
 
     @cached_property
@@ -147,24 +193,51 @@ class Design(FittedEstimator):
         return netlist, witness
 
     def quantize(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Rows (rows, columns), an array or a data frame, as words (rows, features) for the hardware and C.
+        """Returns rows as words for the hardware and C.
 
-        The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for
-        missing values that the design does not accept.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Raw rows.
+
+        Returns
+        -------
+        int64 array of shape (rows, features)
+            Words, in the order of the manifest's features.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model, or miss a value where the design takes none.
         """
         return encode(self.forest, X)
 
     def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
+        """Returns words as the bytes of the port `x`.
 
-        words: (rows, features), from `quantize`. Bits past the port's width are 0. Raises RowsError for words outside
-        their features' ranges, ForestcError if only C was written.
+        Parameters
+        ----------
+        words : int64 array of shape (rows, features)
+            Words, from `quantize`.
+
+        Returns
+        -------
+        uint8 array of shape (rows, bytes)
+            Bit i of the port is bit i % 8 of byte i // 8. Bits past the port's width are 0.
+
+        Raises
+        ------
+        RowsError
+            If words are outside their features' ranges.
+        ForestcError
+            If the folder has no hardware.
         """
         fields = self._fields("features")
         words = np.asarray(words)
         if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
             raise RowsError(
                 f"words have shape {words.shape} and type {words.dtype}",
+                where="words",
                 do=f"give integers (rows, {len(fields)}), as quantize does",
             )
         for index, field in enumerate(fields):
@@ -172,17 +245,42 @@ class Design(FittedEstimator):
             if (outside := np.flatnonzero((words[:, index] < low) | (words[:, index] > high))).size:
                 row = int(outside[0])
                 where = f"row {row}, feature {field.name!r}"
-                raise RowsError(f"the word {words[row, index]} is outside {low}..{high}", where=where)
+                raise RowsError(
+                    f"the word {words[row, index]} is outside {low}..{high}",
+                    where=where,
+                    do="give words within the range of their feature",
+                )
         lanes = packed_bytes(fields, words.astype(np.int64)).astype("<u4")
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The results (rows, results), in the order of the manifest's outputs, from the port `y` as little-endian bytes
-        (rows, bytes). Raises RowsError for other shapes, ForestcError if only C was written."""
+        """Returns the results in the bytes of the port `y`.
+
+        Parameters
+        ----------
+        data : uint8 array of shape (rows, bytes)
+            The port, little-endian, as in `pack`.
+
+        Returns
+        -------
+        int64 array of shape (rows, results)
+            Results, in the order of the manifest's outputs.
+
+        Raises
+        ------
+        RowsError
+            If the array has too few bytes.
+        ForestcError
+            If the folder has no hardware.
+        """
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
-            raise RowsError(f"results have shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
+            raise RowsError(
+                f"results have shape {data.shape}",
+                where="results",
+                do=f"give bytes (rows, {-(-width_of(fields) // 8)})",
+            )
         lanes = np.zeros((len(data), 4 * max(1, -(-data.shape[1] // 4))), dtype=np.uint8)
         lanes[:, : data.shape[1]] = data
         return unpacked(fields, lanes.view("<u4"))
@@ -193,7 +291,7 @@ class Design(FittedEstimator):
             raise ForestcError(written, where=str(self.folder), do="add --target verilog")
 
     def _fields(self, key: str) -> list[Field]:
-        """The fields of a port, from the manifest."""
+        """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
         self._need_hardware()
         return [
             Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
@@ -201,7 +299,23 @@ class Design(FittedEstimator):
         ]
 
     def path(self, role: str) -> Path:
-        """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
+        """Returns the path of a file of the folder.
+
+        Parameters
+        ----------
+        role : str
+            The file's role in the manifest, such as verilog or c.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ForestcError
+            If there is no such file.
+        """
         if role not in self.manifest["files"]:
             option = "--c-project all" if role.startswith("c_") else "--stream"
             option = f"--target {role}" if role in TARGETS else option
@@ -215,36 +329,102 @@ class Design(FittedEstimator):
         return path
 
     def changed_files(self) -> tuple[str, ...]:
-        """The files that are missing or that changed after `compile` wrote them."""
+        """Returns the files that are missing or have changed since `compile` wrote them.
+
+        Returns
+        -------
+        tuple of str
+            Paths within the folder.
+        """
         digests = self.digests()
-        return tuple(path for path, wanted in self.manifest["sha256"]["files"].items() if digests[path] != wanted)
+        return tuple(path for path, recorded in self.manifest["sha256"]["files"].items() if digests[path] != recorded)
 
     def digests(self) -> dict[str, str | None]:
-        """The present SHA-256 of each file, None for a file that can't be read."""
+        """Returns the present SHA-256 of each file.
+
+        Returns
+        -------
+        dict of str to str or None
+            By path; None for a file that can't be read.
+        """
         return {path: _digest_of(self.folder, path) for path in self.manifest["sha256"]["files"]}
 
     def check_record(self) -> dict[str, Any] | None:
-        """The content of check.json, of the last `check`; None without one. Raises ForestcError, naming the field, if
-        forestc did not write it."""
+        """Returns the content of check.json, which the last `check` wrote.
+
+        Returns
+        -------
+        dict or None
+            The record; None if there is none.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
+        """
         return read_check(self.folder)
 
     def results(self) -> list[Result]:
-        """What `synth`, `measure` and `report --place` found of the design, from measured.json. Raises ForestcError,
-        naming the field, if forestc did not write it."""
+        """Returns the results of `synth`, `measure` and `report --place` for the design.
+
+        Returns
+        -------
+        list of Result
+            The content of measured.json.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
+        """
         return read_results(self.folder)
 
     def is_of_this_content(self, result: Result) -> bool:
-        """Whether the design and all its files are unchanged since a result."""
+        """Returns True if the design is unchanged since a result was measured.
+
+        Parameters
+        ----------
+        result : Result
+            One of `results`.
+
+        Returns
+        -------
+        bool
+            False if the design or any of its files has changed.
+        """
         return result.hash == self.manifest["hash"] and result.files == self.digests()
 
     def record(self, command: Command, figures: Mapping[str, Any], *, stream: bool = False) -> str:
-        """Adds a result to measured.json. Returns why it could not be written, or ""."""
+        """Adds a result to measured.json.
+
+        Parameters
+        ----------
+        command : {"synth", "measure", "place"}
+            The command that gave the figures.
+        figures : dict
+            Its figures.
+        stream : bool, default=False
+            The design had its stream wrapper.
+
+        Returns
+        -------
+        str
+            Why the file could not be written, or "".
+        """
         return add_result(self.folder, command, figures, (self.manifest["hash"], self.digests()), stream=stream)
 
     def last_check(self) -> dict[str, Any] | None:
-        """The result of the last `check`, from check.json; None without one. Raises ForestcError as `check_record`.
+        """Returns the figures of the last `check`.
 
-        of_this_content: whether the design and all its files are unchanged since then.
+        Returns
+        -------
+        dict or None
+            From check.json; None if there is none. `of_this_content` is True if the design and its files are unchanged.
+
+        Raises
+        ------
+        ForestcError
+            If forestc did not write the file; names the field.
         """
         record = self.check_record()
         if record is None:
@@ -264,8 +444,34 @@ class Design(FittedEstimator):
 
 
 def open_design(folder: str | Path) -> Design:
-    """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged, and the
-    field."""
+    """Reads a folder that `compile` wrote.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+
+    Returns
+    -------
+    Design
+        The design.
+
+    Raises
+    ------
+    ForestcError
+        If a file is missing, damaged or changed; names the file and the field.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> forestc.open_design("iris")
+    <Design 'forest' in 'iris': c, verilog>
+    """
     folder = Path(folder)
     texts = {name: _text(folder, name) for name in (MANIFEST, MODEL, QUANTIZED)}
     manifest = hold_text(texts[MANIFEST], folder / MANIFEST, reading_schema(), AGAIN)
@@ -324,23 +530,24 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError for a manifest of another forest. What it says of hardware is compared with the netlist."""
+    """Raises DamagedError if the manifest is of another forest. `Design.netlist` compares the fields of hardware."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
-    for name, value, wanted in (
+    for name, value, expected in (
         ("name", written["name"], forest.name),
         ("columns", written["columns"], forest.columns),
         ("features", described, features),
     ):
-        if value != wanted:
+        if value != expected:
             raise DamagedError(f"{name} is not that of {QUANTIZED}")
     if design.model.columns != forest.columns or len(design.model.classes) != len(forest.classes):
         raise DamagedError(f"{MODEL} is not the model of {QUANTIZED}")
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """What changed since `compile`: fields of the manifest, the forests, and the list of files its options imply."""
+    """Returns what changed since `compile`: fields of the manifest, entries for files that the options imply, and
+    forests."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -360,7 +567,7 @@ def _digest_of(folder: Path, name: str) -> str | None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises ForestcError for a folder that `write_folder` could not write; called before the work starts."""
+    """Raises ForestcError if `write_folder` could not write the folder. Commands call it before the work starts."""
     where, folder = str(folder), folder.absolute()
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
@@ -372,8 +579,8 @@ def check_writable(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Writes all files or none. An existing folder is replaced only if forestc wrote everything in it. Raises
-    ForestcError."""
+    """Writes all files or none. Replaces an existing folder only if forestc wrote everything in it. Raises ForestcError
+    if it can't write."""
     check_writable(folder)
     with writing(folder, "choose a folder you may write to"):
         folder = folder.absolute()
@@ -386,13 +593,13 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def rewrite(folder: Path, files: Mapping[str, str]) -> None:
-    """Replaces files of a folder that `write_folder` wrote. Raises ForestcError."""
+    """Replaces files of a folder that `write_folder` wrote. Raises ForestcError if it can't write."""
     with writing(folder, AGAIN), replacing(*(folder / name for name in files)) as new:
         for path, text in zip(new, files.values(), strict=True):
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# What tells a manifest of any format.
+# Matches a manifest of any format.
 _ANY_FORMAT: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],
@@ -404,17 +611,17 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """A file in the folder that its manifest does not list; "" if there is none."""
+    """Returns a file in the folder that its manifest does not list; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
-    known: set[str] = set()
+    own: set[str] = set()
     with suppress(ForestcError):
         manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
-        known = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
-        known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
-        known |= {name for name in present if name.startswith(f".{MEASURED}.")}
-        known |= {name for name in present if left_by_simulator(name)}
+        own = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
+        own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
+        own |= {name for name in present if name.startswith(f".{MEASURED}.")}
+        own |= {name for name in present if left_by_simulator(name)}
     with suppress(ForestcError):
-        known |= {CHECK} if known and read_check(folder) else set()
+        own |= {CHECK} if own and read_check(folder) else set()
     with suppress(ForestcError):
-        known |= {MEASURED} if known and read_results(folder) else set()
-    return min(present - known, default="")
+        own |= {MEASURED} if own and read_results(folder) else set()
+    return min(present - own, default="")

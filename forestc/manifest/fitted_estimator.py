@@ -1,6 +1,6 @@
-"""Quantized forests as scikit-learn estimators: predictions of the hardware, in scikit-learn's conventions.
+"""Quantized forests as scikit-learn estimators, which predict as the hardware does.
 
-Results equal those of `evaluate` on the quantized forest, bit for bit; compiled code computes them.
+Results equal those of `evaluate` on the quantized forest, bit for bit. Compiled code computes them for many rows.
 """
 
 from __future__ import annotations
@@ -18,31 +18,51 @@ from forestc.forest.ir import Forest, Part
 from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
-# links that yield probabilities
+# Links whose values are probabilities.
 _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "step")
 
 
 class FittedEstimator:
-    """The methods of a fitted estimator, for a model and its quantized forest.
+    """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
 
-    scikit-learn sees a fitted classifier or regressor: `fit` does nothing and `clone` returns the object itself, so
-    metrics, displays and `cross_val_score` accept it like the model. X: rows (rows, columns) as an array, nested lists
-    or a data frame, in the model's columns. Methods raise RowsError for rows that do not match the model.
+    `fit` does nothing and `clone` returns the object itself, so metrics, displays and `cross_val_score` accept the
+    object like the model. X: rows (rows, columns) as an array, nested lists or a data frame, in the model's columns.
+    Methods raise RowsError for rows that do not fit the model.
     """
 
     model: Forest
     forest: Forest
 
     def predict(self, X: object) -> NDArray[Any]:
-        """(rows,) class labels or values; (rows, targets) for several targets."""
+        """Predicts with the quantized forest.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the model's columns.
+
+        Returns
+        -------
+        array of shape (rows,) or (rows, targets)
+            Class labels or values.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         return self._evaluated(X).decision
 
     @property
     def predict_proba(self) -> Callable[[Any], Any]:
-        """(rows, classes): probabilities, in the order of `classes_`; for several targets a list of these.
+        """The method that returns probabilities (rows, classes); for several targets a list of arrays.
 
-        Their precision is limited by the leaf bits: few bits may keep every decision but give coarse probabilities.
-        Raises AttributeError for models whose scores are not probabilities.
+        Classes are in the order of `classes_`. Few leaf bits may keep every decision but give coarse probabilities.
+
+        Raises
+        ------
+        AttributeError
+            If the model's scores are not probabilities.
         """
         if not has_probabilities(self.model):
             raise AttributeError("the model has no probabilities")
@@ -50,16 +70,30 @@ class FittedEstimator:
 
     @property
     def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
-        """For two classes (rows,): the margin of class 1, at least 0 where it is decided (with two scores the tie rule
-        decides at 0). For more classes the scores, (rows, classes). Both in the model's units. Raises AttributeError
-        for regressions and several targets."""
+        """The method that returns margins or scores, in the model's units.
+
+        For two classes it returns the margin of class 1, (rows,): at least 0 where class 1 is decided. If the forest
+        has two scores, equal scores have margin 0 and the tie rule decides. For more classes it returns the scores,
+        (rows, classes).
+
+        Raises
+        ------
+        AttributeError
+            If the model is a regression or has several targets.
+        """
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
         return self._decision_function
 
     @property
     def classes_(self) -> Any:
-        """Class labels (classes,); for several targets a list of these."""
+        """The class labels, (classes,); for several targets a list of arrays.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a regression.
+        """
         if not self.model.decides:
             raise AttributeError("a regression has no classes")
         labels = [np.asarray(part.classes) for part in self.model.targets]
@@ -67,22 +101,81 @@ class FittedEstimator:
 
     @property
     def n_features_in_(self) -> int:
+        """The number of columns of the model's rows."""
         return self.model.columns
 
     def score(self, X: object, y: object) -> float:
-        """Accuracy; for a regression R squared."""
+        """Scores the predictions on rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            Rows with the model's columns.
+        y : array-like of shape (rows,) or (rows, targets)
+            True labels or values.
+
+        Returns
+        -------
+        float
+            Accuracy; R squared for a regression.
+
+        Raises
+        ------
+        RowsError
+            If the rows do not match the model.
+        """
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Does nothing and returns self: a compiled design is not trained."""
+        """Returns self without training: a compiled design is fitted already.
+
+        Parameters
+        ----------
+        X, y : object, optional
+            Not used.
+
+        Returns
+        -------
+        self
+            The design, unchanged.
+        """
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the parameters of the estimator: none.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Not used.
+
+        Returns
+        -------
+        dict
+            An empty dictionary.
+        """
         return {}
 
     def set_params(self, **params: object) -> Self:
+        """Returns self: a compiled design has no parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            No parameters are accepted.
+
+        Returns
+        -------
+        self
+            The design, unchanged.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is given.
+        """
         if params:
             raise ValueError(f"a compiled design has no parameters; got {', '.join(params)}")
         return self
@@ -115,9 +208,9 @@ class FittedEstimator:
 
     @cached_property
     def _flat(self) -> Any:
-        from forestc.passes.quick_evaluation import walked_trees
+        from forestc.passes.quick_evaluation import concatenated_trees
 
-        return walked_trees(self.forest)
+        return concatenated_trees(self.forest)
 
     def _probabilities(self, X: object) -> Any:
         values = self._evaluated(X).values
@@ -137,7 +230,7 @@ class FittedEstimator:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedModel(FittedEstimator):
-    """A model and its quantized forest, without a compiled folder."""
+    """A model and its quantized forest as an estimator, without a compiled folder."""
 
     model: Forest
     forest: Forest
@@ -147,14 +240,14 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Whether the values of a float forest are probabilities of its classes, or proportional to them."""
+    """Returns True if the values of a float forest are probabilities of its classes, or proportional to these."""
     if not model.decides:
         return False
     return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
 
 
 def _is_probability(model: Forest, part: Part) -> bool:
-    """Whether a part's link yields probabilities, or its scores always lie in [0, 1]."""
+    """Returns True if a part's link yields probabilities, or if its scores always lie in [0, 1]."""
     if part.link.points:
         return all(0 <= value <= 1 for _, value in part.link.points)
     if part.link.kind in _PROBABILITIES:
@@ -163,17 +256,18 @@ def _is_probability(model: Forest, part: Part) -> bool:
         return False
     low, high = np.zeros((2, part.stop - part.start))
     for tree in (model.trees[index] for index in model.trees_of(part)):
-        for place, output in enumerate(tree.outputs):
+        for column, output in enumerate(tree.outputs):
             if part.start <= output < part.stop:
-                low[output - part.start] += tree.values[:, place].min()
-                high[output - part.start] += tree.values[:, place].max()
+                low[output - part.start] += tree.values[:, column].min()
+                high[output - part.start] += tree.values[:, column].max()
     bias = model.bias[part.start : part.stop]
     low, high = low / part.aggregate.divisor + bias, high / part.aggregate.divisor + bias
     return bool((low >= -1e-6).all() and (high <= 1 + 1e-6).all())
 
 
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values (rows, classes), or (rows, 1) of class 1, clipped at 0 and scaled to sum to 1 in each row."""
+    """Returns probabilities (rows, classes): values clipped at 0 and divided by their sum. values: (rows, classes), or
+    (rows, 1) of class 1."""
     if values.shape[1] == 1:
         positive = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - positive, positive], axis=1)

@@ -1,5 +1,7 @@
-"""What notebooks and print show of a value: reports stand above designs and studies, so they register their functions
-here."""
+"""Holds the functions that show a value in notebooks and print.
+
+The modules of reports use those of designs and studies, not the reverse; so reports register their functions here.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ _WRITERS: dict[tuple[type, Form], Callable[[Any], str]] = {}
 
 
 def shows(kind: type, form: Form = "html") -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
-    """Registers a function that writes a value of the type as HTML or as text."""
+    """Returns a decorator for functions that write a value of the type `kind` as HTML or as text: it registers them."""
 
     def register(write: Callable[[Any], str]) -> Callable[[Any], str]:
         _WRITERS[kind, form] = write
@@ -21,6 +23,6 @@ def shows(kind: type, form: Form = "html") -> Callable[[Callable[[Any], str]], C
 
 
 def shown_as(value: object, form: Form) -> str | None:
-    """The value in a form; None, for which notebooks print its repr, where no function is registered."""
+    """Returns the value in a form; None, for which notebooks print the repr, if no function is registered."""
     write = _WRITERS.get((type(value), form))
     return None if write is None else write(value)

@@ -1,7 +1,7 @@
-"""measured.json: what tools found of a folder's design, by command and by what it ran on, each with tools and date.
+"""measured.json: the results of synthesis and measurement for a folder's design, each with tools and date.
 
-The last result of each is kept, with the hashes of the design and of its files when the tool ran. A file that forestc
-did not write is refused, and never replaced.
+It holds the last result for each command, device or processor, and with or without stream; each with the hashes of the
+design and of its files at that time. A file that forestc did not write is refused and never replaced.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AGAIN = "remove it, and run synth or measure again"
 
 _OPTIONAL: Schema = FIGURE | {"type": ["number", "null"]}
 _TEXTS: Schema = {"type": "array", "items": TEXT}
-# Counts of a run.
+# Holds counts of one run.
 _RUN: Schema = {
     "type": ["object", "null"],
     "required": ["mean", "max", "max_of_all"],
@@ -65,7 +65,7 @@ _BUDGET: Schema = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
 }
-# Figures that tables show, by command: those that are needed, and others.
+# Figures that tables show, by command: `_NEEDED` must be there, `_MORE` may be there.
 _NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
         "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
@@ -86,8 +86,9 @@ _MORE: dict[str, dict[str, Schema]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """command: synth, measure or place. on: the device or processor. stream: whether of the design with its stream
-    wrapper. date: ISO 8601. hash, files: of the design and its files at that time. figures: of the command."""
+    """A result of a command for a design. command: synth, measure or place. on: the device or processor. stream:
+    whether the design had its stream wrapper. date: in ISO 8601. hash, files: of the design and its files at that time.
+    figures: as the command gives them."""
 
     command: Command
     on: str
@@ -104,15 +105,15 @@ class Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The results of a folder, by command and device; none without a file of them. Raises ForestcError, naming the
-    field, for a file that forestc did not write."""
+    """Returns the results of a folder in the order of measured.json; an empty list if there is no file. Raises
+    ForestcError, naming the field, if forestc did not write the file."""
     path = folder / MEASURED
     if not path.exists():
         return []
     results = read_record(path, _SCHEMA, AGAIN, AGAIN)["results"]
     with refusing(path, AGAIN):
-        for place, result in enumerate(results):
-            figures = f"results[{place}].figures"
+        for index, result in enumerate(results):
+            figures = f"results[{index}].figures"
             check_figures(result["command"], result["figures"], figures)
             on = "cpu" if result["command"] == "measure" else "device"
             named = result["figures"][on]
@@ -129,8 +130,8 @@ def add_result(
     *,
     stream: bool = False,
 ) -> str:
-    """Adds a result to a folder's measured.json, in place of an older one of its kind, completely or not at all.
-    design: hash and digests of the design. Returns why it could not be written, or ""."""
+    """Adds a result to a folder's measured.json, completely or not at all. It replaces an older result of the same
+    kind. design: hash and digests of the design. Returns why the file could not be written, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)
@@ -162,7 +163,7 @@ _SCHEMA: Schema = {
 
 
 def check_figures(command: Command, figures: Mapping[str, Any], path: str) -> None:
-    """Raises DamagedError, naming the field, for figures that are not those of the command. path: of the figures."""
+    """Raises DamagedError, naming the field, if the figures do not fit the command. path: names them in the error."""
     needed = _NEEDED[command]
     hold(figures, {"required": list(needed), "properties": needed | _MORE[command]}, path)
     if command == "synth" and figures["fmax_mhz"] is not None and figures.get("placed") is None:

@@ -1,7 +1,7 @@
-"""Builds netlists by hash consing: equal cells become one cell. This is how comparators are shared.
+"""Builds netlists. Equal cells become one cell (hash consing), so each comparator is there once.
 
-The builder also applies the few simplifications that hold on any netlist (a mux with equal arms, a
-condition outside the word's range, constants), so that lowering can stay plain.
+The builder also applies a few simplifications valid on any netlist (a mux with equal arms, a threshold outside the
+word's range, constants), so that lowering can stay plain.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ NOWHERE = Origin()
 
 
 def width_for(low: int, high: int) -> WordType:
-    """The narrowest word type that holds every integer from low to high."""
+    """Returns the narrowest word type that holds every integer from low to high."""
     if low >= 0:
         return WordType(max(1, high.bit_length()), False)
     return WordType(max(1, (~low).bit_length(), max(high, 0).bit_length()) + 1, True)
 
 
 class NetlistBuilder:
-    """Adds cells one by one; every method returns the net that carries the result."""
+    """Builds a netlist cell by cell. Each method for a cell returns the net of its result."""
 
     def __init__(self, name: str, title: str = "") -> None:
         self.name, self.title = name, title
         self._cells: list[Cell] = []
         self._types: list[WordType] = []
         self._origins: list[Origin] = []
-        self._known: dict[tuple[type[Cell], Cell], Net] = {}
+        self._net_of: dict[tuple[type[Cell], Cell], Net] = {}
         self._outputs: list[tuple[Port, Net]] = []
         self._add(ir.Const(0, 1, False))
         self._add(ir.Const(1, 1, False))
@@ -44,10 +44,10 @@ class NetlistBuilder:
 
     def _add(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
         key = (type(cell), cell)
-        net = self._known.get(key)
+        net = self._net_of.get(key)
         if net is None:
             net = len(self._cells)
-            self._known[key] = net
+            self._net_of[key] = net
             self._cells.append(cell)
             self._types.append(result_type(cell, self._types))
             self._origins.append(origin)
@@ -83,7 +83,7 @@ class NetlistBuilder:
         return self._add(ir.InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        """Every bit of an unsigned word inverted."""
+        """Inverts every bit of an unsigned word."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(word.high - cell.value, word)
@@ -108,7 +108,7 @@ class NetlistBuilder:
         return self._add(ir.Or(a, b), origin)
 
     def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
-        """a if select is 1, else b."""
+        """Builds a multiplexer: a if select is 1, else b."""
         if a == b or select == TRUE:
             return a
         if select == FALSE:
@@ -125,7 +125,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """The sum of the operands, held in `word`, which must be wide enough for every sum."""
+        """Builds the sum of the operands, held in `word`, which must be wide enough for every sum."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
@@ -134,7 +134,7 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """The sum of unsigned words times factors, from a table. largest: of the sums that occur."""
+        """Builds the sum of unsigned words times factors, from a table. largest: the largest sum that occurs."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:
@@ -151,21 +151,21 @@ class NetlistBuilder:
         return self._add(ir.Table(tuple(factors.items()), constant, word.width))
 
     def shift(self, a: Net) -> Net:
-        """2a, of an unsigned word."""
+        """Builds 2a, for an unsigned word a."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, ir.Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
         return self._add(ir.Shift(a))
 
     def extend(self, a: Net, word: WordType) -> Net:
-        """An unsigned word in one that is no narrower."""
+        """Zero-extends an unsigned word to a type that is no narrower."""
         if self._types[a] == word:
             return a
         cell = self._cells[a]
         return self.const(cell.value, word) if isinstance(cell, ir.Const) else self._add(ir.Extend(a, word.width))
 
     def compare(self, a: Net, b: Net) -> Net:
-        """1 if a < b."""
+        """Builds the comparison a < b."""
         if a == b:
             return FALSE
         if self._types[a] == BIT:
@@ -176,22 +176,22 @@ class NetlistBuilder:
         return self._add(ir.Compare(a, b))
 
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        """a, one clock cycle later; a constant gets no register."""
+        """Delays a net by one clock cycle; a constant gets no register."""
         return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """A cell without the simplifications: for rewriting a netlist that is already simplified."""
+        """Builds a cell without simplifications, to rewrite a netlist that is already simplified."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:
         self._outputs.append((port, net))
 
     def build(self) -> Netlist:
-        """The finished, verified netlist, without the cells that no output depends on."""
+        """Returns the finished, verified netlist, without cells that no output depends on; inputs stay."""
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """`build`, and for each of the builder's nets its index in the netlist: -1 if it was removed."""
+        """Builds the netlist as `build` does; also returns the number of each net in it, -1 if it was removed."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):
@@ -202,18 +202,18 @@ class NetlistBuilder:
             if live[net]:
                 for read in reads(self._cells[net]):
                     live[read] = True
-        kept = [net for net, alive in enumerate(live) if alive]
+        live_nets = [net for net, alive in enumerate(live) if alive]
         renamed = [-1] * len(self._cells)
-        for new, net in enumerate(kept):
+        for new, net in enumerate(live_nets):
             renamed[net] = new
         outputs = tuple((port, renamed[net]) for port, net in self._outputs)
-        cells = tuple(ir.rename(self._cells[net], renamed) for net in kept)
+        cells = tuple(ir.rename(self._cells[net], renamed) for net in live_nets)
         delays = latencies(cells)
         netlist = Netlist(
             name=self.name,
             cells=cells,
-            types=tuple(self._types[net] for net in kept),
-            origins=tuple(self._origins[net] for net in kept),
+            types=tuple(self._types[net] for net in live_nets),
+            origins=tuple(self._origins[net] for net in live_nets),
             outputs=outputs,
             latency=max([0, *(delays[net] for _, net in outputs)]),
             title=self.title,

@@ -1,10 +1,9 @@
 """Level 2: the Netlist, a flat array of cells in topological order.
 
-A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1.
-Every net is a word of `width` bits, read as unsigned or as two's complement (`signed`); a one-bit
-net is unsigned. A cell reads only nets below its own, so the array is its own topological order
-and holds no loop. A register delays its net by one clock; all paths from inputs to outputs pass
-the same number of registers (`verify` proves it), so the initiation interval is 1.
+A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1. Every net is a word of
+`width` bits, read as unsigned or as two's complement (`signed`); a one-bit net is unsigned. A cell reads only nets
+below its own, so the array is its own topological order and holds no loop. A register delays its net by one clock; all
+paths from inputs to outputs pass the same number of registers (`verify` checks it), so the initiation interval is 1.
 
 | cell     | reads            | value                                                      |
 |----------|------------------|------------------------------------------------------------|
@@ -17,7 +16,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
 | Add      | operands         | their sum; wide enough that it never wraps                 |
 | Table    | words            | `constant` + factor * word of each        (unsigned words) |
-| Shift    | a                | 2a: a moved up by one place               (unsigned a)     |
+| Shift    | a                | 2a: a shifted left by one bit             (unsigned a)     |
 | Extend   | a                | a, in a wider word of `width` bits        (unsigned a)     |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
 | Register | a                | a, one clock earlier                                       |
@@ -87,10 +86,8 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sum whose bits are each looked up by all bits of the words.
-
-    words: distinct nets with their factors, from the lowest bits of the index on.
-    """
+    """A sum of words, each bit of it looked up in a table whose index is all bits of the words. words: distinct nets
+    with their factors; the first is lowest in the index."""
 
     words: tuple[tuple[Net, int], ...]
     constant: int
@@ -143,7 +140,7 @@ BIT = WordType(1, False)
 
 
 class Origin(NamedTuple):
-    """Where a cell comes from: tree and node of the forest (-1: none, as in the sums)."""
+    """The tree and the node of the forest that a cell comes from; -1 for none, as in the sums."""
 
     tree: int = -1
     node: int = -1
@@ -151,10 +148,10 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Netlist:
-    """Cells with their types and origins, index by index, and the named outputs.
+    """A netlist: cells with their types and origins, by net, and the output ports.
 
-    `outputs` are the output ports with their nets, in port order. `latency` is the number of registers on
-    every path from an input to an output, in clock cycles. `title` describes the model, for readers of the output.
+    `outputs` lists the output ports with their nets, in port order. `latency` is the number of registers on every path
+    from an input to an output, in clock cycles. `title` describes the model in generated files.
     """
 
     name: str
@@ -171,22 +168,22 @@ class Netlist:
 
     @property
     def inputs(self) -> tuple[tuple[Net, Input], ...]:
-        """(net, cell) of the input ports, in port order."""
+        """The input ports as (net, cell), in port order."""
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# How many nets lead the fields of a cell; those of an Add and of a Table are in their first field.
+# By type of cell, how many of its leading fields are nets. Add and Table hold their nets in a tuple, their first field.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
-# The function of a cell of two words, on integers, arrays or signals.
+# The function of a cell with two operands, on integers, arrays or signals.
 OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
     And: operator.and_, Or: operator.or_, Compare: operator.lt,
 }  # fmt: skip
 
 
 def reads(cell: Cell) -> tuple[Net, ...]:
-    """The nets a cell reads, in the order of its fields."""
+    """Returns the nets that a cell reads, in the order of its fields."""
     if isinstance(cell, Add):
         return cell.operands
     if isinstance(cell, Table):
@@ -195,7 +192,7 @@ def reads(cell: Cell) -> tuple[Net, ...]:
 
 
 def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
-    """The same cell with the nets it reads renamed."""
+    """Returns the cell with the nets that it reads renumbered. renamed: the new net of each old one."""
     if isinstance(cell, Add):
         return cell._replace(operands=tuple([renamed[a] for a in cell.operands]))
     if isinstance(cell, Table):
@@ -213,7 +210,7 @@ class Linear(NamedTuple):
 
 
 def linear(cell: LinearCell) -> Linear:
-    """A cell as a sum, a register taken for a wire."""
+    """Returns a cell as a sum of the nets that it reads; a register counts as a wire."""
     match cell:
         case Const(value):
             return Linear((), value)
@@ -230,7 +227,7 @@ def linear(cell: LinearCell) -> Linear:
 
 
 def behind_registers(netlist: Netlist, net: Net) -> Cell:
-    """The cell whose value a net holds, perhaps some clocks later."""
+    """Returns the cell that computes a net's value, perhaps some clocks earlier: skips registers."""
     cell = netlist.cells[net]
     while isinstance(cell, Register):
         cell = netlist.cells[cell.a]
@@ -238,15 +235,13 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 
 
 def compares_sum(netlist: Netlist, cell: Less) -> bool:
-    """Whether a comparison with a constant reads a sum or a choice of words, rather than an input or a table.
-
-    Backends write such a comparison as a subtraction, for a carry chain; the others bit by bit, for LUTs.
-    """
+    """Returns True if a comparison with a constant reads a sum or a choice of words, rather than an input or a table.
+    Backends write such a comparison as a subtraction, for a carry chain, and others bit by bit, for LUTs."""
     return not isinstance(behind_registers(netlist, cell.a), Input | Table)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
-    """The type of the net a cell drives, given the types of the nets below it."""
+    """Returns the type of the net that a cell drives. types: of the nets below it."""
     if isinstance(cell, Gate):
         return BIT
     match cell:
@@ -265,11 +260,9 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """The value of a combinational cell, given the values it reads, in the order of `reads`.
-
-    This defines what a cell means; simulators and backends must equal it. Raises ValueError for a register or
-    an input: the caller holds their state.
-    """
+    """Returns the value of a combinational cell. values: of the nets it reads, in the order of `reads`. This defines
+    what a cell means; simulators and backends must equal it. Raises ValueError for a register or an input: the caller
+    holds their state."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

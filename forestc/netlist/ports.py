@@ -1,6 +1,6 @@
-"""Ports as values: what a port carries, for which feature or output, and how its words are made.
+"""Ports as values: each says what it carries, its feature or output, and how its words are computed.
 
-Backends, simulator and comparison of netlists use these fields; none of them parses a port's name.
+Backends, the simulator and comparisons of netlists use these fields; none of them parses a port's name.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ PortKind: TypeAlias = Literal["word", "valid", "label", "score"]
 class Port:
     """A port of a netlist.
 
-    name: its name in the design, unique among inputs and among outputs. kind: what it carries:
+    name: unique among inputs and among outputs. kind: what the port carries:
 
-    | kind  | an input                                | an output                          |
-    |-------|-----------------------------------------|------------------------------------|
-    | word  | the word of feature `index`             | any word                           |
+    | kind  | an input                                | an output                            |
+    |-------|-----------------------------------------|--------------------------------------|
+    | word  | the word of feature `index`             | any word                             |
     | valid | whether the words of this cycle count   | whether the results of this cycle do |
-    | label |                                         | the class index of target `index`  |
-    | score |                                         | score `index`                      |
+    | label |                                         | the class index of target `index`    |
+    | score |                                         | score `index`                        |
 
-    title: the feature's name in the model. meaning: a sentence on how its words are computed.
+    title: the feature's name in the model. meaning: a sentence on how the port's words are computed.
     """
 
     name: str
@@ -38,10 +38,10 @@ IN_VALID, OUT_VALID = Port("in_valid", "valid"), Port("out_valid", "valid")
 
 
 def score_port(index: int) -> Port:
-    """The output port of a score."""
+    """Returns the output port of a score."""
     return Port(f"score{index}", "score", index)
 
 
 def label_port(index: int, targets: int) -> Port:
-    """The output port of a target's class; its name has a number only if there are several targets."""
+    """Returns the output port of a target's class; its name has a number only if there are several targets."""
     return Port("label" if targets == 1 else f"label{index}", "label", index)

@@ -1,4 +1,4 @@
-"""The netlist's text form: one cell per line, which parses back to the same netlist (docs/reference/netlist-text.md).
+"""Prints and parses the netlist's text form, one cell per line (docs/reference/netlist-text.md).
 
     netlist "bc" "1 trees, 3 nodes"
     %2 = input "x0" : u8  word 0 "age" "u8: floor(value), saturated to 0..255; 17.0 becomes 17"
@@ -24,7 +24,7 @@ from forestc.netlist.verify import latencies, verify
 
 
 def print_netlist(netlist: Netlist) -> str:
-    """The text form, ending in a newline."""
+    """Returns the netlist's text form, ending in a newline."""
     lines = [f"netlist {json.dumps(netlist.name)}{f' {json.dumps(netlist.title)}' if netlist.title else ''}"]
     for net, cell in enumerate(netlist.cells):
         if net < 2:
@@ -61,7 +61,7 @@ def _cell_text(cell: Cell) -> str:
 
 
 def operation(kind: type[Cell]) -> str:
-    """The word of a kind of cell."""
+    """Returns the word for a type of cell in the text form, such as in_set for InSet."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -77,7 +77,8 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """The netlist of a text form. Raises ModelError, naming the line, for text that `print_netlist` would not write."""
+    """Parses a netlist's text form. Raises ModelError for text that `print_netlist` would not write; InternalError if
+    the netlist breaks a rule of `verify`."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:
@@ -107,7 +108,7 @@ def parse_netlist(text: str) -> Netlist:
     delays = latencies(cells)
     bad = [net for _, net in outputs if net >= len(cells)]
     if bad:
-        raise ModelError(f"output of a net that does not exist: %{bad[0]}")
+        raise ModelError(f"output of a net that does not exist: %{bad[0]}", where="the outputs")
     latency = max([0, *(delays[net] for _, net in outputs)])
     name, title = _string(head["name"]), _string(head["title"])
     netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)

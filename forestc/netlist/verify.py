@@ -1,4 +1,4 @@
-"""The rules that every netlist must satisfy. A violation is a bug in forestc; the error names the net."""
+"""Checks the rules that every netlist must satisfy. A violation is a bug in forestc."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from forestc.errors import InternalError
 from forestc.netlist import ir
 from forestc.netlist.ir import BIT, Cell, Net, Netlist, SumCell, WordType, reads, result_type
 
-ANY_DELAY = -1  # a constant has the same value at every clock
+ANY_DELAY = -1  # marks a constant: it has the same value at every clock
 
 
 def latencies(cells: Sequence[Cell]) -> list[int]:
-    """Registers between the inputs and each net; ANY_DELAY where only constants are read."""
+    """Returns the number of registers between the inputs and each net; ANY_DELAY if it depends on constants alone."""
     delays: list[int] = []
     for cell in cells:
         if isinstance(cell, ir.Input):
@@ -77,7 +77,7 @@ def verify(netlist: Netlist) -> None:
 
 
 def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
-    """What is wrong with the words of a cell; "" if nothing is."""
+    """Returns what is wrong with the words of a cell; "" if nothing is."""
     if isinstance(cell, ir.Gate):
         return "" if types[cell.a] == types[cell.b] == BIT else "operands are not one bit each"
     match cell:
@@ -114,8 +114,7 @@ def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
                 return "fewer than two operands"
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # A word narrower than an operand could wrap. Whether it is wide enough for the values
-            # that occur is ensured by the lowering and checked by the simulators.
+            # A word narrower than an operand could wrap; the lowering makes sums wide enough for all values that occur.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):

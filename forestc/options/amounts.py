@@ -1,4 +1,4 @@
-"""Amounts as people write them: 4000, 4k, 2kB, 16 KiB; tolerances: 0.01, 1%."""
+"""Reads amounts as people write them (4000, 4k, 2kB, 16 KiB) and tolerances (0.01, 1%)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from fractions import Fraction
 
 from forestc.errors import OptionError
 
-FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}  # by prefix, in lower case
-MOST_TOLERANCE = 0.5  # of the accuracy
+# multiplies an amount by its prefix, in lower case
+FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}
+MOST_TOLERANCE = 0.5  # share of the accuracy that a tolerance may allow at most
 _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:[_,][0-9]{3})*(?:\.[0-9]{1,9})?)\s*(k|ki|m|mi|)(b|)\s*", re.IGNORECASE)
 
 
 def amount(given: int | str, unit: str) -> int | None:
-    """The whole number in a text, None if it is none. k and kB are 1,000, Ki and KiB 1,024 (a budget is never read as
-    more than was meant). unit: `bytes` alone may be written as B."""
+    """Returns the whole number in a text; None if the text is no amount. k and kB are 1,000, Ki and KiB 1,024, so that
+    a budget is never read as more than was meant. unit: with `bytes` alone the text may end in B."""
     if not isinstance(given, str):
         return given
     parts = _AMOUNT.fullmatch(given)
@@ -26,7 +27,7 @@ def amount(given: int | str, unit: str) -> int | None:
 
 
 def tolerance_of(given: float | str | None) -> float | None:
-    """The accuracy that may be lost, as a share. Raises OptionError for more than half, which was meant as points."""
+    """Returns the tolerance as a share. Raises OptionError above one half, which was probably meant in percent."""
     if given is None:
         return None
     text = str(given).strip()
@@ -41,5 +42,5 @@ def tolerance_of(given: float | str | None) -> float | None:
 
 
 def forms(unit: str) -> str:
-    """How an amount is written, for messages."""
+    """Returns how an amount is written, for messages."""
     return "4000, 4kB (4,000) or 4KiB (4,096)" if unit == "bytes" else "4000 or 4k"

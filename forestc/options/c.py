@@ -1,4 +1,4 @@
-"""The options of the C header, which `compile` has too."""
+"""Defines the options of the C header, which are also options of `compile`."""
 
 from __future__ import annotations
 
@@ -16,49 +16,71 @@ CValues = Literal["none", "q15", "q31", "float"]
 Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", Layout]
 
-UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # of the budgets
+UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # lists the budgets with their units
 C = KeyedFlag("--c", "options of the C header, as in layout=nodes,values=q15 or cpu=cortex-m4,flash=16KiB")
 
 
 def _c(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """A field of an option of C, which is a key of `--c`."""
+    """Returns a field for an option of C, which is also a key of `--c`."""
     return option(default, flags, help, metavar, within=C, **more)
 
 
 def _budget(flags: str, help: str, metavar: str) -> Any:
-    """A field of an amount: a text is read once, when the options are made."""
-    kept = {"type": ["integer", "null"]}
-    return _c(None, flags, help, metavar, kind=str, schema=kept)
+    """Returns a field for an amount. A text such as 4k is read once, when the options are created."""
+    recorded = {"type": ["integer", "null"]}
+    return _c(None, flags, help, metavar, kind=str, schema=recorded)
 
 
 @dataclass(frozen=True, kw_only=True)
 class COptions:
-    """The options of the C header; `forestc.backends.c.check` refuses values and combinations that make no sense.
+    """Options of the C header.
 
-    c_inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
-    `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
-    c_quantizer: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
-    the model reads its columns; `none` adds none. c_values: adds a function for the probabilities of a classifier or
-    the values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline:
-    programs that do not call them do not contain them. c_layout: `branches` writes trees as nested ifs, the fastest;
-    `calls` the same, each tree a function that stays one; `ranked` as `calls`, on words that were ranked among their
-    thresholds, so that a split holds a byte; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
-    conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
-    32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `smallest` takes
-    the one of the fewest bytes that keeps the budgets, `fastest` that of the fewest instructions in the worst case,
-    `balanced` the smallest within twice those, `auto` the fastest within a budget of bytes alone, the smallest within
-    one of instructions alone, else as `balanced`. c_project: files beside the header for build systems, a list of
-    selftest, cmake, platformio, arduino and zephyr, or `all`; each comes with a self-test, NAME_selftest.h. cpu: the
-    processor for which `auto` chooses. flash, ram, instructions: the most bytes, bytes of stack, and instructions of
-    any prediction (cycles on AVR) that `predict` (of regressions `scores`) may take there by any compiler that
-    `measure` knows, by the upper ends of estimates; a number, or a text such as 4k, 4kB or 4KiB.
+    `forestc.backends.c.check` refuses values and combinations that make no sense.
+
+    Parameters
+    ----------
+    c_inputs : {"words", "struct", "float", "raw"}, default="words"
+        What `predict` takes. "words": the quantized features as integers in one array (the manifest says how to compute
+        them). "struct": the same as members of a struct, each of its own type. "float": the model's own columns as
+        floats. "raw": the same columns in the types of `c_types`.
+    c_quantizer : {"auto", "none", "float", "double"}, default="auto"
+        Add a function that turns raw rows of this type into words. "auto": the type in which the model reads its
+        columns.
+    c_values : {"none", "q15", "q31", "float"}, default="q31"
+        Add a function for the probabilities of a classifier or the values of a regression, in fixed point of 15 or 31
+        bits or as float. Functions that a program does not call take no space.
+    c_layout : str, default="auto"
+        How trees are written. "branches": nested ifs, the fastest. "calls": the same, with a function for each tree.
+        "ranked": as calls, on ranks of words among their thresholds, so that a split holds a byte. "nodes": tables that
+        one loop reads, the smallest. "masks": tables of conditions, each evaluated at most once, and of the leaves that
+        remain if one fails, for trees of up to 32 leaves. "mixed": the smallest trees, with half of the splits, as
+        branches, the others as nodes. Or chosen from estimates. "smallest": the layout of fewest bytes within the
+        budgets. "fastest": the one of fewest instructions in the worst case. "balanced": the smallest with at most
+        twice as many instructions as the fastest. "auto": the fastest within a budget of bytes alone, the smallest
+        within one of instructions alone, otherwise as balanced.
+    c_project : str, default="none"
+        Files for build systems beside the header, separated by commas: selftest, cmake, platformio, arduino, zephyr; or
+        "all". Each comes with a self-test, NAME_selftest.h.
+    c_types : str, default=""
+        Types of the columns for `c_inputs="raw"`, by name or position, such as "adc=int16,3=uint8,*=float".
+    cpu : str, default=""
+        The processor, or board, for which `c_layout="auto"` chooses.
+    flash : int or str, optional
+        The most bytes of flash that a prediction may take, such as 4000 or "4KiB". Budgets are compared with the upper
+        ends of estimates for all compilers that `measure` knows.
+    ram : int or str, optional
+        The most bytes of stack.
+    instructions : int or str, optional
+        The most instructions (cycles on AVR) of any prediction.
     """
 
     c_inputs: CInputs = _c(
-        "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
+        "words",
+        "--c-inputs",
+        "what predict takes: words (an array of integers), struct (integers as members), float or raw (raw rows)",
     )
     c_quantizer: CQuantizer = _c(
-        "auto", "--c-quantizer", "C function from raw rows to words: auto, none, float or double"
+        "auto", "--c-quantizer", "type of the C function from raw rows to words: auto, none, float or double"
     )
     c_values: CValues = _c(
         "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
@@ -79,7 +101,10 @@ class COptions:
         takes_rest=True,
     )
     c_types: str = _c(
-        "", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)", takes_rest=True
+        "",
+        "--c-types",
+        "types of columns for --c-inputs raw, by name or position: adc=int16,3=uint8,*=float",
+        takes_rest=True,
     )
     cpu: str = _c("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
     flash: int | str | None = _budget(
@@ -100,26 +125,26 @@ class COptions:
 
     @property
     def raw(self) -> bool:
-        """Whether the header takes raw rows."""
+        """True if the header takes raw rows."""
         return self.c_inputs in ("float", "raw")
 
     @property
     def quantizes(self) -> bool:
-        """Whether the header turns raw rows into words."""
+        """True if the header turns raw rows into words."""
         return not self.raw and self.c_quantizer != "none"
 
     @property
     def limits(self) -> dict[str, int]:
-        """The budgets that are set, by name."""
+        """The given budgets by name."""
         limits: dict[str, int | None] = {name: getattr(self, name) for name in UNITS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def c_record(self) -> dict[str, Any]:
-        """These options as manifests keep them, without `c_`."""
+        """Returns these options as manifests store them, without `c_`."""
         return {entry.name.removeprefix("c_"): getattr(self, entry.name) for entry in fields(COptions)}
 
 
 def c_options_of(record: Mapping[str, Any]) -> COptions:
-    """The options that a manifest keeps. Raises TypeError for unknown ones."""
+    """Returns the options from a manifest. Raises TypeError for unknown options."""
     budgets = ("cpu", *UNITS)
     return COptions(**{name if name in budgets else f"c_{name}": value for name, value in record.items()})

@@ -1,4 +1,4 @@
-"""The options of the commands on models and compiled folders, but for `compile` and `explore`."""
+"""Defines the options of all commands on models and folders except `compile`, `explore`, `engine` and `image`."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class InspectOptions:
 class CheckOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
     rows: Any = rows_option(
-        "CSV, Parquet, Arrow or NumPy; not needed with --inputs or --prove, or if compiled without rows"
+        "rows to check on: CSV, Parquet, Arrow or NumPy; not needed with --inputs or --prove, or if compiled "
+        "without rows"
     )
     _: KW_ONLY
     label: Any = label_option()
     engines: Sequence[str] | None = option(
         None,
         "--engines",
-        "a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, amaranth, engine, "
-        "engine-icarus, image; "
-        "default: one for each file",
+        "what to run, a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, "
+        "amaranth, engine, engine-icarus, image; default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
     random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
-    seed: int = option(0, "--seed", "seed of the random vectors and of rows drawn", least=0)
+    seed: int = option(0, "--seed", "seed of the random vectors, and of rows drawn from --inputs", least=0)
     prove: bool = option(False, "--prove", "also prove equality for every input")
     native: bool = native_option("prove with the yosys on the PATH")
     require: bool = False
@@ -76,14 +76,16 @@ class SynthOptions:
     design: Any = field(metadata=FOLDER)
     device: str = field(
         metadata=flag(
-            "--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..., or a board, such as icebreaker"
+            "--device",
+            "device to synthesize for: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..., or a board, such "
+            "as icebreaker",
         )
     )
     _: KW_ONLY
     native: bool = native_option()
     seed: int = option(1, "--seed", "seed of place and route", least=0)
-    try_anyway: bool = option(False, "--try", "even if the estimate says it does not fit")
-    stream: bool = option(False, "--stream", "the design with its stream wrapper, as it goes on the chip")
+    try_anyway: bool = option(False, "--try", "synthesize even if the estimate says that the design does not fit")
+    stream: bool = option(False, "--stream", "synthesize the design with its stream wrapper")
     route: bool = True
     record: bool = True
     progress: Progress = quiet
@@ -94,20 +96,27 @@ class MeasureOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
     cpu: str = field(
         metadata=flag(
-            "--cpu", "cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr, or a board, such as pico"
+            "--cpu",
+            "processor to run on: cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr, or a board, such as "
+            "pico",
         )
     )
     rows: Any = rows_option(
-        "CSV (gzip too), Parquet, Arrow or NumPy; without it instructions are those of generated inputs"
+        "rows to run: CSV (gzip too), Parquet, Arrow or NumPy; without it, generated inputs are run"
     )
     _: KW_ONLY
     label: Any = label_option()
     entries: Sequence[str] | None = option(
-        None, "--entry", "a list of: predict, scores, values, row (raw floats); default: all but values", listed=True
+        None,
+        "--entry",
+        "functions to measure, a list of: predict, scores, values, row (raw floats); default: all but values",
+        listed=True,
     )
-    compiler: str = option("auto", "--compiler", "gcc (on the PATH), ziglang (from pip) or auto: gcc if there is one")
-    optimize: str = option("s", "-O --optimize", "the compiler's level: s, 2 or 3")
-    most: int = option(1000, "--most", "number of rows to run, spread over all; 0: all", "N", least=0)
+    compiler: str = option(
+        "auto", "--compiler", "gcc (on the PATH), ziglang (from pip), or auto: gcc if installed, else ziglang"
+    )
+    optimize: str = option("s", "-O --optimize", "optimization level of the compiler: s, 2 or 3")
+    most: int = option(1000, "--most", "number of rows to run, evenly spaced; 0: all", "N", least=0)
     drawn: Any = None
     record: bool = True
     progress: Progress = quiet
@@ -117,8 +126,10 @@ class MeasureOptions(DrawnRows):
 class ActivityOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
     _: KW_ONLY
-    inputs: Any = option(None, "--inputs", "input model of forestc model-inputs: exact where it can be", "FILE")
-    rows: Any = rows_option("instead: rows to count on, CSV, Parquet, Arrow or NumPy")
+    inputs: Any = option(
+        None, "--inputs", "input model of forestc model-inputs; activities are computed exactly if possible", "FILE"
+    )
+    rows: Any = rows_option("instead of --inputs: rows to count on, CSV, Parquet, Arrow or NumPy")
     label: Any = label_option()
     progress: Progress = quiet
 
@@ -130,10 +141,12 @@ class LearnInputsOptions:
     out: Any = option(None, "-o --out", "the file to write", "FILE", needed=True)
     _: KW_ONLY
     label: Any = label_option()
-    treewidth: int = option(4, "--treewidth", "how many columns depend on each other at most", "N", least=1)
+    treewidth: int = option(
+        4, "--treewidth", "treewidth of the network, at most; larger ones model more columns together", "N", least=1
+    )
     seconds: float = option(20.0, "--time", "seconds to search for a network", "SECONDS")
     samples: int | None = option(
-        None, "--samples", "search runs instead of seconds: the same file each time", "N", least=1
+        None, "--samples", "number of search runs, instead of --time: gives the same file each time", "N", least=1
     )
     least_count: int = option(0, "--least-count", "write smaller counts of rows as 0", "N", least=0)
     seed: int = option(0, "--seed", "seed of the search", least=0)
@@ -144,8 +157,9 @@ class LearnInputsOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """rows, label: of a design, to measure on. place: draw its placed cells, on device, or on that of the folder;
-    native: with tools on the PATH rather than those of PyPI. peers: a file of others' figures, beside a study's."""
+    """The options of `report`. rows, label: of a design, to measure accuracy on. place: draws the placed cells of a
+    design. device: the device for `place`; by default the folder's. native: prefers tools on the PATH to those from
+    PyPI. peers: a file of others' figures, shown beside a study's."""
 
     source: Any = field(metadata=argument("DIR|STUDY", "a folder that forestc compile or forestc explore wrote"))
     out: Any = field(metadata=flag("-o --out", "the page to write, such as report.html", "FILE"))

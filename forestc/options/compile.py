@@ -1,4 +1,4 @@
-"""The options of `compile`."""
+"""Defines the options of `compile`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _ModelAndHardware:
     rows: Any = field(
         metadata=flag(
             "--rows",
-            "CSV (gzip too), Parquet, Arrow or NumPy; without it formats come from the thresholds, exact",
+            "CSV (gzip too), Parquet, Arrow or NumPy; without it formats are exact, from the thresholds",
             "FILE",
             needed=False,
             recorded=False,
@@ -41,11 +41,15 @@ class _ModelAndHardware:
     inputs: Any = option(
         None,
         "--inputs",
-        "input model of forestc model-inputs: C's branches puts the side first that more of its rows take",
+        "input model of forestc model-inputs: C's branches put the more frequent side first",
         "FILE",
     )
     classes: Sequence[str] = option(
-        (), "--classes", "names of the model's classes as in the labels, in its order: a,b,c", "NAMES", listed=True
+        (),
+        "--classes",
+        "names of the model's classes as the labels write them, in the model's order: a,b,c",
+        "NAMES",
+        listed=True,
     )
     missing: Literal["auto", "always"] = option(
         "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
@@ -53,7 +57,7 @@ class _ModelAndHardware:
     held_out: Any = option(
         None,
         "--held-out",
-        "rows on which passes are judged, or the share of rows to set aside (0.2)",
+        "rows that score passes, or the share of the rows to set aside for it (0.2)",
         "FILE",
         kind=str,
         schema=_SHARE_OR_FILE,
@@ -81,7 +85,7 @@ class _ModelAndHardware:
     effort: int | str | None = option(
         None,
         "--effort",
-        "with -O2 and -O3: how long is searched, 1 to 3 or seconds (60s); default: 2",
+        "with -O2 and -O3: effort of the search, 1 to 3, or seconds (60s); default: 2",
         "N",
         kind=str,
         schema={"type": ["string", "integer", "null"]},
@@ -101,16 +105,20 @@ class _ModelAndHardware:
     scores: float | None = option(
         None,
         "--scores",
-        "largest error of probabilities on the rows; of other values as a share of their range",
+        "largest allowed error of probabilities on the rows; of other values as a share of their range",
         "E",
     )
     seed: int = option(
-        0, "--seed", "of what passes draw at random; pass{seed=N} sets that of one pass", least=0, recorded=False
+        0,
+        "--seed",
+        "seed of all passes that draw at random; pass{seed=N} sets that of one pass",
+        least=0,
+        recorded=False,
     )
     targets: str | Sequence[str] = option(
         ("verilog", "c"),
         "--target",
-        "what is written, a list of: verilog, vhdl, c, hls, amaranth, engine",
+        "output languages, a list of: verilog, vhdl, c, hls, amaranth, engine",
         schema={"type": "array", "items": {"enum": [*TARGETS]}},
     )
     latency: int = option(
@@ -128,42 +136,20 @@ class _ModelAndHardware:
     clock_mhz: float | None = option(
         None,
         "--clock",
-        "with --device: the wanted clock; chooses the latency and sets the constraints",
+        "with --device: clock rate to reach; chooses the latency and sets the constraints",
         "MHZ",
         least=1,
         key="clock",
         schema={"type": ["number", "null"]},
     )
     native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
-    try_anyway: bool = option(False, "--try", "with --device: even if the estimate says it does not fit")
+    try_anyway: bool = option(False, "--try", "with --device: try even if the estimate says that it does not fit")
     no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesize nothing")
 
 
 @dataclass(frozen=True)
 class CompileOptions(COptions, _ModelAndHardware):
-    """The options of `compile`, as they are given.
-
-    model: a path or a fitted model. rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are
-    chosen and accuracy is reported. None: formats come from the model's own thresholds, and from the ranges. out: the
-    folder. progress: called with the name of each stage.
-
-    ranges: used instead of rows: a path or {name: (smallest, largest)}. inputs: an input model or its path: how many of
-    its rows visit each node stands in for the training rows that the source recorded, which C's `branches` goes by;
-    nothing is promised on its rows. held_out: rows on which passes are judged: a path, an array, a frame or a pair
-    (rows, labels); or the share of the rows to set aside. label: the column with the labels (a list of columns for
-    several prediction targets), or the labels themselves, (rows,) or (rows, targets).
-
-    tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows that the model was not trained on.
-    keep: at levels 2 and 3, what is promised of the given rows beside it: "decisions" or "paths".
-    passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
-    on the rows, or of other values as a share of their range.
-
-    results: of Python alone: what each of the passes makes, where they have run before on the same model and rows;
-    their promises are checked all the same.
-
-    clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency. The options
-    c_..., cpu, flash, ram and instructions are those of `forestc.options.c.COptions`.
-    """
+    """The options of `forestc.compile`, which describes them."""
 
     _: KW_ONLY
     stream: StreamOptions | None = option(
@@ -183,7 +169,9 @@ class CompileOptions(COptions, _ModelAndHardware):
         if not isinstance(self.out, str | PathLike | None):
             given = type(self.out).__name__
             raise OptionError(
-                f"out is a {given}, not a folder", do='labels are label=: compile(model, X, "out", label=y)'
+                f"out is a {given}, not a folder",
+                where="--out",
+                do='labels are label=: compile(model, X, "out", label=y)',
             )
         if self.rows is not None and self.ranges is not None:
             raise OptionError("both --rows and --ranges are given", do="remove one of them")

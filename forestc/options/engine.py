@@ -1,4 +1,4 @@
-"""The options of `engine` and `image`."""
+"""Defines the options of `engine` and `image`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from forestc.options.shared import SOURCE, Progress, iterations_option, label_op
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """walkers: a number, or auto: as many as the device has memory for. word_bits: 0 for as many as fit, up to 16.
-    banks: 0 for two if the device has room for them."""
+    """The options of `engine`. walkers: a number, or auto for as many as the device has memory for. word_bits: 0 for as
+    many as fit, up to 16. banks: 0 for two if the device has room for them."""
 
     out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
     _: KW_ONLY
@@ -21,36 +21,42 @@ class EngineOptions:
     nodes: int = option(16384, "--nodes", "nodes of the largest model, leaves included", "N", least=1)
     features: int = option(32, "--features", "columns of a row", "N", least=1)
     classes: int = option(1, "--classes", "outputs of the largest model: classes, or 1 for two classes", "N", least=1)
-    device: str | None = option(None, "--device", "ecp5-85k, ice40-up5k, ..., or a board: its memory counts")
+    device: str | None = option(
+        None, "--device", "device whose memory limits the engine: ecp5-85k, ice40-up5k, ..., or a board"
+    )
     walkers: int | str = option(
-        "auto", "--walkers", "walkers, which go down a tree each at once; auto: the device's memory says", "N", kind=str
+        "auto",
+        "--walkers",
+        "walkers: trees that are evaluated at once; auto: as many as the device's memory allows",
+        "N",
+        kind=str,
     )
     word_bits: int = option(
         0, "--word-bits", "bits of a feature's word; default: as many as fit, up to 16", "N", least=0
     )
     score_bits: int = option(32, "--score-bits", "bits of a score", "N", least=8)
-    scores: bool = option(False, "--scores", "results hold scores beside the label; needed for regression")
+    scores: bool = option(False, "--scores", "return scores beside the label; needed for regression")
     banks: int = option(
-        0, "--banks", "2: a model is loaded while another one answers; default: 2 if they fit", "N", least=0
+        0, "--banks", "2: load a model while another one answers; default: 2 if both fit, else 1", "N", least=0
     )
-    load: Literal["stream", "axi-lite"] = option("stream", "--load", "how images come: stream or axi-lite")
+    load: Literal["stream", "axi-lite"] = option("stream", "--load", "how images are loaded: stream or axi-lite")
     user_bits: int = option(1, "--tuser", "bits of tuser", "N", least=1)
     name: str = option("engine", "--name", "name of the module")
 
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """model: a model, or a compiled folder, whose quantized forest is taken as it is. out: the file; nothing is written
-    without it."""
+    """The options of `image`. source: a model; or a compiled folder, whose quantized forest is used as it is. out: the
+    file; without it nothing is written."""
 
     source: Any = field(metadata=SOURCE)
-    rows: Any = rows_option("CSV, Parquet, Arrow or NumPy; of a model, on which passes run; not of a folder")
+    rows: Any = rows_option("with a model, not a folder: rows for its passes; CSV, Parquet, Arrow or NumPy")
     out: Any = option(None, "-o --out", "the image to write", "FILE", needed=True)
     _: KW_ONLY
     engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
-    ranges: Any = option(None, "--ranges", "instead of --rows: CSV or JSON, as of forestc compile", "FILE")
+    ranges: Any = option(None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE")
     held_out: Any = option(
-        None, "--held-out", "rows on which passes are judged, or the share to set aside", "FILE", kind=str
+        None, "--held-out", "rows that score passes, or the share of the rows to set aside for it", "FILE", kind=str
     )
     label: Any = label_option()
     level: int | str | None = option(None, "-O --level", "0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str)

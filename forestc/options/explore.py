@@ -1,4 +1,4 @@
-"""The options of `explore`."""
+"""Defines the options of `explore`."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from forestc.options.shared import (
 
 @dataclass(frozen=True)
 class ExploreOptions:
-    model: Any = option(None, "", "a model file, whose passes' options are searched", "[MODEL]")
+    model: Any = option(None, "", "a model file; the options of its passes are searched", "[MODEL]")
     train: str | Sequence[str] | Callable[[Any], Any] | None = field(
         default=None,
         kw_only=True,
-        metadata=flag("--train", "instead of MODEL, train: a list of trainers, such as xgboost", "NAMES"),
+        metadata=flag("--train", "instead of MODEL: trainers of new models, a list, such as xgboost", "NAMES"),
     )
     rows: Any = rows_option()
     out: Any = option("study", "-o --out", "the folder of the study", "DIR")
     _: KW_ONLY
     label: Any = label_option("column of the true labels")
-    test: Any = option(None, "--test", "rows read once, at the end, for the front alone", "FILE")
-    validation: Any = option(
-        None, "--validation", "rows that candidates are judged on; default: a part of --rows", "FILE"
-    )
+    test: Any = option(None, "--test", "test rows: read once, at the end, to measure the front", "FILE")
+    validation: Any = option(None, "--validation", "rows that score candidates; default: a part of --rows", "FILE")
     regression: bool = option(False, "--regression", "with --train: the labels are values, not classes")
-    device: str | None = option(None, "--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ...")
+    device: str | None = option(
+        None, "--device", "device of the designs: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ..."
+    )
     cpu: str | None = option(None, "--cpu", "processor of C, or a board, such as cortex-m0plus")
     goals: Sequence[Any] | None = option(
         None,
         "--goal",
-        "what is optimized: a list of accuracy, lut, ff, latency, fmax, flash, ram, instructions; "
-        "default: size and accuracy",
+        "figures to optimize, a list of: accuracy, lut, ff, latency, fmax, flash, ram, instructions; default: size"
+        " and accuracy",
         "FIGURES",
     )
     limits: Sequence[Any] = option(
-        (), "--limit", "what every design must keep, as in 'fmax>=150'; several times", "LIMIT", repeated=True
+        (), "--limit", "limit for every design, as in 'fmax>=150'; may be given several times", "LIMIT", repeated=True
     )
     tolerance: float | str | None = option(
         None,
         "--tolerance",
-        "recommend the smallest design that loses at most this accuracy against the model, a standard error "
-        "counted as lost, such as 0.01 or 1%; default: the smallest within a standard error of the model's accuracy, "
-        "or of the best where models are trained",
+        "recommend the smallest design that loses at most this accuracy against the model, such as 0.01 or 1%; a "
+        "standard error counts as lost. Default: the smallest within a standard error of the model's accuracy "
+        "(with --train, of the best accuracy)",
         "SHARE",
         kind=str,
     )
     trials: int = option(200, "--trials", "designs to try", "N", least=1)
     seconds: float | None = option(
-        None, "--seconds", "end in this time, with the front of what was found; default: after all trials", "SECONDS"
+        None, "--seconds", "end after this time, with the front so far; default: after all trials", "SECONDS"
     )
-    seed: int = option(0, "--seed", "seed of all that is drawn", least=0)
+    seed: int = option(0, "--seed", "seed of everything that is drawn at random", least=0)
     jobs: int | None = option(None, "--jobs", "worker processes; default: one for each core", "N", least=1)
     scheduler: str | None = option(None, "--scheduler", "address of a Dask cluster that runs the trials", "ADDRESS")
     storage: str | None = option(
@@ -69,16 +69,21 @@ class ExploreOptions:
     rungs: str | None = option(
         None,
         "--rungs",
-        "the highest of: estimate, synthesis, placed, measured (firmware); default: the highest there is",
+        "how closely designs are measured at most: estimate, synthesis, placed, measured (firmware); default: as "
+        "closely as possible",
     )
-    trial_seconds: float = option(600.0, "--trial-seconds", "time limit of a trial at one rung, for --jobs", "SECONDS")
-    trial_mb: int | None = option(None, "--trial-mb", "memory limit of a trial, for --jobs", "MB", least=1)
+    trial_seconds: float = option(
+        600.0, "--trial-seconds", "time limit of a trial at one rung, in a worker process of --jobs", "SECONDS"
+    )
+    trial_mb: int | None = option(
+        None, "--trial-mb", "memory limit of a trial, in a worker process of --jobs", "MB", least=1
+    )
     native: bool = native_option()
     prove: bool = option(True, "--no-prove", "check the front without proofs")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
     classes: Sequence[str] = option(
-        (), "--classes", "names of MODEL's classes as in the labels, in its order: a,b", "NAMES", listed=True
+        (), "--classes", "names of MODEL's classes as the labels write them, in its order: a,b", "NAMES", listed=True
     )
     missing: Literal["auto", "always"] = option(
         "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
@@ -86,5 +91,5 @@ class ExploreOptions:
     take: int | None = option(
         None, "--take", "no search: write the design of trial N; MODEL is then the study, -o the folder", "N", least=0
     )
-    resume: bool = option(False, "--resume", "go on with the study in DIR, as it was asked for")
+    resume: bool = option(False, "--resume", "go on with the study in DIR, with the options that it began with")
     progress: Progress = quiet

@@ -1,8 +1,8 @@
-"""Options as fields of frozen dataclasses.
+"""Defines options as fields of frozen dataclasses.
 
-A field holds an option's name in Python, its type and its default; its metadata, an `Option`, holds the flag, the help
-and the rest. The command line, the keywords of Python, the record in the manifest, its JSON Schema and the reference
-documentation are all made from these. A field without an `Option` is for Python alone.
+A field holds the option's Python name, type and default; its metadata, an `Option`, holds the flag, the help and the
+rest. The command line, Python keywords, the record in the manifest, its JSON Schema and the reference pages are all
+derived from these fields. A field without an `Option` exists in Python only.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
-AN_OBJECT = "given in Python"  # stands in records for values that no file or text names
-FILES = ("FILE", "DIR", "MODEL", "MODEL|DIR", "DIR|STUDY", "[MODEL]")  # metavars of paths
+AN_OBJECT = "given in Python"  # replaces a value in records that no file or text can name
+FILES = ("FILE", "DIR", "MODEL", "MODEL|DIR", "DIR|STUDY", "[MODEL]")  # lists the metavars of paths
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 @dataclass(frozen=True)
 class KeyedFlag:
-    """A flag whose value sets several options: `--c layout=nodes,values=q15`. Their own flags are understood, too."""
+    """A flag whose value sets several options: `--c layout=nodes,values=q15`. Each option also has its own flag."""
 
     flag: str
     help: str
@@ -35,17 +35,18 @@ class KeyedFlag:
 
 @dataclass(frozen=True)
 class Option:
-    """What a field does not say of its option.
-
-    flags: on the command line, the one that records use first; none for a positional argument. help: for the command
-    line and the documentation. metavar: what stands for the value; those of FILES are paths. kind: of the value on the
-    command line, where the field's annotation has several. least: the smallest number. listed: several texts, on the
-    command line separated by commas. repeated: the flag is given once for each value. needed: whether the command line
-    requires the option, where that is not as in Python. recorded: whether manifests keep it. key: its name there, if
-    not the field's. schema: JSON Schema of the recorded value, where the annotation does not give it. group: the
-    dataclass of further options, keys of the flag. within: the flag of which the option is a key.
-    takes_rest: as a key it takes the rest of the text, commas and all.
-    """
+    """The properties of an option beyond its name, type and default.
+    flags: its flags, the one for records first; empty for a positional argument. help: for command line and
+    documentation.
+    metavar: the placeholder of the value; those in FILES are paths. kind: type of the value on the command line, if the
+    field has several types.
+    least: the smallest number. listed: True if the value is several texts, separated by commas on the command line.
+    repeated: True if the flag is given once for each value. needed: whether the command line requires the option, if
+    not as in Python. recorded: True if manifests store it. key: its name in manifests, if not the field's.
+    schema: JSON Schema of the stored value, if the annotation does not give it. group: a dataclass of further options,
+    which are keys of the flag.
+    within: the flag of which this option is a key. takes_rest: True if as a key it takes the rest of the text with its
+    commas."""
 
     flags: tuple[str, ...]
     help: str
@@ -64,29 +65,29 @@ class Option:
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
-    """Metadata of a positional argument."""
+    """Returns the metadata of a positional argument."""
     return {"option": Option((), help, metavar, recorded=False)}
 
 
 def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:
-    """Metadata of an option. flags: separated by blanks."""
+    """Returns the metadata of an option. flags: separated by blanks."""
     return {"option": Option(tuple(flags.split()), help, metavar, **more)}
 
 
 def option(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
-    """A field with a default. A switch whose default is True is turned off by its flag."""
+    """Returns a field with a default. If the default is True, the flag turns the option off."""
     return field(default=default, metadata=flag(flags, help, metavar, **more))
 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
-    """The fields of a dataclass that the command line has, in their order."""
+    """Returns the fields of a dataclass that are on the command line, in order, each with its Option."""
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The options of a flag, by key. within: the flag. field: holds a dataclass of them; None if they are fields of
-    `kind` beside others."""
+    """Options that are keys of one flag. within: the flag. field: the field that holds a dataclass of them; None if
+    they are fields of `kind` itself."""
 
     within: KeyedFlag
     field: Field[Any] | None
@@ -95,7 +96,7 @@ class Group:
 
 
 def groups_of(kind: Any) -> dict[str, Group]:
-    """By name, the groups of a dataclass of options: `c`, `stream`."""
+    """Returns the groups of a dataclass of options by name: `c`, `stream`."""
     groups: dict[str, Group] = {}
     for entry, spec in options_of(kind):
         if spec.group is not None:
@@ -104,39 +105,39 @@ def groups_of(kind: Any) -> dict[str, Group]:
             groups[_key(spec, within)] = Group(within, entry, spec.group, keys)
         elif spec.within is not None:
             name = spec.within.flag.strip("-")
-            known = groups[name].keys if name in groups else {}
-            groups[name] = Group(spec.within, None, kind, {**known, _key(spec, spec.within): (entry, spec)})
+            earlier = groups[name].keys if name in groups else {}
+            groups[name] = Group(spec.within, None, kind, {**earlier, _key(spec, spec.within): (entry, spec)})
     return groups
 
 
 def _key(spec: Option, within: KeyedFlag) -> str:
-    """The key of an option: its own flag without dashes, and without the name of the flag it is within."""
+    """Returns the key of an option: its flag without dashes and without the name of the group's flag."""
     return spec.flags[0].strip("-").removeprefix(f"{within.flag.strip('-')}-")
 
 
 def value_type(kind: object, name: str) -> type:
-    """The type of a field's value on the command line."""
-    known: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
-    if known.kind is not None:
-        return known.kind
-    if known.metavar in FILES:
+    """Returns the type of a field's value on the command line."""
+    found: Option = {entry.name: spec for entry, spec in options_of(kind)}[name]
+    if found.kind is not None:
+        return found.kind
+    if found.metavar in FILES:
         return Path
-    wanted = get_type_hints(kind)[name]
-    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    hint = get_type_hints(kind)[name]
+    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((choice for choice in choices if choice in _JSON_TYPES), str)
 
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Makes a function of a dataclass of options a function of its fields, by position and keyword as the dataclass
-    takes them. It raises TypeError for arguments that it does not take, and says which it takes."""
-    known = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
+    """Turns a function of a dataclass of options into a function of its fields, by position and keyword as the
+    dataclass takes them. The new function raises TypeError for other arguments and lists the right ones."""
+    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
         @wraps(run)
         def call(*args: P.args, **given: P.kwargs) -> R:
             for name in given:
-                if name not in known:
-                    near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, known, 1))
+                if name not in names:
+                    near = "".join(f"; did you mean {match!r}?" for match in get_close_matches(name, names, 1))
                     raise TypeError(f"{run.__name__}() got an unexpected keyword argument {name!r}{near}")
             try:
                 own.bind(*args, **given)
@@ -155,9 +156,9 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
 
 
 def _spoken(taken: Signature) -> str:
-    """What a function takes by position, and that all else are keywords."""
-    places = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    return f"{', '.join(places)} by position (rows=None: without rows), all else as keywords, such as label="
+    """Returns the arguments that a function takes, as a phrase for an error."""
+    positional = [name for name, given in taken.parameters.items() if given.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    return f"{', '.join(positional)} by position (rows=None: without rows), all else as keywords, such as label="
 
 
 class Flag(NamedTuple):
@@ -170,8 +171,8 @@ class Flag(NamedTuple):
 
 
 def recorded(options: object) -> Iterator[Flag]:
-    """The recorded options of a dataclass, in the order of its fields: files by their names, Python objects as
-    AN_OBJECT."""
+    """Yields the recorded options of a dataclass, in the order of its fields. Files are recorded by name, and Python
+    objects as AN_OBJECT."""
     for entry, spec in options_of(options):
         if not spec.recorded:
             continue
@@ -184,7 +185,6 @@ def recorded(options: object) -> Iterator[Flag]:
 
 
 def _plain(value: object, spec: Option) -> Any:
-    """A value as JSON."""
     if isinstance(value, str | Path):
         return Path(value).name if spec.metavar in FILES else value
     if isinstance(value, tuple | list) and all(isinstance(part, str) for part in value):
@@ -193,7 +193,7 @@ def _plain(value: object, spec: Option) -> Any:
 
 
 def schema_of(kind: object) -> dict[str, Any]:
-    """The JSON Schema of the recorded options, by key."""
+    """Returns the JSON Schema of the recorded options, by key."""
     hints, properties = get_type_hints(kind), dict[str, Any]()
     for entry, spec in options_of(kind):
         if spec.recorded:
@@ -204,7 +204,7 @@ def schema_of(kind: object) -> dict[str, Any]:
 
 
 def _schema(hint: object, spec: Option) -> dict[str, Any]:
-    """The schema of an annotation: a type, a Literal of texts, several texts, and None beside one of these."""
+    """Returns the schema of an annotation: a type, a Literal of texts, or several texts; each also with None."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if spec.metavar in FILES:
         parts = (str, NoneType)
@@ -212,14 +212,14 @@ def _schema(hint: object, spec: Option) -> dict[str, Any]:
     types = ["string"] if names else [_JSON_TYPES[part] for part in parts if part in _JSON_TYPES]
     listed = spec.listed or not types
     types = ["array"] if listed else types + ["null"] * (NoneType in parts)
-    whole: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
     if spec.least is not None:
-        whole["minimum"] = spec.least
+        schema["minimum"] = spec.least
     if listed:
-        whole["items"] = {"type": "string"}
-    return whole | ({"enum": names} if names else {})
+        schema["items"] = {"type": "string"}
+    return schema | ({"enum": names} if names else {})
 
 
 def required(entry: Field[Any], spec: Option) -> bool:
-    """Whether the command line needs an option."""
+    """Returns True if the command line requires the option."""
     return entry.default is MISSING if spec.needed is None else spec.needed

@@ -1,4 +1,4 @@
-"""How Python writes each flag of the command line: errors that Python shows name its keywords."""
+"""Maps each flag of the command line to its Python keyword, so that errors in Python name keywords."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ KINDS: tuple[Any, ...] = (
 
 
 def keywords_of(kind: Any) -> dict[str, str]:
-    """By flag of a dataclass of options: `label=`, and for a switch `prove=True`."""
-    known: dict[str, str] = {}
+    """Returns the keyword for each flag of a dataclass of options: `label=`, and for a switch `prove=True`."""
+    keywords: dict[str, str] = {}
     for entry, spec in options_of(kind):
         switch = not spec.group and value_type(kind, entry.name) is bool
         value = str(entry.default is not True) if switch else ""
-        known |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
-        known |= keywords_of(spec.group) if spec.group else {}
-    return known
+        keywords |= {flag: f"{entry.name}={value}" for flag in spec.flags if flag.startswith("--")}
+        keywords |= keywords_of(spec.group) if spec.group else {}
+    return keywords
 
 
-for _kind in reversed(KINDS):  # of a flag that two have the first counts
+for _kind in reversed(KINDS):  # reversed, so that the first dataclass wins if two have the same flag
     KEYWORDS.update(keywords_of(_kind))

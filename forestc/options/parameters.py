@@ -1,4 +1,4 @@
-"""What a search may try: the options of passes, of training and of compilation, as values."""
+"""Describes the values that a search may try for options of passes, of training and of compilation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values. when: the parameter is used only while others have one of the named values. approximate:
-    whether values of it can change what the design answers."""
+    """A parameter with a few values. when: the parameter is used only while others have one of these values.
+    approximate: True if its values can change the answers of the design."""
 
     name: str
     values: tuple[Value, ...]
@@ -22,7 +22,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number from low to high, both included, in steps; log: small ones are tried as often as large ones."""
+    """A parameter that is a whole number from low to high, both included, in steps. log: True to try small numbers as
+    often as large ones."""
 
     name: str
     low: int
@@ -35,7 +36,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A number from low to high, both included; log: on a logarithmic scale."""
+    """A parameter that is a number from low to high, both included. log: True for a logarithmic scale."""
 
     name: str
     low: float
@@ -49,5 +50,6 @@ Parameter = Choice | Whole | Real
 
 
 def used(parameter: Parameter, chosen: Mapping[str, Any]) -> bool:
-    """Whether the parameter's conditions hold for the values chosen so far; parameters come after those they name."""
+    """Returns True if the parameter is used with the values chosen so far. Its `when` may only name parameters before
+    it."""
     return all(chosen.get(name) in values for name, values in (parameter.when or {}).items())

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Defines options that several commands have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODEL = argument(
 ROWS = "CSV (gzip too), Parquet, Arrow or NumPy"
 FOLDER = argument("DIR", "a folder that forestc compile wrote")
 SOURCE = argument("MODEL|DIR", "a model file, or a folder that forestc compile wrote")
-DRAWN = 10_000  # rows that are drawn from an input model
+DRAWN = 10_000  # rows drawn from an input model by default
 Progress = Callable[[str], None]
 
 
@@ -23,41 +23,41 @@ def quiet(_: str) -> None:
 
 
 def rows_option(help: str = ROWS) -> Any:
-    """The option of a file of rows."""
+    """Returns the option for a file of rows."""
     return option(None, "--rows", help, "FILE", recorded=False)
 
 
 def label_option(help: str = "column of the true labels; several prediction targets: y1,y2") -> Any:
-    """The option of the labels' columns."""
+    """Returns the option for the columns of labels."""
     schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
     return option(None, "--label", help, "COL", kind=str, schema=schema)
 
 
 def trust_option() -> Any:
-    """The switch that allows pickles."""
+    """Returns the switch that allows pickles."""
     return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
 
 
 def iterations_option() -> Any:
-    """The option of the boosting iterations that are read."""
+    """Returns the option for the boosting iterations to read."""
     return option(
         None,
         "--iterations",
-        "boosting iterations to read, of XGBoost, LightGBM and CatBoost: the first N, or best, those up to the best; "
-        "default: those that the library predicts with",
+        "boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or best for those up to the"
+        " best; default: as the library predicts",
         "N",
         kind=str,
     )
 
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
-    """The switch that prefers programs on the PATH."""
+    """Returns the switch that prefers programs on the PATH."""
     return option(False, "--native", help)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnRows:
-    """Rows of an input model, an `InputModel` or its file, in place of given ones."""
+    """Options for rows that are drawn from an input model (an `InputModel` or its file) instead of given."""
 
     inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
     count: int = option(DRAWN, "--count", "with --inputs: number of rows to draw", "N", least=1)

@@ -1,4 +1,4 @@
-"""The options of an AXI4-Stream wrapper."""
+"""Defines the options of an AXI4-Stream wrapper."""
 
 from __future__ import annotations
 
@@ -8,37 +8,72 @@ from forestc.errors import OptionError
 from forestc.options.fields import option
 
 WIDEST = 1 << 16
-SIZES = (8, 16, 32, 64)  # bits of an integer of C
+SIZES = (8, 16, 32, 64)  # bits of the integer types of C
 _FROM_0 = {"type": "integer", "minimum": 0}
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
-    AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
-    integer of at least that many bits, with the layout of C and NumPy."""
+    """Options of an AXI4-Stream wrapper.
+
+    Parameters
+    ----------
+    tdata_bits : int, default=0
+        Bits of the input's tdata, a multiple of 8; 0: a whole row in one beat.
+    user_bits : int, default=1
+        Bits of tuser.
+    registers : bool, default=False
+        Add a block of AXI4-Lite registers.
+    align : {0, 8, 16, 32, 64}, default=0
+        0 packs words without gaps. Otherwise each word and each result takes the smallest C integer of at least this
+        many bits, with the layout of C and NumPy.
+
+    Raises
+    ------
+    OptionError
+        If a number is outside its range, or `tdata_bits` is no power of 2 and `align` is not 0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y, stream=forestc.StreamOptions(tdata_bits=32))
+    >>> compiled.design.manifest["stream"]["beats"]
+    1
+    """
 
     tdata_bits: int = option(
         0, "--tdata", "bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
     )
     user_bits: int = option(1, "--tuser", "bits of tuser", "N", schema=_FROM_0, key="tuser")
-    registers: bool = option(False, "--axi-lite", "adds a block of AXI4-Lite registers", key="axi_lite")
-    align: int = option(0, "--align", "places words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0)
+    registers: bool = option(False, "--axi-lite", "add a block of AXI4-Lite registers", key="axi_lite")
+    align: int = option(
+        0, "--align", "align words to lanes of at least 8, 16, 32 or 64 bits; 0: packed", "N", schema=_FROM_0
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
             raise OptionError(
                 f"stream: tdata of {self.tdata_bits} bits",
+                where="--stream tdata",
                 do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
             )
         if self.align and self.tdata_bits & (self.tdata_bits - 1):
             raise OptionError(
                 f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
+                where="--stream tdata",
                 do="use a power of 2, or packed rows",
             )
         if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
-            raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
+            raise OptionError(
+                f"stream: tuser of {self.user_bits} bits", where="--stream tuser", do=f"use 1 to {WIDEST} bits"
+            )
         if self.align not in (0, *SIZES):
             raise OptionError(
-                f"stream: lanes of {self.align} bits", do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows"
+                f"stream: lanes of {self.align} bits",
+                where="--stream align",
+                do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows",
             )

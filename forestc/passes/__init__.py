@@ -1,4 +1,4 @@
-"""Passes from Forest to Forest, one file or folder each, and the table of them."""
+"""Exports all passes in one table, `PASSES`, and builds the list of passes from the `-p` option."""
 
 from __future__ import annotations
 
@@ -38,26 +38,24 @@ PASSES: dict[str, type[Pass]] = {
 
 
 def seeded(step: Pass, seed: int) -> Pass:
-    """The pass with the seed of the run, unless it draws nothing or has a seed of its own."""
+    """Returns the pass with the seed of the run, if it draws at random and has no seed of its own."""
     return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """The pipeline of a `-p` option or of a list of passes. `quantize-inputs` and `round-leaves`, which every output
-    language needs, are added if they are missing, and are all that `none` stands for. scores: the option of that name
-    for each `round-leaves` without one. seed: of the run, see `seeded`. If the user names no passes, see
-    `forestc.search.levels`. Raises OptionError.
-    """
+    """Returns the passes of a `-p` option or of a Python list; `none` is an empty list. Every output language needs
+    `quantize-inputs` and `round-leaves`: they are inserted where they are missing. scores: the option `scores` of each
+    `round-leaves` that has none. seed: the seed of the run, see `seeded`. Raises OptionError."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):
         raise OptionError("a list of passes holds texts", do="give one text, with commas between the passes")
     passes = [seeded(step, seed) for step in named]
-    leaves = next((place for place, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
-    inputs = next((place for place, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
+    leaves = next((index for index, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
+    inputs = next((index for index, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)
     if leaves is None:
-        place = len(passes) if inputs is None else inputs + 1
-        passes[place:place] = [QuantizeInputs()] * (inputs is None) + [RoundLeaves()]
+        index = len(passes) if inputs is None else inputs + 1
+        passes[index:index] = [QuantizeInputs()] * (inputs is None) + [RoundLeaves()]
     elif inputs is None:
         passes.insert(leaves, QuantizeInputs(exact=getattr(passes[leaves], "exact", False)))
     elif getattr(passes[leaves], "exact", False) and not getattr(passes[inputs], "exact", False):
@@ -73,7 +71,7 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
 
 
 def renamed_passes(named: object) -> tuple[str, ...]:
-    """A note on each pass that a `-p` option calls by its name in an earlier version."""
+    """Returns a note for each pass of a `-p` option that is written with its old name."""
     notes: list[str] = []
     if isinstance(named, str) and named.strip() != "none":
         parse_passes(named, PASSES, FORMER, notes)

@@ -1,4 +1,4 @@
-"""Trees of a forest that passes make: of nodes that are kept, and of conditions."""
+"""Builds new trees for passes: from nodes of an existing tree, or from a list of conditions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from forestc.forest.conditions import NO_SET, Below, Condition, Member, members_
 from forestc.forest.ir import LEAF, Tree
 
 
-def added_tree(tree: MendingTree, conditions: Sequence[Condition], place: int) -> Tree:
-    """conditions: those that the tree's nodes index. place: number of the tree in the forest, for errors."""
+def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
+    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index.
+    index: the number of the new tree in the forest, for error messages."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
-        where=f"tree {place}", left=tree.left, right=tree.right, values=values, outputs=[tree.output], quantized=True,
+        where=f"tree {index}", left=tree.left, right=tree.right, values=values, outputs=[tree.output], quantized=True,
         **arrays,
     )  # fmt: skip
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """The arrays feature, threshold, missing_left, set_index and sets for `make_tree`. conditions: of each node, None
-    of a leaf."""
+    """Returns the arrays of nodes that `make_tree` takes. conditions: the condition of each node, None for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()
@@ -53,28 +53,28 @@ def tree_of_nodes(
     *,
     quantized: bool,
 ) -> Tree:
-    """Makes a tree of some nodes of another, from the root down. children: the left and the right child that a node
-    has now; none of a leaf. value: (outputs,) of a leaf."""
-    kept: list[int] = []
+    """Builds a tree from nodes of another tree, from `root` down. children: returns the left and the right child in the
+    new tree; empty for a leaf. value: returns the values (outputs,) of a leaf. where: names the tree in errors."""
+    nodes: list[int] = []
     stack = [root]
     while stack:
-        kept.append(stack.pop())
-        stack += reversed(children(kept[-1]))
-    place = {node: rank for rank, node in enumerate(kept)}
-    sides = [[place[child] for child in children(node)] or [LEAF, LEAF] for node in kept]
+        nodes.append(stack.pop())
+        stack += reversed(children(nodes[-1]))
+    index_of = {node: rank for rank, node in enumerate(nodes)}
+    sides = [[index_of[child] for child in children(node)] or [LEAF, LEAF] for node in nodes]
     return make_tree(
         where=where,
-        feature=tree.feature[kept],
-        threshold=tree.threshold[kept],
+        feature=tree.feature[nodes],
+        threshold=tree.threshold[nodes],
         left=[left for left, _ in sides],
         right=[right for _, right in sides],
-        values=np.array([value(node) for node in kept if not children(node)]),
+        values=np.array([value(node) for node in nodes if not children(node)]),
         outputs=tree.outputs,
-        missing_left=tree.missing_left[kept],
-        set_index=tree.set_index[kept],
+        missing_left=tree.missing_left[nodes],
+        set_index=tree.set_index[nodes],
         sets=tree.sets,
-        cover=None if tree.cover is None else tree.cover[kept],
-        ids=tree.ids[kept],
+        cover=None if tree.cover is None else tree.cover[nodes],
+        ids=tree.ids[nodes],
         drawn=tree.drawn,
         words=tree.threshold.dtype.kind == "i",
         quantized=quantized,

@@ -1,4 +1,4 @@
-"""The contract of a pass, and the text form of passes and their options: `round-leaves{leaf_bits=4,change=0}`."""
+"""Defines the interface of passes, and their text form: `round-leaves{leaf_bits=4,change=0}`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The forest that a pass made, its promises, which the pipeline checks, and its figures for people and `--json`.
-    `note` among the figures is a sentence for the user."""
+    """The result of a pass. forest: the new forest. promises: what the pass guarantees; the pipeline checks each.
+    report: figures for tables and `--json`. Its entry `note`, if any, is a sentence for the user."""
 
     forest: Forest
     promises: tuple[Promise, ...]
@@ -29,18 +29,18 @@ class PassResult:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A frozen dataclass; its fields are its options (see `forestc.passes.options`)."""
+    """A step from one Forest to another: a frozen dataclass. Its fields are its options (see `passes.options`)."""
 
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """What the pass makes at the settings of its options; `forestc.search.settle` chooses open ones. rows: the rows
-        that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which the pass does not
-        see."""
+        """Applies the pass with its options. If options leave settings open (such as `auto`), `forestc.search.settle`
+        chooses them beforehand. rows: the rows that the pass may use; or `Ranges` of the features instead. scorer:
+        measures forests on held-out rows, which the pass itself never sees."""
 
 
 def required(scorer: Scorer | None, step: Pass) -> Scorer:
-    """The judge of a pass that can't do without one. Raises OptionError if there is none."""
+    """Returns the scorer for a pass that needs one. Raises OptionError if there is none."""
     if scorer is None:
         raise OptionError(
             f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
@@ -59,7 +59,7 @@ class Refusing(Protocol):
 
 
 def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:
-    """Why a pass rejects a model or its rows; None if it does not."""
+    """Returns why a pass rejects a model or its rows; None if it accepts both."""
     if isinstance(step, Refusing):
         try:
             step.refuse(source, rows, scorer)
@@ -69,8 +69,7 @@ def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None
 
 
 class Memory(Protocol):
-    """Keeps arrays that a pass made on its way, for one forest and its rows. What comes back may be of any shape, and
-    is to be checked."""
+    """A store of arrays that a pass computed for one forest and its rows. A pass must check the arrays it gets back."""
 
     def recall(self, name: str) -> Mapping[str, NDArray[Any]] | None: ...
 
@@ -85,8 +84,8 @@ class Remembering(Pass, Protocol):
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
-    """The rows of a pass that works on integer forests and needs rows. Raises ModelError for a forest that is not
-    quantized, and the errors of `refuse`."""
+    """Returns the rows of a pass that needs some. Raises the errors of `refuse`, and ModelError if the forest is not
+    quantized."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, scorer)
@@ -95,18 +94,18 @@ def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer |
 
 
 def need_words(step: Pass, forest: Forest) -> None:
-    """Raises ModelError for a forest of floats."""
+    """Raises ModelError if the features of the forest are still floats."""
     if not forest.on_words:
         raise ModelError(f"{step.name} works on words", do="put quantize-inputs before it")
 
 
 def already_quantized() -> ModelError:
-    """The error for a forest whose words or leaves would be chosen again."""
+    """Returns the error for a forest whose features or leaves are integers already."""
     return ModelError("the forest is already quantized", do="give the model that it was made of")
 
 
 def print_pass(step: Pass) -> str:
-    """The pass as written on the command line, without options that have their default."""
+    """Returns the pass as text for the command line. Options with their default value are left out."""
     options = []
     for option in fields(step):  # type: ignore[arg-type]
         value = getattr(step, option.name)
@@ -138,10 +137,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Parses a list of passes such as `simplify,quantize-inputs,round-leaves{leaf_bits=4}`. Raises OptionError.
-
-    former: for each name of earlier versions, the passes that its options stand for now. renamed: takes a note on each
-    that the text uses."""
+    """Parses a list of passes such as `simplify,quantize-inputs,round-leaves{leaf_bits=4}`. Raises OptionError. former:
+    maps each pass name of earlier versions to a function from its options to the passes of today. renamed: a list to
+    which a note on each old name in the text is appended."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):
@@ -199,11 +197,11 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
 
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
-    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     removed: Mapping[str, str] = getattr(kind, "removed", {})
     for key in options:
         if key in removed:
             raise OptionError(f"{name} no longer has the option {key!r}", do=removed[key])
-        if key not in known:
-            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(known) or 'none'}")
+        if key not in names:
+            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(names) or 'none'}")
     return kind(**options)

@@ -1,4 +1,4 @@
-"""Names of passes in earlier versions, and what they are now."""
+"""Translates passes with names of earlier versions into the passes of today."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OTHERS = ("fit", "noise")
 
 
 def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
-    """The passes that `quantize` with these options was. Raises OptionError."""
-    known = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
+    """Returns the passes that replace `quantize` with these options. Raises OptionError."""
+    allowed = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
     for name in options:
-        if name not in known:
-            raise OptionError(f"quantize has no option {name!r}", do=f"known: {', '.join(known)}")
+        if name not in allowed:
+            raise OptionError(f"quantize has no option {name!r}", do=f"known: {', '.join(allowed)}")
     fit = options.get("fit", False)
     if not isinstance(fit, bool):
         raise OptionError(f"quantize: fit={fit}", do="use true or false")
@@ -42,7 +42,8 @@ def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
     inputs = {name: value for name, value in given.items() if name in _INPUTS}
     if not fit:
         return QuantizeInputs(**inputs), RoundLeaves(**{name: given[name] for name in _ROUNDED if name in given})
-    if "cost" not in given and inputs.keys() & {"input_bits", "formats"}:  # what fitting promises counts words, too
+    # fit-leaves has a tolerance by default, so inexact words get the same one
+    if "cost" not in given and inputs.keys() & {"input_bits", "formats"}:
         inputs.setdefault("tolerance", DEFAULT_TOLERANCE)
     return QuantizeInputs(**inputs), FitLeaves(**{name: given[name] for name in _FITTED if name in given})
 

@@ -1,4 +1,4 @@
-"""Ensembles that boosting grows in which trees pay for their hardware: for regrow-trees, and for training."""
+"""Grows ensembles by boosting in which trees pay for their hardware, for regrow-trees and the trainer `priced`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from forestc.passes.tree_costs import ASSUMED_LEAF_BITS
 
 @dataclass(frozen=True)
 class Grower:
-    """Rows, and the conditions that trees may have.
-
-    conditions: for each column of `cuts`, those of its thresholds. compared: their prices. label: (samples,) class
-    numbers, or values if n_classes is 0.
-    """
+    """Rows and candidate conditions from which trees are grown. conditions: for each column of `cuts` the conditions of
+    its thresholds. compared: the comparator's price for each of them. label: (samples,) class numbers; values if
+    n_classes is 0."""
 
     conditions: tuple[tuple[Condition, ...], ...]
     cuts: Cuts
@@ -38,16 +36,17 @@ class Grower:
 
     @property
     def outputs(self) -> int:
-        """Number of scores."""
+        """The number of scores."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def grown(self, growth: Growth) -> Boosted:
-        """The trees of one size and price."""
+        """Grows an ensemble with the given settings (number, size and price of trees)."""
         loss: Loss = "softmax" if self.outputs > 1 else "logistic" if self.n_classes else "squared"
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """A symmetric tree is a table, of a LUT a bit or few, whatever its entries."""
+        """Returns the prices of the parts of trees. A symmetric tree is a lookup table: one or a few LUTs for each bit
+        of its leaves, whatever it holds. So each of its levels costs what it adds to the table."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))
@@ -55,7 +54,7 @@ class Grower:
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
     def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
-        """A tree over the conditions' features. values: (nodes,) of which those of leaves are taken."""
+        """Returns a grown tree as a tree of a Forest. values: (nodes,) of which only the entries of leaves are used."""
         inner = grown.left != LEAF
         arrays = node_arrays(
             [
@@ -71,12 +70,12 @@ class Grower:
 
 
 def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
-    """A distance between levels of leaves, given in standard deviations of the values, as a power of two."""
+    """Returns the distance of neighboring leaf values as a power of two. unit: in standard deviations of `values`."""
     return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
 
 
 def constant_tree(*, quantized: bool) -> Tree:
-    """A leaf of 0, for an ensemble without trees."""
+    """Returns a tree that is a single leaf of 0, for an ensemble without trees."""
     return make_tree(
         where="tree 0", feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], values=[[0]], outputs=(0,),
         quantized=quantized,
@@ -84,8 +83,7 @@ def constant_tree(*, quantized: bool) -> Tree:
 
 
 def sum_of_trees(bias: NDArray[Any], **fields: Any) -> Forest:
-    """A forest that adds up its trees and a bias (outputs,): log odds where it has classes. fields: the others that
-    `make_forest` takes."""
+    """Builds a forest that adds its trees and a bias (outputs,). fields: all other arguments of `make_forest`."""
     outputs, decides = len(bias), bool(fields["classes"])
     return make_forest(
         n_outputs=outputs,

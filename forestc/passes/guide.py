@@ -16,8 +16,8 @@ from forestc.passes.options import options_of
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
-    """One pass as a dict: name, for, promises, and options, each with name, type, default, values and meaning. Raises
-    OptionError for an unknown pass."""
+    """Returns one pass as a dict with the keys name, for, promises and options. Each option is a dict with name, type,
+    default, values and meaning. Raises OptionError for an unknown pass."""
     if name in BECAME:
         now = BECAME[name]
         raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")

@@ -1,9 +1,9 @@
-"""The space of a pass: the settings among which a search takes the smallest forest that is good enough.
+"""Describes the settings of a pass as a ladder, on which a search finds the smallest sufficient forest.
 
-A pass transforms at given settings, and states its space as branches of rungs. On a branch that shrinks, forests get
-smaller from rung to rung; on one that grows, they get larger. Rungs are made one after the other, as what one finds is
-where the next begins. The same rungs can be made of several models, and scored on rows that none of them has seen.
-`forestc.search` does both.
+A pass transforms a forest at fixed settings. Its ladder has branches, and each branch has rungs, one for each setting.
+Along a shrinking branch forests get smaller from rung to rung; along a growing branch they get larger. Rungs are
+computed in order, because each starts from the result of the one before. A search can compute the same rungs for
+several models (folds) and score each on rows that its model has not seen. `forestc.search` does both.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Rung:
-    """One setting. step: the pass with it, which makes the same forest. cost: of the forest, in the prices of the pass.
-    report: figures of the forest. last: whether further rungs of the branch would make the same. smaller: False for the
-    forest itself, where the setting makes no other. hurried: whether a limit of time ended the work."""
+    """One setting of a pass, applied to a forest.
+    step: the pass with this setting; running it alone gives the same forest.
+    cost: the cost of the new forest, in the prices of the pass. make: returns the new forest.
+    report: figures of the new forest. last: True if further rungs of the branch would give the same forest.
+    smaller: False if the setting gives no smaller forest, so that the rung is the old forest itself.
+    hurried: True if a time limit cut the work short."""
 
     step: Laddered
     cost: float
@@ -41,11 +44,13 @@ class Rung:
 
 @dataclass(frozen=True)
 class Branch:
-    """Settings in the order in which they are tried. grows: whether forests get larger from rung to rung. give_up: stop
-    a branch that shrinks after this many failing settings in a row; at_least: try this many before it ends without a
-    good one. costs: about what each costs, where that is known beforehand and a rung needs none of those before it.
-    alone: whether the next branches may be good where all of this one loses too much, as their forests keep more.
-    most: the cost from which a forest is not wanted."""
+    """Settings of a pass in the order in which they are tried.
+    grows: True if forests get larger from rung to rung.
+    give_up: stop a shrinking branch after this many failing settings in a row.
+    at_least: try this many settings before a branch without a good one is given up.
+    costs: the approximate cost of each setting, if it can be told in advance and rungs do not depend on earlier ones.
+    alone: True if later branches may succeed although this one loses too much, because their forests are larger.
+    most: forests that cost this much or more are useless."""
 
     steps: tuple[Pass, ...]
     grows: bool = False
@@ -57,22 +62,23 @@ class Branch:
 
 
 class Ladder(Protocol):
-    """The settings of a pass on one forest and its rows. At given settings one branch with one rung."""
+    """The settings of a pass on one forest and its rows: branches of rungs. Fixed options give one branch with one
+    rung."""
 
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """A rung for each of the steps of a branch, in their order; fewer where the work would be too much."""
+        """Yields a rung for each of the steps of a branch, in order. Ends early if the work would be too much."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """What the pass makes where no rung is good, or a pass to settle instead. losses: of the rungs that were
-        scored. tried: how many rungs were tried. Raises OptionError where the user has to loosen a limit."""
+        """Returns the result of the pass if no rung is good, or another pass to settle instead. losses: the scored
+        rungs. tried: the number of rungs tried. Raises OptionError if the user must loosen a limit."""
 
 
 @runtime_checkable
 class Laddered(Pass, Protocol):
-    """A pass that has a ladder. open: whether its options leave settings to choose, which `run` does not. tolerance,
-    needs_scorer: the accuracy that a good setting may lose, where held-out rows score it."""
+    """A pass with a ladder of settings. open: True if its options leave settings to choose; `run` does not choose them.
+    tolerance: the accuracy that a good setting may lose. needs_scorer: True if settings are scored on held-out rows."""
 
     @property
     def open(self) -> bool: ...
@@ -84,14 +90,15 @@ class Laddered(Pass, Protocol):
     def needs_scorer(self) -> bool: ...
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> Ladder:
-        """Raises the errors of the pass. judge: of a user's pass; None in a search that scores rungs itself."""
+        """Returns the settings of the pass on a forest. Raises the errors of the pass. scorer: scores for the pass's
+        own report; None in a search that scores rungs itself."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """What the pass makes of a forest where it takes a rung. tried: how many rungs were."""
+        """Returns the result of the pass if it takes this rung. tried: how many rungs were tried."""
 
 
 def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
-    """What a pass makes whose options leave nothing to choose."""
+    """Runs a pass whose options leave nothing to choose: takes the only rung of its ladder."""
     branches = ladder.branches()
     assert len(branches) == 1 and len(branches[0].steps) == 1, f"{print_pass(step)} is to be settled"
     rung = next(ladder.rungs(branches[0].steps), None)
@@ -101,13 +108,13 @@ def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
 
 
 class AtGivenSettings:
-    """Gives a pass that has a ladder its `run`."""
+    """A base class that gives a pass with a ladder its `run`."""
 
     def run(self: Laddered, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """As `Pass` has it; `settled` chooses open settings. Raises the errors of `ladder`."""
+        """Runs the pass, whose options must leave nothing open (see `settled`). Raises the errors of `ladder`."""
         return as_given(self, forest, self.ladder(forest, rows, scorer))
 
 
-def known(forest: Forest) -> Callable[[], Forest]:
-    """What a rung makes whose forest is made already."""
+def returning(forest: Forest) -> Callable[[], Forest]:
+    """Returns a function that returns the forest: the `make` of a rung whose forest exists already."""
     return lambda: forest

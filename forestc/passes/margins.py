@@ -1,4 +1,4 @@
-"""Margins of decisions: how far scores are from another class."""
+"""Computes the margins of decisions: how far a row's scores are from deciding for another class."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from forestc.forest.ir import Forest
 
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-    """(rows,) How far the score is from the threshold, or the two largest from each other; 0 where the decision is on
-    values after the link, and the two largest of them are equal. forest: without parts."""
+    """Returns (rows,) the margin of each decision: the distance of the score from the threshold, or between the two
+    largest scores. If the decision is on values after the link and the two largest values are equal, the margin is 0.
+    It is infinite if there is only one class. forest: a forest of a single part."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)
@@ -28,6 +29,6 @@ def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArr
 
 
 def bound_text(error: float) -> str:
-    """A bound above 0 with three digits, rounded up."""
-    place = math.floor(math.log10(error)) - 2
-    return f"{math.ceil(error / 10.0**place) * 10.0**place:.3g}"
+    """Returns a bound above 0 as text with three significant digits, rounded up."""
+    exponent = math.floor(math.log10(error)) - 2
+    return f"{math.ceil(error / 10.0**exponent) * 10.0**exponent:.3g}"

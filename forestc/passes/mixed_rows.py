@@ -1,7 +1,7 @@
-"""The rows that passes are fitted to: each row with copies in which a share of the values come from other rows.
+"""Prepares the rows to which passes fit a forest: each row, and copies in which some values come from other rows.
 
-Without the copies, pruning overfits a small number of rows. Where a smaller ensemble is grown, values of the copies
-also move to near ones.
+Without copies, pruning overfits if rows are few. For growing new trees the values of copies can also move to near
+values (noise).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from forestc.rows.noise import with_noise
 
 @dataclass(frozen=True)
 class RowsToFit:
-    """words: (samples, features) encoded rows, first the rows themselves, then one copy of all of them after the other.
-    label: (samples,) class indices, or values of a regression. rows: how many were given; copies: of each row."""
+    """Samples to fit a forest to: the rows, then the first copy of all rows, then the second, and so on. words:
+    (samples, features) encoded as the forest compares them. label: (samples,) class indices; values for a regression.
+    rows: the number of rows that were given. copies: the number of copies of each row."""
 
     words: NDArray[Any]
     label: NDArray[Any]
@@ -46,13 +47,11 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """At most `most` samples: evenly spaced rows if there are more rows than that, and as many copies as fit into
-    `most_copied` samples, by default `most`.
-
-    own_labels: whether the forest's own answers are the labels; they also stand in for missing labels. mix: share of a
-    copy's words that come from other rows of its class. noise: how far the words of copies move, see
-    `rows.noise`; categories and missing values stay. Raises OptionError without rows.
-    """
+    """Returns the samples to fit to: at most `most` rows, evenly spaced, and as many copies as fit into `most_copied`
+    samples (by default `most`). Raises OptionError without rows.
+    own_labels: True to use the forest's own answers as labels. Otherwise its answers only replace missing labels. mix:
+    share of a copy's words that come from other rows of its class.
+    noise: how far the words of copies move, see `rows.noise`. Categories and missing values do not move."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():
@@ -76,14 +75,14 @@ def rows_to_fit(
 
 
 def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which words have no order, (samples, features): categories, and those of missing values."""
+    """Returns which words (samples, features) have no order: categories and missing values."""
     taken, missing = missing_words(forest)
     categories = np.array([isinstance(feature.number, Category) for feature in forest.features], dtype=bool)
     return np.asarray(categories | (taken & (words == missing)))
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:
-    """The rows, with a share of their words replaced by those of other rows of their class."""
+    """Returns a copy of the rows in which a share of the words comes from other rows of the same class."""
     mixed = words.copy()
     for kind in np.unique(label):
         rows = np.flatnonzero(label == kind)

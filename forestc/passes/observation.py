@@ -1,6 +1,6 @@
-"""What the rows show: how far thresholds may move, and the values of the features.
+"""Reads from the rows how far each threshold may move and which values each feature takes.
 
-One reduction over the rows serves every pass that moves thresholds.
+Passes that move thresholds, or choose formats for them, share this one reduction over the rows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from forestc.rows.encode import encode
 
 @dataclass
 class Freedom:
-    """What the rows show for one feature: its range, whether all values are whole, whether any is missing, and for each
-    distinct threshold the interval (low, high] in which it may move."""
+    """What the rows show for one feature, and the freedom of its distinct thresholds. low, high: each threshold may
+    move within (low, high] without changing any row's path. smallest, largest: the range of the values. whole: True if
+    all values are whole numbers. missing: True if a value is missing."""
 
     thresholds: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -36,7 +37,8 @@ class Freedom:
 
 @dataclass
 class ObservedColumn:
-    """The values of one feature. low, high: the nearest values around each cut of a set."""
+    """The values of one feature. A cut is a bound of an interval in a set condition. low, high: the nearest values
+    below and above each cut. smallest, largest, whole, missing: as in `Freedom`."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -55,7 +57,7 @@ class ObservedColumn:
 
 @dataclass(frozen=True)
 class Observation:
-    """nodes: bounds of all nodes, tree after tree. columns: one for each feature."""
+    """The result of `Observe`. nodes: bounds of all nodes' thresholds, tree by tree. columns: one for each feature."""
 
     nodes: BoundsUpdate
     columns: list[ObservedColumn]
@@ -63,11 +65,10 @@ class Observation:
 
 @dataclass(frozen=True)
 class Observe:
-    """The reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
-
-    drawn: (trees, rows) how often each tree was trained on each row; None: once on all. cuts: of each feature's sets,
-    ascending. plain: for each feature the nodes that compare it with a threshold.
-    """
+    """A reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
+    drawn: (trees, rows) how often each tree was trained on each row; None if each tree was trained on all rows once.
+    cuts: for each feature the cuts of its set conditions, ascending.
+    plain: for each feature the nodes that compare it with a threshold."""
 
     forest: Forest
     trees: FlatTrees
@@ -90,26 +91,26 @@ class Observe:
         drawn = None if self.drawn is None else self.drawn[:, first : first + len(batch.X)]
         state.nodes.update(x, drawn)
         for index, column in enumerate(state.columns):
-            known = x[index]
-            smallest, largest = float(known.min()), float(known.max())
+            present = x[index]
+            smallest, largest = float(present.min()), float(present.max())
             if math.isnan(smallest):
-                known = known[~np.isnan(known)]
+                present = present[~np.isnan(present)]
                 column.missing = True
-                if not len(known):
+                if not len(present):
                     continue
-                smallest, largest = float(known.min()), float(known.max())
+                smallest, largest = float(present.min()), float(present.max())
             column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
             if column.whole:
-                # the first values are enough for most columns with fractions
+                # the first 64 values decide for most columns that hold fractions
                 column.whole = all(
-                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (known[:64], known)
+                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (present[:64], present)
                 )
             cuts = self.cuts[index]
-            if len(cuts):  # a cut moves between the values of all rows, not only those at its node
-                ends = np.concatenate([[-np.inf], np.sort(known.astype(np.float64)), [np.inf]])
-                place = np.searchsorted(ends, cuts, side="left")
-                np.maximum(column.low, ends[np.maximum(place - 1, 0)], out=column.low)
-                np.minimum(column.high, ends[place], out=column.high)
+            if len(cuts):  # a cut moves between the values of all rows, not only of the rows that reach its node
+                ends = np.concatenate([[-np.inf], np.sort(present.astype(np.float64)), [np.inf]])
+                position = np.searchsorted(ends, cuts, side="left")
+                np.maximum(column.low, ends[np.maximum(position - 1, 0)], out=column.low)
+                np.minimum(column.high, ends[position], out=column.high)
 
     def merge(self, state: Observation, other: Observation) -> None:
         state.nodes.merge(other.nodes)
@@ -118,14 +119,14 @@ class Observe:
 
 
 def columns_of(forest: Forest, batch: Batch) -> Columns:
-    """The rows for the compiled loops: (features, rows), float32 if that loses nothing."""
+    """Returns a batch for the compiled loops: (features, rows), float32 if no feature needs more, otherwise float64."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
     columns = encode(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
 
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """One Freedom for each feature. Without rows no threshold may move."""
+    """Returns a Freedom for each feature. Without rows no threshold may move."""
     if rows is None:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)
@@ -137,18 +138,18 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
 def freedom(
     task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
 ) -> Freedom:
-    """The Freedom of one feature, for these thresholds (nodes,) and bounds."""
+    """Returns the Freedom of feature `index`. thresholds, bounds: the threshold and the bounds of every node."""
     column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
-    distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
+    distinct, inverse = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
-    np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
-    np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
+    np.maximum.at(low, inverse, np.concatenate([bounds.low[here], column.low]))
+    np.minimum.at(high, inverse, np.concatenate([bounds.high[here], column.high]))
     absent = column.missing or (task.forest.always_missing and task.forest.features[index].missing)
     return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, absent)
 
 
 def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:
-    """For each feature the nodes that compare it with a threshold, ascending; none of a category."""
+    """Returns for each feature the nodes that compare it with a threshold, ascending; none for a category."""
     nodes = np.flatnonzero((trees.left != LEAF) & (trees.set_start == NO_SET))
     if any(isinstance(feature.number, Category) for feature in forest.features):
         ordered = np.array([not isinstance(feature.number, Category) for feature in forest.features])
@@ -159,13 +160,12 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
 
 
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
-    """The plain nodes of a feature with finite thresholds: `x < inf` is a different test, and its threshold stays."""
+    """Returns the nodes that compare a feature with a finite threshold: the threshold of `x < inf` must stay."""
     here = task.plain[index]
     return here[np.isfinite(task.trees.threshold[here])]
 
 
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
-    """The cuts of all sets on a feature, ascending; none for a category."""
     table = forest.conditions
     if isinstance(forest.features[index].number, Category):
         return np.zeros(0)
@@ -174,7 +174,7 @@ def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
 
 
 def flat_trees(forest: Forest) -> FlatTrees:
-    """All trees of a float forest as flat arrays, for the compiled loops over rows."""
+    """Returns all trees of a float forest as flat arrays, for the compiled loops over rows."""
     sizes = [tree.size for tree in forest.trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     offset = np.repeat(roots, sizes)

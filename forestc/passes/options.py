@@ -1,9 +1,10 @@
-"""Options of passes, each written once: the field of the pass's dataclass.
+"""Defines the options of passes. Each option is written once, as a field of the pass's dataclass:
 
     leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
 
-The type and the range say which values are allowed, `tried` which ones a search tries, and the text what they mean.
-Parsing, printing, the errors, `forestc passes NAME`, its reference page and the space of explore come from here.
+The type and the Range give the allowed values, `tried` the values that a search tries, and the text explains the
+option. Parsing, printing, errors, `forestc passes NAME`, the reference page and the search space of explore are derived
+from it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from forestc.options.amounts import MOST_TOLERANCE
 from forestc.options.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
-DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows
+DEFAULT_TOLERANCE = 0.01  # share of accuracy (or of R squared) that may be lost on held-out rows by default
 MOST_LEAF_BITS = 32
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high. words: the same for errors. above, below: low, or high, itself is not allowed; also: a
-    number beyond high that is."""
+    """The allowed numbers of an option, from low to high. words: describes the range in error messages. above, below:
+    True if low itself, or high itself, is not allowed. also: one number outside the range that is allowed, too."""
 
     low: float
     high: float = math.inf
@@ -39,7 +40,7 @@ class Range:
     also: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether a number is in the range."""
+        """Returns True if the number is allowed."""
         after = self.low < value if self.above else self.low <= value
         return value == self.also or (after and (value < self.high if self.below else value <= self.high))
 
@@ -50,12 +51,13 @@ class Range:
 
 
 def tried(*values: Value, when: Mapping[str, tuple[Value, ...]] | None = None, approximate: bool = True) -> Choice:
-    """The values of an option that a search tries. when, approximate: see `Choice`."""
+    """Returns the values of an option that a search tries. when, approximate: see `Choice`."""
     return Choice("", values, when, approximate)
 
 
 def tried_from(low: float, high: float, *, log: bool = False) -> Parameter:
-    """The range of an option that a search tries: whole numbers if both ends are. log: see `Real`."""
+    """Returns the range in which a search tries an option: integers if both ends are. log: True for a logarithmic
+    scale."""
     if isinstance(low, int) and isinstance(high, int):
         return Whole("", low, high, log=log, approximate=True)
     return Real("", low, high, log=log, approximate=True)
@@ -67,24 +69,24 @@ LOSS = Range(
 )  # fmt: skip
 Tolerance = Annotated[
     float, LOSS,
-    "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-    "standard error.",
+    "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error.",
 ]  # fmt: skip
 ChangeAllowed = Annotated[
     float | Literal["auto"], SHARE,
-    "largest share of decisions, or for regression largest error over the range of scores, that may change on the "
-    "given rows, by words and leaves together. It is not used if a tolerance applies. auto: no decision, and 0.01 of a "
-    "regression's range.",
+    "largest share of decisions that words and leaves together may change on the given rows; for a regression,"
+        " largest error over the range of scores. It is not used if a tolerance applies. auto: no decision, or "
+        "0.01 of a regression's range.",
 ]  # fmt: skip
 Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
 Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]
-Seed = Annotated[int, Range(0), "of all that the pass draws at random; --seed sets that of all passes."]
+Seed = Annotated[int, Range(0), "seed of everything that the pass draws at random; --seed sets it for all passes."]
 
 
 @dataclass(frozen=True)
 class PassOption:
-    """An option of a pass. types: of its values, those of texts as the texts themselves; limits: of numbers. space: the
-    values that a search tries."""
+    """An option of a pass, read from its field. types: the allowed Python types; a Literal stands for its texts.
+    limits: the allowed numbers. space: the values that a search tries; None if a search leaves the default."""
 
     name: str
     default: Any
@@ -95,23 +97,23 @@ class PassOption:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Texts that are values."""
+        """The texts that are allowed as values."""
         return tuple(name for part in self.types if get_origin(part) is Literal for name in get_args(part))
 
     @property
     def type(self) -> str:
-        """The types, as Python writes them."""
+        """The allowed types as Python writes them, such as `int | str`."""
         return " | ".join(dict.fromkeys(map(_type_name, self.types)))
 
     @property
     def values(self) -> str:
-        """The allowed values, in words; nothing where all are."""
-        known = ["true", "false"] if bool in self.types else list(self.names)
-        known += [] if self.limits is None else [str(self.limits)]
-        return " or ".join(part for part in (", ".join(known[:-1]), *known[-1:]) if part)
+        """The allowed values in words; empty if every value is allowed."""
+        allowed = ["true", "false"] if bool in self.types else list(self.names)
+        allowed += [] if self.limits is None else [str(self.limits)]
+        return " or ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
 
     def allows(self, value: object) -> bool:
-        """Whether the option may have a value."""
+        """Returns True if the option may have this value."""
         if not self.values:
             return True
         if value is None or isinstance(value, bool):
@@ -132,26 +134,25 @@ def _type_name(part: Any) -> str:
 
 @cache
 def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
-    """The options of a pass, in the order of its fields."""
-    hints, known = get_type_hints(kind, include_extras=True), []
+    """Returns the options of a pass, in the order of its fields."""
+    hints, options = get_type_hints(kind, include_extras=True), []
     for entry in fields(kind):  # type: ignore[arg-type]
-        wanted, *notes = get_args(hints[entry.name])
-        types = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        hint, *notes = get_args(hints[entry.name])
+        types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         limits = next((note for note in notes if isinstance(note, Range)), None)
         space = next((replace(note, name=entry.name) for note in notes if isinstance(note, Parameter)), None)
         meaning = [note for note in notes if isinstance(note, str)][-1]
-        known.append(PassOption(entry.name, entry.default, types, limits, space, meaning))
-    return tuple(known)
+        options.append(PassOption(entry.name, entry.default, types, limits, space, meaning))
+    return tuple(options)
 
 
 def space_of(kind: type[Pass]) -> tuple[Parameter, ...]:
-    """What a search may try of a pass's options; others keep their defaults."""
+    """Returns the options of a pass that a search may try, with their values. All other options keep their defaults."""
     return tuple(option.space for option in options_of(kind) if option.space is not None)
 
 
 def check_options(step: Pass) -> None:
-    """Raises OptionError for an option of a pass with a value that is not allowed. NumPy's numbers become Python's, so
-    that printed options are plain."""
+    """Raises OptionError for an option with a value that is not allowed. Turns NumPy numbers into Python numbers."""
     for option in options_of(type(step)):
         value = getattr(step, option.name)
         if isinstance(value, np.generic):

@@ -1,8 +1,8 @@
 """Runs passes, verifies the forest after each, and checks every promise.
 
-Promises about the given rows are checked on those rows, or, if ranges are given instead, on rows generated in the
-ranges: on the model's thresholds, beside them, and random. Promises about every input are also checked beside all
-thresholds. For passes that may change decisions, accuracy is measured on the held-out rows, if there are any.
+Promises about the given rows are checked on these rows. If ranges are given instead, they are checked on generated
+rows: values on the model's thresholds, beside them, and random ones. Promises about every input are also checked beside
+all thresholds. If a pass may change decisions, accuracy is measured on the held-out rows, if there are any.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import located
 from forestc.forest.boundary import boundary_inputs, random_words
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
@@ -30,20 +31,21 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-MOST_BOUNDARY_INPUTS = 20_000  # inputs beside thresholds on which each pass is checked
-RANDOM_INPUTS = 256  # random inputs, beside as many as there are rows, that those beside thresholds are made from
+# inputs beside thresholds on which a promise about every input is checked at most
+MOST_BOUNDARY_INPUTS = 20_000
+RANDOM_INPUTS = 256  # inputs of random words, beyond one for each row, from which inputs beside thresholds are derived
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass after it ran. name: the pass with its options. report: its figures, and those of the checks.
-
-    inputs_checked: number of inputs that promises were checked on. change: share of decisions that changed on the rows;
-    of a regression the largest error over the range of scores. held_out: {rows, measure, before, after, lost,
-    lost_in_all, standard_error} on the held-out rows; None without such rows. Its measure is accuracy, R squared, or,
-    without labels, agreement with the model; lost counts this pass, lost_in_all and its standard_error all so far.
-    aside: a sentence on given rows that the promises leave out, as they were set aside.
-    """
+    """One pass after it ran.
+    name: the pass with its options. report: figures of the pass and of the checks.
+    inputs_checked: number of inputs on which promises were checked.
+    change: share of decisions that changed on the rows; for a regression the largest error over the range of scores.
+    held_out: figures on the held-out rows, None without such rows: rows, measure (accuracy, R squared or agreement with
+    the model), before, after, lost, lost_in_all, standard_error. `lost` is the loss of this pass; `lost_in_all` and its
+    standard error count all passes so far.
+    aside: a sentence about given rows that were set aside; the promises do not cover them."""
 
     name: str
     promises: tuple[Promise, ...]
@@ -54,7 +56,7 @@ class Step:
     aside: str = ""
 
     def with_report(self, **figures: Any) -> Step:
-        """The step with further figures in its report."""
+        """Returns the step with further figures in its report."""
         return replace(self, report={**self.report, **figures})
 
     @property
@@ -64,17 +66,17 @@ class Step:
 
     @property
     def promise(self) -> str:
-        """The promises, in few words."""
+        """The promises in a few words."""
         return promise_text(self.promises)
 
     @property
     def meaning(self) -> str:
-        """The promises, in sentences."""
+        """The promises as sentences."""
         meant = "; ".join(promise.meaning() for promise in self.promises)
         return f"{meant} ({self.aside})" if self.aside and "given rows" in meant else meant
 
     def figures(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Returns the figures of the step for `--json`."""
         measured = {"change": self.change, "held_out": self.held_out}
         return {"pass": self.name, "guarantee": self.promise, **measured, **self.report}
 
@@ -89,44 +91,47 @@ def run_passes(
     results: Sequence[PassResult] | None = None,
     apply: Apply = lambda step, forest, rows, scorer: step.run(forest, rows, scorer),
 ) -> tuple[Forest, list[Step]]:
-    """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
-    which a `Scorer` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
-    what the passes make of it, as cross-validation found them. results: what each pass makes, where a search has run
-    them already; their promises are checked all the same. apply: runs a pass; give `forestc.search.settle.settled` for
-    passes that leave settings open. Raises CheckError for a broken promise."""
+    """Runs the passes; returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
+    rows: the rows that passes may use, or ranges of the features.
+    held_out: rows on which a `Scorer` measures the lost accuracy of each forest.
+    evidence: used without held-out rows: the losses of the model and of the final forest under cross-validation.
+    results: the result of each pass, if a search has run them already. Their promises are checked all the same.
+    apply: runs a pass. `forestc.search.settle.settled` also runs passes that leave settings open."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
-        if isinstance(step, Refusing):
-            step.refuse(forest, rows, scorer)
-        if evidence is None and getattr(step, "needs_scorer", False):
-            required(scorer, step)
+        with located(f"pass {step.name}", step.name):
+            if isinstance(step, Refusing):
+                step.refuse(forest, rows, scorer)
+            if evidence is None and getattr(step, "needs_scorer", False):
+                required(scorer, step)
     if scorer is not None:
-        _ = scorer.accuracy  # raises here for rows that can't be judged on
+        _ = scorer.accuracy  # raises here if the held-out rows can't score a forest
     names = [print_pass(step) for step in passes]
-    forests, made = [forest], []
-    for place, (name, step) in enumerate(zip(names, passes, strict=True)):
+    forests, outcomes = [forest], []
+    for index, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        made.append(results[place] if results else apply(step, forests[-1], rows, scorer))
+        with located(f"pass {name}", step.name):
+            outcomes.append(results[index] if results else apply(step, forests[-1], rows, scorer))
         origin = forests[-1].provenance
-        forests.append(replace(made[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
+        forests.append(replace(outcomes[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
         verify(forests[-1])
     progress("checking the promises of the passes")
-    runs = [_Ran(name, forests[: place + 2], r) for place, (name, r) in enumerate(zip(names, made, strict=True))]
+    runs = [_Ran(name, forests[: index + 2], r) for index, (name, r) in enumerate(zip(names, outcomes, strict=True))]
     generated = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
-        # one evaluation of each forest serves the pass before it and the pass after it
+        # Each forest is evaluated once: the result serves the pass before it and the pass after it.
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests[:1]]
         for run in runs:
             new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
             evaluated.append(new)
-        for place, run in enumerate(runs, 1):
-            run.on_rows(evaluated, place, generated)
+        for index, run in enumerate(runs, 1):
+            run.on_rows(evaluated, index, generated)
     for run in runs:
         run.on_boundary(rows)
         if not generated:
-            run.on_made_rows()
+            run.on_generated_rows()
     if scorer is not None:
         progress("measuring accuracy on held-out rows")
         losses = scorer.of_all(forests)
@@ -134,45 +139,44 @@ def run_passes(
             run.on_held_out(*losses_here)
     elif evidence is not None:
         changing = [run for run in runs if not run.exact]
-        for run in [run for run in changing if run.judged] or changing[-1:]:
+        for run in [run for run in changing if run.scored] or changing[-1:]:
             run.on_held_out(*evidence)
     return forests[-1], [run.step() for run in runs]
 
 
 def _halfway(forest: Forest) -> bool:
-    """Whether a forest of words still has leaves of floats."""
     return forest.on_words and not forest.quantized
 
 
 class _Ran:
-    """A pass that has run. Passes evaluations to the checks of its promises, and measures what changed."""
+    """A pass that has run: passes evaluations to the checks of its promises and measures what changed."""
 
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
-        """forests: the model and what each pass makes, up to this one."""
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # the last forest that is not between words and leaves
-        self.floats = next(place for place in reversed(range(len(forests) - 1)) if not _halfway(forests[place]))
+        # Index of the last forest before this pass that is all floats or all integers.
+        self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)
             for promise in result.promises
         ]
         self.exact = any(isinstance(promise, Exact) for promise in result.promises)
-        self.judged = any(isinstance(promise, Within) for promise in result.promises)
+        self.scored = any(isinstance(promise, Within) for promise in result.promises)
         self.change = Change(before, after)
         unlike = [f.name for f in fields(Forest) if getattr(before, f.name) is not getattr(after, f.name)]
-        self.unchanged = unlike == ["provenance"]  # so that one evaluation is that of both
+        # True if the pass changed nothing, so that one evaluation serves both forests.
+        self.unchanged = unlike == ["provenance"]
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None
 
-    def on_rows(self, evaluated: Sequence[Evaluation], place: int, made: bool) -> None:
-        """evaluated: of each forest; place: of this pass's. made: whether the rows are generated ones in place of given
-        ones."""
-        old, new = evaluated[place - 1], evaluated[place]
+    def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
+        """Checks a batch of rows. evaluated: the evaluation of each forest. index: the position of this pass's forest
+        in it. generated: True if the rows were generated because none were given."""
+        old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)
         for check in self.checks:
             base = evaluated[self.floats] if check.promise.words_too else old
-            (check.on_made if made else check.on_rows)(base, new)
+            (check.on_generated if generated else check.on_rows)(base, new)
         if not self.exact:
             self.change.add(old, new)
 
@@ -183,21 +187,23 @@ class _Ran:
         base = encode(self.before, _some_rows(self.before, rows))
         if self.before.on_words:
             base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
-        place = {feature.column: index for index, feature in enumerate(self.before.features)}
-        kept = [place[feature.column] for feature in self.after.features]
+        index_of = {feature.column: index for index, feature in enumerate(self.before.features)}
+        columns = [index_of[feature.column] for feature in self.after.features]
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             for check in checks:
                 old = evaluate_quickly(self.before, inputs)
-                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, kept]))
+                check.on_inputs(old, old if self.unchanged else evaluate_quickly(self.after, inputs[:, columns]))
 
-    def on_made_rows(self) -> None:
-        """Checks promises for ranges on rows generated in them, beside the given rows."""
+    def on_generated_rows(self) -> None:
+        """Checks promises about ranges on rows generated in these ranges, in addition to the given rows."""
         for check in self.checks:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
                 self.inputs += len(X)
-                check.on_made(*(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after)))
+                check.on_generated(
+                    *(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after))
+                )
 
     def on_held_out(self, before: Loss, after: Loss) -> None:
         if self.exact:
@@ -215,7 +221,7 @@ class _Ran:
         }
 
     def step(self) -> Step:
-        """Raises CheckError for a broken promise."""
+        """Returns the Step. Raises CheckError for a broken promise."""
         conditions = [len(self.before.conditions.comparators), len(self.after.conditions.comparators)]
         report = {"distinct_conditions": conditions, **self.result.report}
         for check in self.checks:

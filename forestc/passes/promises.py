@@ -1,18 +1,18 @@
-"""The promises of passes: values, each of which makes its own check.
+"""Defines the promises of passes. Each promise creates the check that proves or refutes it.
 
-| promise          | says                                                          | checked on             |
+| promise          | guarantees                                                    | checked on             |
 |------------------|---------------------------------------------------------------|------------------------|
-| `Exact`          | same scores and decisions for every input                     | rows, and boundaries   |
-| `SameDecisions`  | same decisions for every input                                | rows, and boundaries   |
+| `Exact`          | same scores and decisions for every input                     | rows, inputs beside thresholds |
+| `SameDecisions`  | same decisions for every input                                | rows, inputs beside thresholds |
 | `KeepsPaths`     | no path of the given rows changes                             | rows, leaf by leaf     |
 | `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
-| `KeepsAllButTies` | no decision of the given rows changes but some near ties, named | rows                 |
+| `KeepsAllButTies` | no decision of the given rows changes except some near ties, which are named | rows    |
 | `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
 | `ScoresWithin`   | values after the link stay near the model's on the given rows | rows                   |
-| `EveryPath`      | every input in the ranges takes the model's own path          | rows generated in the ranges |
+| `EveryPath`      | every input in the ranges takes the model's own path          | rows, generated rows   |
 | `Within`         | little accuracy is lost against the model                     | held-out rows          |
 
-A check gets evaluations of the forest before and after the pass, and nothing that the pass computed.
+A check sees only evaluations of the forest before and after the pass, and nothing that the pass itself computed.
 """
 
 from __future__ import annotations
@@ -38,27 +38,28 @@ from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
-CHANGE = 0.01  # share of the range of scores by which those of a regression may change
-NAMED_ROWS = 10  # rows whose numbers an error or report lists; of more, these and "..."
+CHANGE = 0.01  # share of the range of scores by which a regression's scores may change if the option is auto
+NAMED_ROWS = 10  # rows whose numbers an error or a report lists before it writes "..."
 
 
 class Promise:
-    """The base of all promises, which are frozen dataclasses. guarantee: its kind. words_too: whether the pass that
-    rounds leaves answers for the words as well, so that the check compares with the forest of floats."""
+    """The base class of all promises, which are frozen dataclasses. guarantee: exact, exact-on-data or approximate.
+    words_too: True to compare with the float forest, so that a promise about rounded leaves covers rounded inputs, too.
+    """
 
     guarantee: ClassVar[Guarantee]
     words_too: ClassVar[bool] = False
 
     def text(self) -> str:
-        """The promise in few words, for tables and the manifest."""
+        """Returns the promise in a few words, for tables and the manifest."""
         return self.guarantee
 
     def meaning(self) -> str:
-        """The promise as a sentence, for reports."""
+        """Returns the promise as a sentence, for reports."""
         raise NotImplementedError
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck[Any]:
-        """The check of the promise. name, before, after: as in `PromiseCheck`."""
+        """Creates the check of the promise. name, before, after: as in `PromiseCheck`."""
         return _CHECKS[type(self)](name, before, after, self)
 
 
@@ -66,29 +67,27 @@ P = TypeVar("P", bound=Promise)
 
 
 class PromiseCheck(Generic[P]):
-    """Checks one promise of one pass. name: the pass with its options. before, after: the forest before and after it.
+    """The check of one promise of one pass. name: the pass with its options. before, after: the forests before and
+    after it. A subclass implements the methods that it needs; all may raise CheckError. `verdict` is called last."""
 
-    Each kind of promise implements the methods it needs. All may raise CheckError; `verdict` is called last.
-    """
-
-    every_input: ClassVar[bool] = False  # whether it is also checked on inputs beside thresholds
-    in_ranges: Ranges | None = None  # also checked on rows generated in these ranges
+    every_input: ClassVar[bool] = False  # True to check it also on inputs beside thresholds
+    in_ranges: Ranges | None = None  # ranges in which rows are generated to check it on, too
 
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
         self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """Evaluations of a batch of rows, before and after the pass. Batches come in the order of the rows."""
+        """Takes the evaluations of a batch of rows before and after the pass. Batches come in the order of the rows."""
 
-    def on_made(self, old: Evaluation, new: Evaluation) -> None:
-        """As `on_rows`, for generated rows."""
+    def on_generated(self, old: Evaluation, new: Evaluation) -> None:
+        """Takes the evaluations of generated rows before and after the pass."""
         self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
-        """Evaluations of inputs beside thresholds, before and after the pass."""
+        """Takes the evaluations of inputs beside thresholds before and after the pass."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """The loss of the forest after the pass against the model."""
+        """Takes the loss of the forest after the pass against the model."""
 
     def verdict(self) -> dict[str, Any]:
         """Returns figures for the report. Raises CheckError for a broken promise."""
@@ -96,12 +95,12 @@ class PromiseCheck(Generic[P]):
 
 
 def promise_text(promises: tuple[Promise, ...]) -> str:
-    """Several promises, in few words."""
+    """Returns several promises in a few words."""
     return ", ".join(promise.text() for promise in promises)
 
 
 class Change:
-    """What changed on the rows: the share of decisions; of a regression the largest error over the range of scores."""
+    """Measures the change on rows: the share of decisions; for a regression the largest error / range of scores."""
 
     def __init__(self, before: Forest, after: Forest) -> None:
         self.before, self.after = before, after
@@ -125,18 +124,16 @@ class Change:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """For reports."""
+        """The measured change for reports."""
         return {"decisions_changed": self.changed} if self.before.decides else {"largest_error": self.share}
 
 
 def most_change(change: float | str, forest: Forest) -> float:
-    """The option `change` of a pass as a number; auto: no decision, 0.01 of a regression's range."""
+    """Returns the option `change` of a pass as a number; auto is 0 for decisions and 0.01 for a regression."""
     return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
 class _Changes(PromiseCheck[P]):
-    """A check that measures what changed on the rows."""
-
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
         super().__init__(name, before, after, promise)
         self.change = Change(before, after)
@@ -153,8 +150,8 @@ class _Changes(PromiseCheck[P]):
 
 
 class _ChangedTies:
-    """Decisions that changed: how many, the first rows, and their largest margin in the forest before the pass: 0 for
-    a forest of parts, which has none."""
+    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass. The
+    margin stays 0 for a forest of several parts."""
 
     def __init__(self, before: Forest) -> None:
         self.before = before
@@ -172,7 +169,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """How many of the given rows changed, with the numbers of the first."""
+        """Returns a phrase: how many of the given rows changed, and the numbers of the first."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -181,7 +178,7 @@ class _ChangedTies:
 
 @dataclass(frozen=True)
 class Exact(Promise):
-    """The same scores and decisions for every input."""
+    """Promises the same scores and decisions for every input."""
 
     guarantee: ClassVar[Guarantee] = "exact"
 
@@ -207,8 +204,8 @@ class _ExactCheck(PromiseCheck[Exact]):
 
 @dataclass(frozen=True)
 class SameDecisions(Promise):
-    """The same decision for every input; scores may change. state: proved, or the limit at which the search for more
-    changes ended; what was changed is proved in any case."""
+    """Promises the same decision for every input; scores may change. state: "proved" if the search for removable parts
+    was completed; otherwise the limit that ended it. Every change that was made is proved either way."""
 
     state: str
     guarantee: ClassVar[Guarantee] = "exact"
@@ -239,7 +236,7 @@ class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
 
 @dataclass(frozen=True, eq=False)
 class KeepsPaths(Promise):
-    """No path of the given rows changes, and so no decision."""
+    """Promises that no path of the given rows changes, and so no decision."""
 
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
@@ -251,13 +248,11 @@ class KeepsPaths(Promise):
 
 
 class _LeavesCheck(_Changes[P]):
-    """Compares the leaves that rows reach."""
-
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         differs = old.leaves != new.leaves
         first = self.change.rows
         if differs.any():
-            row, tree = (int(place[0]) for place in np.nonzero(differs))
+            row, tree = (int(indices[0]) for indices in np.nonzero(differs))
             raise CheckError(
                 f"{self.name} promised to keep all paths and changed {int(differs.sum())}",
                 where=f"row {first + row}, tree {tree}: from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
@@ -274,7 +269,7 @@ class _PathsCheck(_LeavesCheck[KeepsPaths]):
 
 @dataclass(frozen=True)
 class KeepsDecisions(Promise):
-    """No decision of the given rows changes."""
+    """Promises that no decision of the given rows changes."""
 
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
@@ -290,8 +285,8 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """No decision of the given rows changes but `changed` of them, whose margin, see `margins`, is at most
-    `margin`; the report names them. The model decides those by the rounding of its own additions."""
+    """Promises that at most `changed` decisions of the given rows change, each with a margin (see `margins`) of at most
+    `margin`. The report names these rows. The model decides such near ties by the rounding of its own additions."""
 
     changed: int
     margin: float
@@ -324,14 +319,14 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
             f"are ties within {bound_text(margin)} that" if (margin := self.promise.margin) < math.inf else "are what"
         )
         note = f"{self.ties.text()} {near} integer leaves decide otherwise than the model"
-        kept = "every path of them, and every other decision, is kept"
-        return {"tied_rows": self.ties.first, "note": f"{self.name}: {note}; {kept}"}
+        rest = "every path of them, and every other decision, is kept"
+        return {"tied_rows": self.ties.first, "note": f"{self.name}: {note}; {rest}"}
 
 
 @dataclass(frozen=True)
 class FewChanges(Promise):
-    """At most this share of the decisions of the given rows changes. Of a regression no score changes by more than this
-    share of the range of scores."""
+    """Promises that at most the share `most` of the decisions of the given rows changes. For a regression no score
+    changes by more than this share of the range of scores."""
 
     most: float
     words_too: ClassVar[bool] = True
@@ -358,7 +353,7 @@ class _FewChangesCheck(_Changes[FewChanges]):
 
 @dataclass(frozen=True)
 class ScoresWithin(Promise):
-    """Values after the link change by at most this on the given rows (`LargestError`). Promised beside others."""
+    """Promises that values after the link change by at most `most` on the given rows, as `LargestError` measures."""
 
     most: float
     words_too: ClassVar[bool] = True
@@ -390,13 +385,12 @@ class _ScoresCheck(PromiseCheck[ScoresWithin]):
 
 @dataclass(frozen=True)
 class EveryPath(Promise):
-    """Every input in the ranges takes the model's own path through every tree.
-
-    rounded: whether leaves were rounded; if not, every decision is the model's, too. bound: the largest error of a
-    score; infinite if a voting member may change its vote. A decision may change only where its margin, see
-    `margins`, is at most twice that. ranges: of the features; empty for all values. decisions: whether every
-    decision is the model's though leaves were rounded.
-    """
+    """Promises that every input in the ranges takes the model's own path through every tree.
+    rounded: True if leaves were rounded; otherwise every decision equals the model's.
+    bound: the largest error of a score; infinite if a voting member may change its vote. A decision may change only if
+    its margin (see `margins`) is at most twice this bound.
+    ranges: ranges of the features; empty for all values.
+    decisions: True if every decision equals the model's although leaves were rounded."""
 
     rounded: bool
     bound: float
@@ -429,44 +423,44 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         super().on_rows(old, new)
         self.given_ties.add(old, new)
 
-    def on_made(self, old: Evaluation, new: Evaluation) -> None:
+    def on_generated(self, old: Evaluation, new: Evaluation) -> None:
         super().on_rows(old, new)
         self.generated_ties.add(old, new)
 
     def verdict(self) -> dict[str, Any]:
         bound, change = self.promise.bound, self.change
-        kept = self.promise.decisions or not self.promise.rounded
+        keeps_decisions = self.promise.decisions or not self.promise.rounded
         if self.promise.decisions:
             self._try_every_input()
         margin = max(self.given_ties.margin, self.generated_ties.margin)
-        if change.error > bound or (change.changed and (kept or margin > 2 * bound)):
+        if change.error > bound or (change.changed and (keeps_decisions or margin > 2 * bound)):
             raise CheckError(
                 f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
                 f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}",
                 do=A_BUG,
             )
-        if kept or not self.before.decides:
+        if keeps_decisions or not self.before.decides:
             return {}
-        made = f"{self.generated_ties.changed} of {self.generated_ties.rows} generated inputs"
+        generated = f"{self.generated_ties.changed} of {self.generated_ties.rows} generated inputs"
         ties = " and ".join(
-            [self.given_ties.text()] * (self.given_ties.rows > 0) + [made] * (self.generated_ties.rows > 0)
+            [self.given_ties.text()] * (self.given_ties.rows > 0) + [generated] * (self.generated_ties.rows > 0)
         )
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
-        """All combinations of paths, or if these are too many all of leaves."""
+        """Checks all combinations of paths if they are not too many; otherwise all of leaves, if possible."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
-            self.on_made(*(evaluate_quickly(forest, encode(forest, cells.X)) for forest in forests))
+            self.on_generated(*(evaluate_quickly(forest, encode(forest, cells.X)) for forest in forests))
         elif (nodes := leaf_combinations(self.before)) is not None:
-            self.on_made(*(evaluate_leaves(forest, nodes) for forest in forests))
+            self.on_generated(*(evaluate_leaves(forest, nodes) for forest in forests))
 
 
 @dataclass(frozen=True)
 class Within(Promise):
-    """The accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS of its standard
-    errors, is at most the tolerance; see `Scorer`."""
+    """Promises that the accuracy (R squared of a regression) lost against the model on the held-out rows, plus ERRORS
+    standard errors, is at most the tolerance; see `Scorer`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"
@@ -513,6 +507,5 @@ _CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
 
 
 def _different(old: Evaluation, new: Evaluation) -> NDArray[np.bool_]:
-    """(rows,) whether the decision on some prediction target differs."""
     rows = len(old.index)
     return np.asarray((old.index.reshape(rows, -1) != new.index.reshape(rows, -1)).any(axis=1))

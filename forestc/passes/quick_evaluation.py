@@ -1,6 +1,6 @@
-"""`evaluate_words` in compiled code, with the same results bit for bit, for many rows and trees.
+"""Evaluates forests in compiled code, with the same results as `evaluate_words` bit for bit.
 
-The promises of passes are checked with it, so it shares neither kernel nor layout with them.
+The promises of passes are checked with it. So it shares neither kernels nor data layout with the passes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forestc.algorithms.walk import WalkedTrees, leaves_reached
+from forestc.algorithms.walk import TreeArrays, leaves_reached
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import (
     Evaluation,
     add_tree,
     evaluate_words,
-    judged,
+    evaluation_of,
     leaf_nodes,
     missing_words,
     start_scores,
@@ -26,14 +26,12 @@ from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
 from forestc.rows.encode import encode
 
-FEW = 1_000_000  # conditions on the longest paths of all rows below which plain code is faster than compiling
+FEW = 1_000_000  # conditions evaluated in all (rows times depths) below which NumPy is faster than compiling the kernel
 
 
-def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> Evaluation:
-    """`evaluate_words` of encoded rows (rows, features); trees are added in the same order.
-
-    trees: `walked_trees(forest)`, if already computed.
-    """
+def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
+    """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does; trees are added in the same
+    order. trees: the result of `concatenated_trees(forest)`, if it exists already."""
     if _few(forest, words):
         return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
@@ -42,29 +40,29 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
     for index, (tree, node) in enumerate(zip(forest.trees, nodes.T, strict=True)):
         ids[index] = tree.ids[node]
         add_tree(forest, total, tree, node)
-    return judged(forest, ids.T, total)
+    return evaluation_of(forest, ids.T, total)
 
 
 def _few(forest: Forest, words: NDArray[Any]) -> bool:
     return len(words) * sum(max(1, tree.depth) for tree in forest.trees) < FEW
 
 
-def nodes_reached(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> NDArray[np.int64]:
-    """(rows, trees): the leaf node that each encoded row reaches in each tree. trees: as for `evaluate_quickly`."""
+def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> NDArray[np.int64]:
+    """Returns (rows, trees): the leaf node that each row reaches in each tree. trees: as for `evaluate_quickly`."""
     if _few(forest, words):
         missing = missing_words(forest)
         nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]
         return np.stack(nodes, axis=1) if nodes else np.empty((len(words), 0), dtype=np.int64)
-    return leaves_reached(trees or walked_trees(forest), words)
+    return leaves_reached(trees or concatenated_trees(forest), words)
 
 
 def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """What the forest answers to raw rows (rows, columns): class indices, or values."""
+    """Returns the forest's answers to raw rows (rows, columns): class indices, or the values of a regression."""
     return answers_of(forest, evaluate_quickly(forest, encode(forest, rows)))
 
 
-def walked_trees(forest: Forest) -> WalkedTrees:
-    """All trees of a forest, quantized or not, as flat arrays for compiled code."""
+def concatenated_trees(forest: Forest) -> TreeArrays:
+    """Returns all trees of a forest, quantized or not, as flat arrays for compiled code."""
     dtype = np.int64 if forest.on_words else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
     sets = [members for tree in forest.trees for members in tree.sets]
@@ -72,7 +70,7 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     before = np.cumsum([0, *(len(tree.sets) for tree in forest.trees)])[:-1]
     chosen = np.concatenate([tree.set_index for tree in forest.trees])
     has_set = chosen != NO_SET
-    place = np.where(has_set, chosen + np.repeat(before, sizes), 0)
+    set_number = np.where(has_set, chosen + np.repeat(before, sizes), 0)
     features = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
     codes = np.array([isinstance(feature.number, Category) for feature in forest.features] + [False])
     takes_missing, missing_word = missing_words(forest)
@@ -83,7 +81,7 @@ def walked_trees(forest: Forest) -> WalkedTrees:
     children = np.stack([np.where(left == LEAF, node, root + child) for child in (right, left)], axis=1).astype(
         np.int32
     )
-    return WalkedTrees(
+    return TreeArrays(
         roots=np.cumsum(sizes) - sizes,
         feature=features,
         threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
@@ -91,10 +89,10 @@ def walked_trees(forest: Forest) -> WalkedTrees:
         right=right,
         children=children.astype(np.int32),
         missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
-        set_start=np.where(has_set, ends[place], NO_SET),
-        set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
+        set_start=np.where(has_set, ends[set_number], NO_SET),
+        set_end=np.where(has_set, ends[np.minimum(set_number + 1, len(sets))], NO_SET),
         odd=has_set & ~codes[features],
         members=np.array([member for members in sets for member in members], dtype=dtype),
-        takes_missing=takes_missing & forest.on_words,  # among floats NaN alone is missing
+        takes_missing=takes_missing & forest.on_words,  # a float forest marks missing values by NaN alone
         missing_word=missing_word,
     )

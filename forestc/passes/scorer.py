@@ -1,6 +1,6 @@
-"""Measures the accuracy that forests lose against the model on rows that chose nothing, with its standard error.
+"""Measures how much accuracy a forest loses against the model on held-out rows, with its standard error.
 
-Passes that search, levels, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
+Passes, levels, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows
 
-ERRORS = 1.0  # standard errors that count as lost; more keep the word more often, and make designs larger
+ERRORS = 1.0  # adds this many standard errors to a measured loss; more make promises safer and designs larger
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The accuracy that a forest loses on judged rows.
-
-    accuracy: the forest's share of right decisions, or R squared of a regression; without labels its agreement with the
-    model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of judged
-    rows. measure: the name of the accuracy.
-    """
+    """The accuracy that a forest loses on the scored rows.
+    accuracy: the share of right decisions, or R squared of a regression; without labels the agreement with the model.
+    lost: the model's accuracy minus the forest's. error: the standard error of `lost`.
+    rows: number of scored rows. measure: the name of the measure of accuracy."""
 
     accuracy: float
     lost: float
@@ -40,19 +38,20 @@ class Loss:
 
     @property
     def counted(self) -> float:
-        """What counts as lost: lost plus ERRORS standard errors. They are added because the best of many forests looks
-        better on these rows than it is, and on few rows any forest may."""
+        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors. They are added because the
+        best of many forests looks better on these rows than it is, and on few rows any forest may."""
         return self.lost + ERRORS * self.error
 
     def within(self, tolerance: float) -> bool:
-        """Whether what counts as lost is within the tolerance."""
+        """Returns True if the counted loss is at most the tolerance."""
         return self.counted <= tolerance
 
 
 @dataclass(frozen=True)
 class RowErrors:
-    """A forest on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
-    whether truth are classes. labeled: whether they are labels, not the forest's own answers."""
+    """The errors of a forest on the scored rows. errors: (rows,) 1 for a wrong decision and 0 for a right one; squared
+    errors of a regression. truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
+    decides: True if `truth` holds classes. labeled: True if `truth` holds labels."""
 
     errors: NDArray[np.float64]
     truth: NDArray[Any]
@@ -61,12 +60,13 @@ class RowErrors:
 
     @property
     def measure(self) -> str:
-        """As in Loss."""
+        """The name of the measure of accuracy."""
         return ("accuracy" if self.decides else "R squared") if self.labeled else "agreement with the model"
 
     @cached_property
-    def whole(self) -> float:
-        """What a sum of errors is divided by; 1 for values that are all equal."""
+    def divisor(self) -> float:
+        """The divisor that turns a sum of errors into a loss of accuracy: the number of rows, or for a regression the
+        squared deviation of the labels from their mean (1 if they are all equal)."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
@@ -78,50 +78,48 @@ class RowErrors:
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the accuracy. For R squared the variance of the labels counts as known. To the wrong
-        decisions half a row is added, as without any the accuracy is not known to be 1."""
+        """The standard error of the accuracy. Half an error is added, so that zero errors do not give a standard error
+        of zero. For R squared the variance of the labels is taken as exact."""
         if not self.decides:
             return self._error_of(self.errors)
         wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
         return math.sqrt(wrong * (1 - wrong) / len(self.errors))
 
     def _accuracy(self, errors: NDArray[np.float64]) -> float:
-        return (self.whole - float(errors.sum())) / self.whole
+        return (self.divisor - float(errors.sum())) / self.divisor
 
     def _error_of(self, errors: NDArray[np.float64]) -> float:
-        """The standard error of the sum of errors, in units of accuracy."""
+        """Returns the standard error of the sum of errors, in units of accuracy."""
         rows = len(errors)
         spread = float(((errors - errors.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        return float(np.sqrt(spread)) / self.whole
+        return float(np.sqrt(spread)) / self.divisor
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
-        """The loss of a forest with these errors on the same rows.
-
-        The standard error is that of the mean difference per row between the forest's and the model's error. For R
-        squared the variance of the labels counts as known.
-        """
+        """Returns the loss of another forest on the same rows. errors: (rows,) of that forest. Its standard error comes
+        from the row-by-row difference of errors. The variance of the labels is taken as exact for R squared."""
         accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """Judges forests made from a model on held-out rows, which passes do not see. The model's own answers stand in for
-    missing labels. Methods raise OptionError without rows, and for a regression whose labels are all equal."""
+    """A scorer of forests on held-out rows, which passes do not see: it measures the accuracy lost against the model.
+    The model's own answers replace missing labels. Raises OptionError without rows, and for a regression with constant
+    labels."""
 
     model: Forest
     held_out: Rows
 
     def of(self, forest: Forest) -> Loss:
-        """The loss of a forest against the model."""
+        """Returns the loss of a forest against the model."""
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
-        """The losses of several forests, in one pass over the rows."""
+        """Returns the losses of several forests, reading the rows once."""
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
-        """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""
+        """Returns for each forest (rows,): 1 for a wrong decision, 0 for a right one; or squared errors."""
         baseline, first = self.baseline, 0
         parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
@@ -137,7 +135,7 @@ class Scorer:
 
     @cached_property
     def baseline(self) -> RowErrors:
-        """The model on the held-out rows."""
+        """The errors of the model on the held-out rows."""
         baseline = row_errors(self.model, self.held_out)
         if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
             raise OptionError("the held-out rows all have the same label", do="hold out other rows")
@@ -145,7 +143,7 @@ class Scorer:
 
 
 def row_errors(forest: Forest, rows: Rows) -> RowErrors:
-    """A forest on rows; its own answers stand in for missing labels. Raises OptionError without rows."""
+    """Returns a forest's errors on rows. Its own answers replace missing labels. Raises OptionError without rows."""
     parts = []
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)
@@ -157,7 +155,7 @@ def row_errors(forest: Forest, rows: Rows) -> RowErrors:
 
 
 def joined(parts: Sequence[RowErrors]) -> RowErrors:
-    """Several parts of the judged rows as one."""
+    """Joins the errors on several parts of the rows."""
     return RowErrors(
         np.concatenate([part.errors for part in parts]),
         np.concatenate([part.truth for part in parts]),
@@ -167,7 +165,7 @@ def joined(parts: Sequence[RowErrors]) -> RowErrors:
 
 
 def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-    """(rows,) 1 for a wrong decision, else 0; of a regression the squared error."""
+    """Returns (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a regression."""
     answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
     if forest.decides:
         return np.asarray((answers != truth).any(axis=1), dtype=np.float64)

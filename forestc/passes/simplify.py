@@ -1,7 +1,7 @@
-"""simplify: removes what changes the result of no input. Exact: same decision and scores for every input.
+"""Implements the pass simplify: removes the parts of a forest on which no input's result depends.
 
-This removes conditions that are decided by those above them, conditions whose two sides are equal subtrees, and
-features that no condition reads.
+Three kinds of parts are removed: conditions decided by the conditions above them; conditions with two equal subtrees;
+and features without a condition. Decisions and scores stay the same for every input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Simplify:
-    """Removes conditions that change the result of no input, and features that no condition reads.
+    """Removes conditions that change the result of no input, and features without a condition.
 
     Promises: exact: the same scores and decisions for every input.
     """
@@ -34,14 +34,14 @@ class Simplify:
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Exact. Time O(nodes * features on a path)."""
+        """Returns the simplified forest. Time O(nodes * features on a path)."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
-        place = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
-        place[used] = np.arange(len(used))
+        new_index = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
+        new_index[used] = np.arange(len(used))
         if len(used) < len(forest.features):
-            trees = [changed_tree(tree, feature=place[tree.feature]) for tree in trees]
+            trees = [changed_tree(tree, feature=new_index[tree.feature]) for tree in trees]
         same = all(map(operator.is_, trees, forest.trees))
         features = tuple(forest.features[f] for f in used)
         result = forest if same else changed(forest, trees=tuple(trees), features=features)
@@ -52,8 +52,8 @@ class Simplify:
         return PassResult(result, (Exact(),), report)
 
 
-class _Known(NamedTuple):
-    """What the conditions above imply for one feature: low <= x < high, or one of codes, or missing."""
+class _Reachable(NamedTuple):
+    """The values of one feature that reach a node: low <= x < high, or one of `codes`; missing ones if `missing`."""
 
     low: Any
     high: Any
@@ -61,75 +61,75 @@ class _Known(NamedTuple):
     missing: bool
 
 
-def _nothing_known(forest: Forest, feature: int) -> _Known:
+def _all_values(forest: Forest, feature: int) -> _Reachable:
     f = forest.features[feature]
     if isinstance(f.number, Float):
-        return _Known(-np.inf, np.inf, frozenset(), f.missing)
+        return _Reachable(-np.inf, np.inf, frozenset(), f.missing)
     span = word_range(f.number, f.missing)
     codes = frozenset(range(span.low, span.high + 1)) if isinstance(f.number, Category) else frozenset()
-    return _Known(span.low, span.high + 1, codes, f.missing)
+    return _Reachable(span.low, span.high + 1, codes, f.missing)
 
 
-def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known | None]:
-    """What is known on the left and on the right; None for a side that no value reaches."""
+def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | None, _Reachable | None]:
+    """Returns the values on the left and on the right; None for a side that no value reaches."""
     sides = []
     for left in (True, False):
-        missing = known.missing and condition.missing_left == left
+        missing = reachable.missing and condition.missing_left == left
         match condition.test:
             case InSpans(cuts):
-                low, high, some = _reach(known, cuts, left)
-                side = _Known(low, high, known.codes, missing)
+                low, high, some = _reach(reachable, cuts, left)
+                side = _Reachable(low, high, reachable.codes, missing)
             case OneOf(members):
-                codes = known.codes.intersection(members) if left else known.codes.difference(members)
-                side, some = _Known(known.low, known.high, codes, missing), bool(codes)
+                codes = reachable.codes.intersection(members) if left else reachable.codes.difference(members)
+                side, some = _Reachable(reachable.low, reachable.high, codes, missing), bool(codes)
             case Below(threshold):
-                low = known.low if left else max(known.low, threshold)
-                high = min(known.high, threshold) if left else known.high
-                # x >= +inf holds for +inf alone, so a float's upper end stays open there
+                low = reachable.low if left else max(reachable.low, threshold)
+                high = min(reachable.high, threshold) if left else reachable.high
+                # x >= +inf holds for +inf alone, so there the upper end of a float feature is included
                 some = low < high or (not left and low == high == np.inf)
-                side = _Known(low, high, known.codes, missing)
+                side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)
     return sides[0], sides[1]
 
 
-def _reach(known: _Known, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """The span of the known values that a set of cuts sends to one side, and whether there are any."""
-    inside = [cut for cut in cuts if known.low < cut and (cut < known.high or cut == known.high == np.inf)]
-    first = sum(cut <= known.low for cut in cuts)
-    edges = [known.low, *inside, known.high]
+def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
+    """Returns the lowest and the highest end of the values that a set sends to one side, and True if there are any."""
+    inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
+    first = sum(cut <= reachable.low for cut in cuts)
+    edges = [reachable.low, *inside, reachable.high]
     spans = [(edges[i], edges[i + 1]) for i in range(len(edges) - 1) if ((first + i) % 2 == 1) == left]
     if not spans:
-        return known.low, known.high, False
+        return reachable.low, reachable.high, False
     return spans[0][0], spans[-1][1], True
 
 
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
-    """The tree without decided conditions and equal children. conditions: of the forest."""
+    """Returns the tree without redundant conditions. conditions: all conditions of the forest."""
     tree = forest.trees[index]
-    feature, condition = tree.feature.tolist(), forest.conditions.places[index].tolist()
+    feature, condition = tree.feature.tolist(), forest.conditions.node_conditions[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-    start = {f: _nothing_known(forest, f) for f in set(feature) - {LEAF}}
-    # Top down: find the nodes whose condition is decided by the conditions on the way to them.
-    goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
+    start = {f: _all_values(forest, f) for f in set(feature) - {LEAF}}
+    # Top down: finds the nodes whose condition is decided by the conditions above them.
+    goes: dict[int, int] = {}  # decided node -> the child that replaces it
     order: list[int] = []
-    stack: list[tuple[int, dict[int, _Known]]] = [(0, {})]
+    stack: list[tuple[int, dict[int, _Reachable]]] = [(0, {})]
     while stack:
-        node, known = stack.pop()
+        node, reachable = stack.pop()
         order.append(node)
         f = feature[node]
         if f == LEAF:
             continue
-        to_left, to_right = _split(known.get(f, start[f]), conditions[condition[node]])
+        to_left, to_right = _split(reachable.get(f, start[f]), conditions[condition[node]])
         if to_left is None or to_right is None:
             goes[node] = left[node] if to_right is None else right[node]
-            stack.append((goes[node], known))
+            stack.append((goes[node], reachable))
             continue
-        stack.append((left[node], {**known, f: to_left}))
-        stack.append((right[node], {**known, f: to_right}))
-    # Bottom up: number the distinct subtrees; a node with equal children takes the number of its child.
+        stack.append((left[node], {**reachable, f: to_left}))
+        stack.append((right[node], {**reachable, f: to_right}))
+    # Bottom up: numbers the distinct subtrees. A node with equal children takes the number of its child.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
-    stands: dict[int, int] = {}  # node -> the node that stands in for it
+    stands: dict[int, int] = {}  # node -> the node that replaces it
     for node in reversed(order):
         if feature[node] == LEAF:
             key: Any = tree.values[leaf[node]].tobytes()

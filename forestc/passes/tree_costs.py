@@ -1,4 +1,4 @@
-"""What trees cost, one by one and by the comparators that they share: for passes that drop or grow trees."""
+"""Computes the costs of trees and of the comparators they share, for passes that drop or grow trees."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, word_bits
 
-ASSUMED_BITS = 12  # of a feature that is not quantized yet
-ASSUMED_LEAF_BITS = 8  # of leaves that are not integers yet
+ASSUMED_BITS = 12  # bits assumed for the words of a feature that is not quantized yet
+ASSUMED_LEAF_BITS = 8  # bits assumed for leaves that are not integers yet
 UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """The bill of a forest's trees in trees, nodes (conditions counted in each tree), comparators (distinct
-    conditions) or luts of a device family."""
+    """Returns the bill of a forest: the cost of each tree, and of each comparator, which trees share. unit: trees,
+    nodes (each tree's conditions), comparators (distinct conditions), or luts of a device family."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
@@ -26,35 +26,35 @@ def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
         return Bill(unit, nodes)
     comparators = forest.conditions.comparators
     uses = np.zeros((len(trees), len(comparators)), dtype=np.float32)
-    for index, (tree, places) in enumerate(zip(trees, forest.conditions.places, strict=True)):
-        uses[index, np.searchsorted(comparators, places[tree.inner], side="right") - 1] = 1
+    for index, (tree, condition_of) in enumerate(zip(trees, forest.conditions.node_conditions, strict=True)):
+        uses[index, np.searchsorted(comparators, condition_of[tree.inner], side="right") - 1] = 1
     if unit == "comparators":
         return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)))
     price = prices(family)
     bits = np.array([leaf_bits(tree.values) for tree in trees]) * [len(tree.outputs) for tree in trees]
     costs = np.where(nodes > 0, (price.split * nodes + price.tree) * (bits if price.per_bit else 1), 0.0)
-    part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
+    part = np.array([comparator_cost(forest, forest.conditions[number], price) for number in comparators.tolist()])
     return Bill(unit, costs, uses, part)
 
 
 def cost_of(forest: Forest) -> float:
-    """The LUTs of all trees, by prices."""
+    """Returns the estimated LUTs of all trees."""
     return bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Bits of a tree's integer leaves above the smallest; of leaves that are not integers yet, an assumed number."""
+    """Returns the bits of a tree's integer leaves, counted from the smallest; an assumed number for float leaves."""
     if values.dtype.kind != "i":
         return ASSUMED_LEAF_BITS
     return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1
 
 
 def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold. Before quantize-inputs a width is
-    assumed."""
+    """Returns the LUTs of a condition's comparator. Trailing zero bits of the threshold cost nothing. Before
+    quantize-inputs the width of the word is assumed."""
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
     if isinstance(condition.test, Below) and forest.on_words:
-        whole = int(condition.test.threshold)
-        bits -= (whole & -whole).bit_length() - 1 if whole else 0
+        threshold = int(condition.test.threshold)
+        bits -= (threshold & -threshold).bit_length() - 1 if threshold else 0
     return unit.comparison(bits)

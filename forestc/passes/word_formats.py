@@ -1,8 +1,8 @@
-"""Input formats of words: the integer type of each feature, and the words of its thresholds.
+"""Chooses input formats: the integer type of each feature, and its thresholds as integers (words).
 
 Every distinct threshold may move in an interval (low, high] without changing any row's path
-(`algorithms.node_bounds`). The fewest fraction bits k for which every interval of a feature holds a multiple of 2^-k
-are enough.
+(`algorithms.thresholds.node_bounds`). A fixed-point format with k fraction bits is exact on the rows if each interval
+holds a multiple of 2^-k. The smallest such k is taken.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 
-MOST_FIXED_BITS = 24  # the significand of a float32; beyond it, the order-preserving key is as narrow, and exact
+# bits of the significand of a float32; if fixed point needs more, the exact ordered key is taken instead
+MOST_FIXED_BITS = 24
 MOST_INTEGER_BITS = 32
 
 
 @dataclass(frozen=True)
 class Format:
-    """A feature's format. number: its type. words: of each distinct threshold. keeps: its promise, for reports."""
+    """A feature's format. number: its type. words: its distinct thresholds. keeps: how exact it is, for reports."""
 
     number: NumberType
     words: NDArray[np.int64]
@@ -53,8 +54,11 @@ def choose(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """A feature's format: integers as they are, else the fewest fixed-point bits that its freedom allows, else the
-    ordered key. way: auto, fixed or ordered. input_bits: the most bits; the format is approximate if it needs more."""
+    """Chooses the format of a feature: integers as they are if all values are whole; otherwise fixed point with the
+    fewest bits that the thresholds' freedom allows; otherwise the ordered key of the float.
+    raw: the number type of the model's own values.
+    way: auto, fixed or ordered, as the option `input` of quantize-inputs.
+    input_bits: the most bits; the format is approximate if it needs more."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -62,9 +66,9 @@ def choose(
         return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
     seen = freedom.smallest <= freedom.largest
     if way != "ordered" and seen and freedom.whole:
-        wanted = integer_type(freedom, missing)
-        if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
-            return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
+        integer = integer_type(freedom, missing)
+        if integer is not None and (input_bits is None or integer.bits <= input_bits):
+            return Format(integer, _clipped(np.ceil(t), integer, missing), "exact for whole numbers")
     if way != "ordered" and seen:
         narrow = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
         if narrow is not None:
@@ -76,8 +80,7 @@ def choose(
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Input bits that comparators with these distinct thresholds read: x < t does not read the bits below t's lowest
-    1."""
+    """Returns how many input bits comparators read: x < t does not read the bits below the lowest 1 bit of t."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
@@ -85,7 +88,7 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """A requested format, with the words of the thresholds."""
+    """Returns the user's format, with its thresholds as words. Raises OptionError for a type that is no integer."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
@@ -96,13 +99,13 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
     nearest = np.ceil(scaled)
     nearest = np.where((nearest > high) & (np.floor(scaled) > low), np.floor(scaled), nearest)
     words = _clipped(nearest, number, missing)
-    kept = bool(((words > low) & (words <= high)).all())
-    return Format(number, words, "exact on the rows" if kept else "approximate")
+    on_rows = bool(((words > low) & (words <= high)).all())
+    return Format(number, words, "exact on the rows" if on_rows else "approximate")
 
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
-    """The integer type that keeps all whole numbers apart that a threshold does; None beyond 32 bits. Values below all
-    thresholds, or above, are on one side of them, so that words saturate there."""
+    """Returns the integer type for whole numbers that separates them as the thresholds do; None if it needs more than
+    32 bits. Values beyond all thresholds may saturate, since they stay on the same side."""
     t = np.ceil(freedom.thresholds[np.isfinite(freedom.thresholds)])
     return _type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
 
@@ -115,17 +118,18 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Threshold words, clipped so that conditions that hold always or never keep doing so."""
+    """Clips threshold words to the type, so that always true or always false conditions stay so."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)
 
 
 def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
-    """The fixed-point format with the fewest fraction bits that keeps each row's path; None beyond `most` bits."""
+    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None beyond `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
-    if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must separate infinity from the rest
+    # `x < inf` must separate infinity from all numbers, which fixed point can't
+    if freedom.largest == math.inf and np.isposinf(t).any():
         return None
     low_ends, high_ends = freedom.low[finite], freedom.high[finite]
     reach = float(np.abs(t[finite]).max(initial=0.0))
@@ -134,7 +138,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     def enough(fraction: int) -> bool:
         return bool((np.floor(scaled_by(high_ends, fraction)) > scaled_by(low_ends, fraction)).all())
 
-    # if k bits are enough, so are k + 1
+    # If k fraction bits are enough, so are k + 1, so bisection finds the fewest.
     fraction = least + bisect_left(range(least, least + most + 39), True, key=enough)
     low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
     if not (high > low).all():
@@ -142,19 +146,20 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     scaled = scaled_by(t[finite], fraction)
     above = np.ceil(scaled)
     nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
-    # floor(scaled) may be at or below low if above was too high: take the largest multiple in the interval
+    # If rounding up and down both miss the interval, the largest multiple inside it is taken.
     nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
     number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
     if number is None:
         return None
     span = word_range(number, missing)
-    words = np.where(t < 0, span.low, span.high + 1)  # nothing is below -inf, every finite value below inf
+    # a threshold of -inf holds for no value, +inf for every finite value
+    words = np.where(t < 0, span.low, span.high + 1)
     words[finite] = nearest.astype(np.int64)
     return Format(number, words, "exact on the rows")
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
-    """Fixed-point of `most` bits with as many fraction bits as fit; thresholds are rounded to the nearest."""
+    """Returns the finest fixed-point format of at most `most` bits; thresholds are rounded to the nearest word."""
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
     reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
@@ -168,7 +173,7 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
 
 
 def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
-    """The formats option, checked against the feature names. Raises OptionError."""
+    """Returns the option `formats`, checked against the feature names. Raises OptionError."""
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):

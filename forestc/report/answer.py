@@ -1,4 +1,4 @@
-"""What a study answers, in a few sentences: which design to take, what it saves, and what else there is."""
+"""Words the recommendation of a study in a few sentences: a design, its savings, and the alternatives."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from forestc.exploration.choice import Recommendation, against_model, choice, co
 from forestc.exploration.goals import FIGURES
 from forestc.exploration.study import Study, Trial
 
-Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which may be a link
+Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which a page may make a link
 
 MODEL_AS_IT_IS = "the model as it is (-O1)"
-WITHOUT_PRUNING = "a model without pruning (-O1)"  # where the study trains models
+WITHOUT_PRUNING = "a model without pruning (-O1)"  # for studies that train models
 
 
 @dataclass(frozen=True)
 class Advice:
-    """first: which design, and the model as it is. beside: the next smaller and the next more accurate design."""
+    """The advice on a study, as sentences. first: the recommended design, compared with the model at -O1. beside: the
+    next smaller and the next more accurate design."""
 
     first: tuple[Words, ...]
     beside: tuple[Words, ...]
 
 
 def answer(study: Study) -> Advice | None:
-    """None for a study without a front or without accuracies."""
+    """Returns the advice on a study; None if it has no front or no accuracies."""
     chosen = choice(study)
     if chosen is None:
         return None
@@ -43,7 +44,7 @@ def answer(study: Study) -> Advice | None:
 
 
 def _head(study: Study, chosen: Recommendation) -> str:
-    """How the design was chosen."""
+    """Returns the beginning of a sentence: how the design was chosen."""
     which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
     tolerance = study.asked.get("tolerance")
     if not chosen.fits:
@@ -65,17 +66,17 @@ def _of(chosen: Recommendation, head: str, trial: Trial) -> Words:
 
 
 def as_text(words: Words) -> str:
-    """The words as plain text."""
+    """Returns the sentences as plain text."""
     return "".join(part if isinstance(part, str) else f"trial {part.number}" for part in words)
 
 
 def unpruned_name(study: Study) -> str:
-    """What the unpruned model of a study is called."""
+    """Returns the name of a study's unpruned model in sentences."""
     return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """The model as it is, and how many times smaller the design is."""
+    """Returns a sentence on the model at -O1, and how many times smaller the design is."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []
@@ -90,7 +91,7 @@ def _compared(study: Study, chosen: Recommendation) -> list[Words]:
 
 
 def _figures(chosen: Recommendation, trial: Trial) -> str:
-    """The trial's size, and its accuracies."""
+    """Returns the trial's size and accuracies as text."""
     value = trial.figure(chosen.size.figure)
     about = "about " if trial.known_by(chosen.size.figure) == "estimate" else ""
     parts = (
@@ -103,7 +104,7 @@ def _figures(chosen: Recommendation, trial: Trial) -> str:
 
 
 def figure_text(value: float, figure: str) -> str:
-    """A figure with its unit: 14 LUTs, 72.8 %."""
+    """Returns a figure with its unit, such as 14 LUTs or 72.8 %."""
     if figure == "accuracy":
         return f"{100 * value:.1f} %"
     unit = FIGURES[figure].unit if figure in FIGURES else ""
@@ -111,6 +112,6 @@ def figure_text(value: float, figure: str) -> str:
 
 
 def number_text(value: float, figure: str = "") -> str:
-    """Counts whole, clock rates and figures of unknown names with a decimal place."""
+    """Returns a number as text: counts without decimals; clock rates and unknown figures with one, if below 1,000."""
     counted = figure in FIGURES and figure != "fmax_mhz"
     return f"{value:,.0f}" if counted or float(value).is_integer() or abs(value) >= 1000 else f"{value:,.1f}"

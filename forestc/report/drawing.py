@@ -1,4 +1,4 @@
-"""Trees drawn as text."""
+"""Draws trees as text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from forestc.report.tables import visible
 
 
 def drawn_tree(title: str, root: Mapping[str, Any]) -> Drawing:
-    """A drawing of a tree as `forestc.inspect(source, tree=N)` gives it: each node's condition, and below it first the
-    branch where the condition holds."""
+    """Draws a tree from `forestc.inspect(source, tree=N)`; the branch where a condition holds comes first."""
     drawing = Drawing(Text(visible(title)))
     waiting = [(drawing, root, "")]
     while waiting:

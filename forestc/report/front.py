@@ -1,4 +1,4 @@
-"""The front of a study as a table for the terminal."""
+"""Prints the front of a study as a table on the terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from forestc.exploration.study import Study
 from forestc.report.answer import answer, as_text
 from forestc.report.tables import visible
 
-LONGEST = 200  # characters of the reason of a failed trial
+LONGEST = 200  # characters of the reason for a failed trial
 
 
 def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
-    """The front as a table, from the best of the first goal on, and which design to take. figures: of `summary`."""
+    """Returns the front as a table, and lines on the recommended design. figures: of `summary`."""
     shown = list(dict.fromkeys([*(goal.figure for goal in study.goals), "accuracy"]))
     beside = any(row["recommended"] and row["trial"] not in {trial.number for trial in study.front}
                  for row in figures["front"])  # fmt: skip
@@ -52,7 +52,7 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
 
 
 def _unfinished(figures: dict[str, Any]) -> list[str]:
-    """What a study lacks that ended early, and how to finish it."""
+    """Returns lines on the missing parts of a study that ended early, and on how to finish it."""
     lacks = figures["unfinished"]
     if not lacks:
         return []

@@ -1,4 +1,4 @@
-"""report.md: a readable account of a compilation, written to the compiled folder."""
+"""Writes report.md, a readable account of a compilation, for the compiled folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forestc.report.tables import (
 )
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
-LONGEST = 80  # characters of a name from a model file
+LONGEST = 80  # characters of a name from a model file; a longer name is cut
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
@@ -36,8 +36,8 @@ def compile_report(
     made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """The text of report.md. made: the manifest's field. files: path to text, of the other files. Deterministic: it
-    holds no times."""
+    """Returns the text of report.md. made: the manifest's record of how the folder was made. files: the other files,
+    path to text. The text holds no times, so the same compilation gives the same text."""
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
@@ -94,20 +94,20 @@ def compile_report(
 
 
 def _rules(forest: Forest) -> list[str]:
-    """The rules that extract-rules made, as text; nothing for other forests."""
+    """Returns the rules of a forest by extract-rules as lines; none for other forests."""
     text = rules_text(forest) if is_rules(forest) else ""
     return ["## rules", "", *(f"    {visible(line)}" for line in text.splitlines()), ""] if text else []
 
 
 def _meaning(step: Step) -> str:
-    """The meaning of a step's promise; for a step without rows also the bound on its scores."""
+    """Returns the meaning of a step's promise, or for a step with a bound on its scores, the bound."""
     if "score_bound" not in step.report:
         return _escaped(step.meaning)
     return _escaped(leaves_note(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
 def _accuracy(figures: Mapping[str, Any]) -> list[str]:
-    """Accuracy and agreement on the given rows, and on held-out rows if there are some, with a note on the rows."""
+    """Returns lines on accuracy and agreement on the given rows and, if there are some, on held-out rows."""
     on_given, held_out = figures["given"], figures["held_out"]
     both = [on_given] if held_out is None else [on_given, held_out]
     rows = [
@@ -128,7 +128,7 @@ def _accuracy(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _made(made: Mapping[str, Any]) -> list[str]:
-    """How the folder was made: the command, options, versions, the model and the rows."""
+    """Returns lines on how the folder was made: command, options, versions, the model and the rows."""
     command = ["", f"    {visible(made['command'])}", ""] if made["command"] else [""]
     level = made["level"]
     named = [("level", _code(f"{level['level']}: {level['passes']}"))] if level else []
@@ -171,17 +171,17 @@ def _share(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name from a model file, escaped, and shortened to `LONGEST` characters."""
+    """Returns a name from a model file, escaped and cut to `LONGEST` characters."""
     return _escaped(text if len(text) <= LONGEST else text[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 def _escaped(text: str) -> str:
-    """The text escaped so that Markdown shows it literally, on one line: no markup, no links, no end of a cell."""
+    """Returns the text on one line, escaped so that Markdown shows it literally."""
     return _WEB.sub(r"\1\\.", _SPECIAL.sub(r"\\\g<0>", visible(text)))
 
 
 def _code(text: str) -> str:
-    """The text as a code span in a table cell."""
+    """Returns the text as a code span in a table cell."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
     return fence + pad + visible(text).replace("|", "\\|") + pad + fence

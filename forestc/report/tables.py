@@ -1,4 +1,4 @@
-"""The tables that the commands print on the terminal."""
+"""Makes the tables that the commands print on the terminal."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from forestc.forest.summary import counted, shown
 from forestc.report.widths import as_text
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
-if TYPE_CHECKING:  # tables are made of what commands give them
+if TYPE_CHECKING:  # For type checkers only: commands pass the results in.
     from forestc.checks.result import CheckResult
 
 T = TypeVar("T")
-MOST_COMPARATORS = 20  # in the table of those that change most
+MOST_COMPARATORS = 20  # limits the comparators in the table of `forestc activity`
 VERDICTS = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
 
 
 def table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], justify: Literal["left", "right"] = "right"
 ) -> Table:
-    """A plain table. justify: alignment of all columns but the first. Cells are shown literally, without markup; empty
-    columns are dropped."""
+    """Returns a plain table with literal cells and without empty columns. justify: aligns all columns but the first."""
     head, rows = filled(head, rows)
     result = Table(title=Text(title), title_justify="left")
     for index, name in enumerate(head):
@@ -36,42 +35,42 @@ def table(
 
 
 class Shown(dict[str, Any]):
-    """The figures of a command, which print as its tables. made: the tables from the figures."""
+    """A dictionary with the figures of a command that prints as tables. make_tables: returns tables of the figures."""
 
-    def __init__(self, figures: Mapping[str, Any], made: Callable[[Mapping[str, Any]], list[Table]]) -> None:
+    def __init__(self, figures: Mapping[str, Any], make_tables: Callable[[Mapping[str, Any]], list[Table]]) -> None:
         super().__init__(figures)
-        self.made = made
+        self.make_tables = make_tables
 
     def tables(self) -> list[Table | Text]:
-        """The command's tables and notes."""
-        return [*self.made(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
+        """Returns the command's tables and notes."""
+        return [*self.make_tables(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
 
     def __str__(self) -> str:
         return as_text(self.tables())
 
 
 def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
-    """The maker of one table of figures, but for lists and dictionaries that say more than a cell holds."""
+    """Returns a function that makes one table of figures, without columns and notes."""
 
-    def made(figures: Mapping[str, Any]) -> list[Table]:
+    def make(figures: Mapping[str, Any]) -> list[Table]:
         return [figures_table(title, {key: value for key, value in figures.items() if key not in ("columns", "notes")})]
 
-    return made
+    return make
 
 
 def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Heads and rows without the columns that are empty or a dash in every row. The first column stays."""
-    kept = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
-    return [head[c] for c in kept], [[row[c] for c in kept] for row in rows]
+    """Returns heads and rows without the columns with only empty cells and dashes. The first column always stays."""
+    retained = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
+    return [head[c] for c in retained], [[row[c] for c in retained] for row in rows]
 
 
 def visible(text: str) -> str:
-    """The text with control characters replaced, so that no escape sequence from a model file reaches the terminal."""
+    """Returns the text without control characters: escape sequences from a model file must not reach the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def share(value: float | None) -> str:
-    """A share in percent, or a dash for None."""
+    """Returns a share in percent, or a dash for None."""
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
@@ -82,20 +81,20 @@ def quality_rows(
     compiled: str = ", compiled",
     text: Callable[[float | None], str] = share,
 ) -> list[tuple[str, ...]]:
-    """The rows of a table that compare a design with its model. on: figures for each column. model, compiled: what
-    follows the measure's name. text: of a share."""
+    """Returns the rows of a table that compares a design with its model. on: figures for each column. model, compiled:
+    texts behind the name of the measure. text: formats a share."""
     names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
     return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
-    """Two columns: what, figure."""
+    """Returns a table of two columns: name and value."""
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
     return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows])
 
 
 def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
-    """The tables of `forestc inspect`. figures: of `inspect`."""
+    """Returns the tables of `forestc inspect`. figures: from `inspect`."""
     separate = ("compiled", "per_feature")
     tables = [figures_table(title, {key: value for key, value in figures.items() if key not in separate})]
     if "compiled" in figures:
@@ -124,7 +123,7 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
 
 
 def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
-    """The tables and notes of `forestc compile`. figures: of `compile`."""
+    """Returns the tables and notes of `forestc compile`. figures: from `compile`."""
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
@@ -152,13 +151,12 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
         *firmware_tables(figures.get("firmware"), table),
         *device,
         table("time of each stage", ("stage", "seconds"), seconds),
-        *(Text(f"note: {note}") for note in figures["notes"]),  # Text, as names are not markup
+        *(Text(f"note: {note}") for note in figures["notes"]),  # Names in a Text are not read as markup.
     ]
 
 
-def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> list[T]:
-    """What a level tried: the design that was taken, and the smallest of each other way. made: a table from title,
-    heads, rows."""
+def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
+    """Returns the table of a level's trials: the design taken, and the best of each other family."""
     if not level or "table" not in level:
         return []
     rows = [
@@ -175,11 +173,11 @@ def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> lis
     how = f"judged on {level['judged_on']}; lost + a standard error must be within {100 * level['tolerance']:g}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
-    return [made(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
+    return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]
 
 
-def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
-    """The estimates, device by device; empty if there are none. made: a table from title, heads, rows."""
+def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable[..., T]) -> list[T]:
+    """Returns the table of estimates by device; empty without estimates."""
 
     def about(value: float | None, ends: Sequence[float] | None, unit: str = "") -> str:
         return "-" if value is None or ends is None else f"{value:,.0f}{unit} ({ends[0]:,.0f} to {ends[1]:,.0f})"
@@ -194,12 +192,13 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., 
         for figures in estimates
     ]
     title = "estimated before synthesis (the range of nine in ten designs)"
-    return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
+    return [make_table(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
-def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T], *, measured: bool = False) -> list[T]:
-    """The estimates of a C header, layout by layout; empty without them. made: a table from title, heads, rows.
-    measured: whether exact figures stand beside them."""
+def firmware_tables(
+    firmware: Mapping[str, Any] | None, make_table: Callable[..., T], *, measured: bool = False
+) -> list[T]:
+    """Returns the table of a C header's estimates by layout; empty without. measured: True if exact ones are shown."""
     if not firmware or not firmware["layouts"]:
         return []
 
@@ -221,12 +220,11 @@ def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T], 
     )
     title += "" if measured else "; exact: forestc measure"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
-    return [made(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
+    return [make_table(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
 
 
-def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T], *, hardware: bool = True) -> list[T]:
-    """The effect of each pass, also on accuracy on held-out rows. made: a table from title, heads, rows. hardware:
-    whether there are ports."""
+def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T], *, hardware: bool = True) -> list[T]:
+    """Returns tables of each pass's effect, also on held-out rows. hardware: True if the design has ports."""
 
     def pair(step: Mapping[str, Any], key: str) -> str:
         both = step.get(key)
@@ -291,11 +289,11 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T], *, 
         ("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs),
         ("on the rows held out", ("pass", "rows", "measure", "before", "after", "chosen on them"), accuracies),
     ]
-    return [made("passes", effect_heads, effects), *(made(*section) for section in more if section[-1])]
+    return [make_table("passes", effect_heads, effects), *(make_table(*section) for section in more if section[-1])]
 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
-    """The tables of `forestc passes`."""
+    """Returns the tables of `forestc passes`."""
     heads = ("level", "keeps", "passes")
     return [
         table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
@@ -304,7 +302,7 @@ def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping
 
 
 def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """The tables of `forestc passes NAME`."""
+    """Returns the tables of `forestc passes NAME`."""
 
     def spelt(value: object) -> str:
         return value if isinstance(value, str) else json.dumps(value)
@@ -319,8 +317,8 @@ def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
     return [table(name, ("what", ""), about, "left"), *options]
 
 
-def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) -> list[T]:
-    """The table of `forestc synth`. made: a table from title, heads, rows."""
+def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
+    """Returns the table of `forestc synth`."""
     estimate = figures.get("estimate")
 
     def with_estimate(text: str, key: str) -> str:
@@ -344,11 +342,11 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
     rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures.get("seconds", {}).items()]
     rows.append(("tools", ", ".join(figures["tools"])))
     name = f"{name}, with its stream," if figures.get("stream") else name
-    return [made(f"{name} on {figures['device']}", ("what", "figure"), rows)]
+    return [make_table(f"{name} on {figures['device']}", ("what", "figure"), rows)]
 
 
-def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) -> list[T]:
-    """The table of `forestc measure`, a column for each entry. made: a table from title, heads, rows."""
+def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
+    """Returns the table of `forestc measure`, a column for each entry."""
     entries = figures["entries"].values()
 
     def counted(key: str, which: str) -> list[str]:
@@ -375,22 +373,22 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
     for budget, (used, most) in figures.get("budget", {}).items():
         rows.append((f"budget of {budget}", f"{used:,} of {most:,}", *[""] * (len(figures["entries"]) - 1)))
     title = f"{name} on {figures['cpu']}, -O{figures['optimize']} ({', '.join(figures['tools'])})"
-    return [made(title, ("what", *figures["entries"]), [row for row in rows if set(row[1:]) != {"-"}])]
+    return [make_table(title, ("what", *figures["entries"]), [row for row in rows if set(row[1:]) != {"-"}])]
 
 
 def _fixed(value: float | None) -> str:
-    """Four decimal places, or a dash for None."""
+    """Returns a number with four decimals, or a dash for None."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def check_text(result: CheckResult) -> str:
-    """What `forestc check` prints, and in one line what is wrong."""
+    """Returns the text that `forestc check` prints. Its last line is "ok" or the failure."""
     problem = result.problem()
     return as_text([*check_tables(result), Text("ok" if problem is None else f"failed: {problem}")])
 
 
 def check_tables(result: CheckResult) -> list[Table | Text]:
-    """The tables and notes of `forestc check`."""
+    """Returns the tables and notes of `forestc check`."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
     rows = [
         (
@@ -444,7 +442,7 @@ def _coverage_table(result: CheckResult) -> Table:
 
 
 def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """The table of `forestc model-inputs`."""
+    """Returns the table of `forestc model-inputs`."""
     kept = {key: figures[key] for key in ("rows", "columns", "comparators", "kept", "treewidth")}
     figure_of = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
     figure_of["score (BDeu)"] = f"{figures['score']:,.1f}"
@@ -456,7 +454,7 @@ def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
-    """The tables of `forestc activity`: the comparators that toggle most, labels, and totals."""
+    """Returns the tables of `forestc activity`: the comparators that toggle most, labels, and totals."""
     comparators, labels, trees = figures["comparators"], figures["labels"], figures["trees"]
     drawn = figures["source"] == "inputs"
     most = [
@@ -486,7 +484,7 @@ def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
         ("comparisons of a row, all trees", f"{figures['comparisons_per_row']:,.2f}"),
     ]
     heads = ("comparator", "is 1", "found", "changes a row")
-    error = "standard error of drawing" if drawn else "standard error"  # the input model has an error of its own
+    error = "standard error of drawing" if drawn else "standard error"  # The input model has an error of its own.
     first = f"{name}: the {len(most):,} of {len(comparators):,} comparators that change most"
     return [
         *([table(first, heads, most)] if most else []),

@@ -1,4 +1,4 @@
-"""Tables of the terminal in a given width: words and numbers stay whole, and columns without room are left out."""
+"""Fits tables to the width of the terminal: words and numbers stay unbroken, and columns without room are left out."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-BORDERS = 3  # characters that a column takes beside its text; the table takes one more
+BORDERS = 3  # characters that a column takes for its border; the table takes one more
 _NUMBERS = re.compile(r"[-+\N{PLUS-MINUS SIGN}]?\d")
-LONGEST = 30  # of a word; longer ones, such as paths, may be broken
-ALL = 10_000  # a width in which every table has all its columns
+LONGEST = 30  # characters of a word; longer words, such as paths, may be broken
+ALL = 10_000  # characters of a width in which every table has all its columns
 
 
 def as_text(parts: Iterable[Any], width: int = 80) -> str:
-    """Tables and lines as plain text, as the command line prints them on a terminal of this width."""
+    """Returns tables and lines as plain text, as the command line prints them on a terminal of this width."""
     console = Console(file=io.StringIO(), width=width, no_color=True, force_terminal=False)
     for part in parts:
         console.print(fitted(part, width) if isinstance(part, Table) else part)
@@ -27,24 +27,24 @@ def as_text(parts: Iterable[Any], width: int = 80) -> str:
 
 
 def print_parts(parts: Iterable[Any], *, wide: bool) -> None:
-    """Prints tables and lines on the terminal. wide: tables with all columns, however wide the terminal is."""
+    """Prints tables and lines on the terminal. wide: True to print all columns, however narrow the terminal is."""
     console = Console(width=ALL if wide else None)
     for part in parts:
         console.print(fitted(part, console.width) if isinstance(part, Table) else part)
 
 
 def fitted(table: Table, width: int) -> Table:
-    """The table in a width: without the last columns if words of all have no room, which a line below then says."""
+    """Returns the table in a width. Last columns without room for their words are dropped; a caption names them."""
     cells = [[_plain(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     least = [min(LONGEST, max(map(_longest_word, column))) for column in cells]
     most = [max(map(len, column)) for column in cells]
-    kept = len(cells)
-    while kept > 1 and sum(least[:kept]) + BORDERS * kept + 1 > width:
-        kept -= 1
-    left_out = [column[0] for column in cells[kept:]]
-    table.columns = table.columns[:kept]
-    room = width - BORDERS * kept - 1
-    for column, size in zip(table.columns, _shared(least[:kept], most[:kept], room), strict=True):
+    count = len(cells)
+    while count > 1 and sum(least[:count]) + BORDERS * count + 1 > width:
+        count -= 1
+    left_out = [column[0] for column in cells[count:]]
+    table.columns = table.columns[:count]
+    room = width - BORDERS * count - 1
+    for column, size in zip(table.columns, _shared(least[:count], most[:count], room), strict=True):
         column.width = size
     if left_out:
         table.caption = Text(f"without {', '.join(left_out)}: --wide shows all", style="dim")
@@ -53,7 +53,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Widths from `least` to `most` that fill the room: what is left goes to the column that lacks most, bit by bit."""
+    """Returns widths from `least` to `most` that fill the room. The relatively narrowest column grows first."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
@@ -62,7 +62,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    """Characters of the longest word; a cell of numbers with their units is one word."""
+    """Returns the length of the longest word. A cell of numbers with units counts as one word."""
     return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 

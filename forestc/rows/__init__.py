@@ -1,1 +1,1 @@
-"""Rows in batches, from any format."""
+"""Reads rows in batches, from any format."""

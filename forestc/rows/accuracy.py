@@ -1,4 +1,4 @@
-"""Accuracy, batch by batch: the share of right decisions, or R squared of a regression."""
+"""Measures accuracy batch by batch: the share of right decisions, or R squared of a regression."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.rows.batches import Batch
 
-GENERATED = "generated"  # rows, as none were given
-# Which rows `measured_on` means, in words.
+GENERATED = "generated"  # marks generated rows, used if no rows were given
+# Maps each value of `measured_on` to words for users.
 MEASURED_ON = {
     GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
     "fitted": "the rows the passes were fitted on",
@@ -23,7 +23,7 @@ MEASURED_ON = {
 
 @dataclass
 class Accuracy:
-    """The accuracy of one forest's answers against the truth."""
+    """The accuracy of a forest's answers, summed over batches."""
 
     decides: bool
     rows: int = 0
@@ -35,7 +35,7 @@ class Accuracy:
     _origin: float = 0.0
 
     def add(self, answers: NDArray[Any], truth: NDArray[Any]) -> None:
-        """answers, truth: (rows,) or (rows, targets), class indices or values."""
+        """Adds a batch. answers, truth: (rows,) or (rows, targets), class indices or values."""
         rows = len(answers)
         self.rows += rows
         answers, truth = answers.reshape(rows, -1), truth.reshape(rows, -1)
@@ -45,7 +45,8 @@ class Accuracy:
         truth = truth.astype(np.float64)
         self._error += float(((answers - truth) ** 2).sum())
         if not self._values:
-            self._origin = float(truth.flat[0])  # sums about it keep their digits, wherever the labels lie
+            # Sums of differences from the first label stay precise, however large the labels are.
+            self._origin = float(truth.flat[0])
         self._values += truth.size
         truth = truth - self._origin
         self._sum += float(truth.sum())
@@ -53,7 +54,7 @@ class Accuracy:
 
     @property
     def share(self) -> float | None:
-        """Accuracy or R squared; None without rows, and for values that are all the same."""
+        """The accuracy or R squared; None without rows, or if all true values are the same."""
         if not self.rows:
             return None
         if self.decides:
@@ -63,23 +64,20 @@ class Accuracy:
 
 
 def answers_of(forest: Forest, evaluation: Evaluation) -> NDArray[Any]:
-    """What is compared with the truth: class indices, or values."""
+    """Returns the answers to compare with labels: class indices, or values of a regression."""
     return evaluation.index if forest.decides else evaluation.values
 
 
 def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
-    """The labels; without labels what the model itself says, so that accuracy is agreement with the model. model: its
-    answers."""
+    """Returns the labels of a batch, or without labels the model's answers: accuracy is then agreement."""
     return model if batch.truth is None else batch.truth
 
 
 @dataclass
 class LargestError:
-    """The largest error of the values after the link: of probabilities as it is, of anything else as a share of the
-    range of the model's own values. Probabilities are the values of a classifier that all lie in 0 .. 1.
-
-    Of two classes' probabilities that became one the second is compared: the first is what it lacks to 1.
-    """
+    """The largest error of a forest's values after the link, relative to another forest. Probabilities (a classifier's
+    values within 0 .. 1) are compared as they are, other values as a share of the range of the first forest's values.
+    If two class probabilities became one, the second is compared: the first is 1 minus the second."""
 
     before: Forest
     after: Forest
@@ -87,21 +85,21 @@ class LargestError:
     _low: float = np.inf
     _high: float = -np.inf
 
-    def add(self, wanted: NDArray[Any], got: NDArray[Any]) -> None:
-        """wanted, got: Evaluation.values of the two forests, (rows, outputs)."""
-        if not len(wanted):
+    def add(self, expected: NDArray[Any], got: NDArray[Any]) -> None:
+        """Adds a batch. expected, got: Evaluation.values of the forests `before` and `after`, (rows, outputs)."""
+        if not len(expected):
             return
-        kept: list[int] = []
+        columns: list[int] = []
         for old, new in zip(self.before.targets, self.after.targets, strict=True):
-            kept += range(old.start + ((old.width, new.width) == (2, 1)), old.stop)
-        wanted = wanted[:, np.array(kept)].astype(np.float64)
-        self._low, self._high = min(self._low, float(wanted.min())), max(self._high, float(wanted.max()))
+            columns += range(old.start + ((old.width, new.width) == (2, 1)), old.stop)
+        expected = expected[:, np.array(columns)].astype(np.float64)
+        self._low, self._high = min(self._low, float(expected.min())), max(self._high, float(expected.max()))
         with np.errstate(invalid="ignore"):
-            error = np.where(wanted == got, 0.0, np.abs(wanted - got))
+            error = np.where(expected == got, 0.0, np.abs(expected - got))
         self.error = max(self.error, float(np.where(np.isnan(error), np.inf, error).max()))
 
     @property
     def share(self) -> float:
-        """The error as it is compared with what was allowed."""
+        """The error as a share of the range, or as it is for probabilities; this is compared with the allowed error."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, and folders of them, read here or, part by part, on other machines."""
+"""Reads Parquet and Arrow files, and folders of them, here or, part by part, on other machines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import pyarrow as pa
 from forestc.errors import RowsError
 from forestc.rows.frames import PREVIEW
 
-BATCH_ROWS = 16384  # rows of a batch, at most
+WHOLE = "check that the file is whole, and that its ending names its format"
+BATCH_ROWS = 16384  # rows of a batch at most
 _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
-def readable(where: Path | str, what: str = "can't be read", do: str = "") -> Iterator[None]:
-    """Raises RowsError for what libraries raise on damaged files."""
+def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) -> Iterator[None]:
+    """Turns errors of libraries on damaged files into RowsError."""
     try:
         yield
     except _UNREADABLE as error:
@@ -33,8 +34,9 @@ def readable(where: Path | str, what: str = "can't be read", do: str = "") -> It
 class ArrowFiles:
     """The table of a file or folder, or of one row group of a Parquet file. It can be pickled.
 
-    where: what messages call it. path: absolute, so that other machines find it. form: parquet or ipc (Arrow). names:
-    of the columns. headed, nulls: as in `CsvTable`; here the columns always have names, and no text is a missing value.
+    where: its name in messages. path: absolute, so that other machines find it. form: parquet or ipc (Arrow). names: of
+    the columns. group: the row group; None for all. headed, nulls: as in `CsvTable`; columns always have names here,
+    and no text means a missing value.
     """
 
     where: str
@@ -52,12 +54,12 @@ class ArrowFiles:
             return replace(files, names=tuple(files._dataset().schema.names))
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Some of the columns, from the first row on; see `CsvTable.batches`."""
-        from pyarrow import dataset  # half a second, and only some formats need it
+        """Yields the named columns in batches (see `CsvTable.batches`)."""
+        from pyarrow import dataset  # The import takes half a second.
 
         options: dict[str, Any] = {"columns": list(columns), "batch_size": BATCH_ROWS}
         if self.form == "parquet":
-            # no read-ahead: one row group at a time, or memory grows with the file
+            # Without read-ahead only one row group is in memory at a time.
             options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for fragment in self._dataset().get_fragments():
             with readable(fragment.path, do="write the file again"):
@@ -71,7 +73,7 @@ class ArrowFiles:
                         yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
-        """Files or row groups, each with the number of its first row."""
+        """Yields files or row groups, each with the number of its first row."""
         first = 0
         for fragment in self._dataset().get_fragments():
             for group in fragment.row_groups if self.form == "parquet" else [None]:
@@ -82,7 +84,7 @@ class ArrowFiles:
                 first += rows
 
     def head(self) -> pa.Table:
-        """Some first rows of all columns."""
+        """Returns some first rows of all columns."""
         with readable(self.where):
             return self._dataset().head(PREVIEW)
 
@@ -91,6 +93,6 @@ class ArrowFiles:
             return self._dataset().to_table()
 
     def _dataset(self) -> Any:
-        from pyarrow import dataset  # half a second, and only some formats need it
+        from pyarrow import dataset  # The import takes half a second.
 
         return dataset.dataset(self.path, format=self.form)

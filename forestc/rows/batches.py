@@ -1,4 +1,4 @@
-"""Rows as the rest of forestc sees them: batches that can be gone through again and again."""
+"""Defines rows as the rest of forestc sees them: batches that can be read again and again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checka
 import numpy as np
 from numpy.typing import NDArray
 
-Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targets) of several targets
+Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targets) for several targets
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows.
+    """A batch of rows.
 
-    X: (rows, columns) float64, NaN where a value is missing, in the source's column order; of a very wide
-    source only the columns that are read (`Forest.carried`).
-    truth: (rows,) class indices (-1: no class of the model) or, for regression, values; (rows, targets) of several
+    X: (rows, columns) float64 in the source's column order, NaN for a missing value; of a very wide source only the
+    columns that the forest reads (`Forest.carried`).
+    truth: (rows,) class indices (-1: no class of the model) or values of a regression; (rows, targets) for several
     targets or outputs; None without labels.
     """
 
@@ -26,59 +26,58 @@ class Batch:
     truth: Labels | None = None
 
     def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
-        """Some of these rows: those of a slice, of a mask, or at places."""
+        """Returns some of these rows. chosen: a slice, a mask, or row numbers."""
         return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
 
 
 class Rows(Protocol):
-    """Rows of one model. `batches` starts afresh at every call and keeps one batch in memory."""
+    """Rows of one model. Each call of `batches` starts with the first row and keeps one batch in memory."""
 
     def batches(self) -> Iterator[Batch]: ...
 
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows that lie in memory; `size` rows a batch. names: what they call the model's columns, where the model has no
-    names and they have (see `forestc.rows.columns`). whole: the rows with the columns that `X` leaves out, if any, for
-    those who train on them."""
+    """Rows in memory. size: rows of a batch. names: of the columns, if the model has none (see `forestc.rows.columns`).
+    all_columns: the rows with all columns, if `X` leaves some out; models are trained on them."""
 
     X: NDArray[np.float64]
     truth: Labels | None = None
     size: int = 32768
     names: tuple[str, ...] = ()
-    whole: NDArray[np.float64] | None = None
+    all_columns: NDArray[np.float64] | None = None
 
     def batches(self) -> Iterator[Batch]:
-        whole = Batch(self.X, self.truth)
+        all_rows = Batch(self.X, self.truth)
         for start in range(0, len(self.X), self.size):
-            yield whole.of(slice(start, start + self.size))
+            yield all_rows.of(slice(start, start + self.size))
 
 
 S = TypeVar("S")
 
 
 class Reduction(Protocol[S]):
-    """What can be found out batch by batch and merged: the same whether rows come one after another or lie on many
-    machines, whose parts may come in any order. Must pickle."""
+    """A computation over rows, batch by batch. It must pickle, and its states can be merged in any order, so that many
+    machines can share it."""
 
     def start(self) -> S: ...
 
     def update(self, state: S, batch: Batch, first: int) -> None:
-        """Takes in a batch whose first row is row number `first`; changes the state in place."""
+        """Adds a batch to the state, in place. first: the number of its first row."""
 
     def merge(self, state: S, other: S) -> None:
-        """Takes in what was found in other rows; changes the state in place."""
+        """Adds the state of other rows to `state`, in place."""
 
 
 @runtime_checkable
 class Reducing(Protocol):
-    """Rows that know their own way to reduce themselves."""
+    """Rows with their own way to run a reduction, such as on a cluster."""
 
     def reduce(self, task: Reduction[S]) -> S: ...
 
 
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """The state after all rows. Rows that know a better way take it."""
+    """Returns the state of a reduction after all rows."""
     if isinstance(rows, Reducing):
         return rows.reduce(task)
     state, first = task.start(), 0
@@ -101,13 +100,13 @@ class _Count:
 
 
 def count_rows(rows: Rows) -> int:
-    """How many rows there are."""
+    """Returns the number of rows."""
     return reduce_rows(rows, _Count())[0]
 
 
 @dataclass(frozen=True)
-class Some:
-    """Every n-th row of others, or all but those. Rows count from 1: of every fifth the first is number 5."""
+class RowSelection:
+    """A selection of rows: rows n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
 
     rows: Rows
     every: int
@@ -122,65 +121,67 @@ class Some:
                 yield batch.of(chosen)
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of the rows first .. first + count - 1, which count from 0."""
+        """Returns a mask of the selected rows among `count` rows from number `first` (counted from 0) on."""
         return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        # these rows stay here: a task that goes elsewhere takes along only how to choose
-        state: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
+        # The task is sent to other machines without these rows; it needs only the rule that selects them.
+        state: S = reduce_rows(
+            self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
+        )
         return state
 
 
 @dataclass(frozen=True)
-class _OfSome:
-    """A reduction over some of the rows."""
+class _SelectionReduction:
+    """A reduction over a selection of the rows."""
 
     task: Any
-    some: Some
+    some: RowSelection
 
     def start(self) -> Any:
         return self.task.start()
 
     def update(self, state: object, batch: Batch, first: int) -> None:
         chosen = self.some.chosen(first, len(batch.X))
-        held = first // self.some.every
+        selected = first // self.some.every
         if chosen.any():
-            self.task.update(state, batch.of(chosen), held if self.some.held_out else first - held)
+            self.task.update(state, batch.of(chosen), selected if self.some.held_out else first - selected)
 
     def merge(self, state: object, other: object) -> None:
         self.task.merge(state, other)
 
 
 class FitAndHeldOut(NamedTuple):
-    """Rows that passes look at, and rows held out, on which a judge measures what they lost."""
+    """The rows for passes, and held-out rows to measure their loss."""
 
     fit: Rows
     held_out: Rows
 
     @staticmethod
     def every(rows: Rows, count: int) -> FitAndHeldOut:
-        """Every n-th row held out; n is `count`."""
-        return FitAndHeldOut(Some(rows, count, False), Some(rows, count, True))
+        """Holds out rows n, 2n, 3n, ... (counted from 1). count: n."""
+        return FitAndHeldOut(RowSelection(rows, count, False), RowSelection(rows, count, True))
 
 
 @dataclass(frozen=True)
 class RowsAt:
-    """The rows at some places, which ascend and count from 0."""
+    """A selection of rows by their numbers, ascending from 0."""
 
     rows: Rows
-    places: NDArray[np.int64]
+    numbers: NDArray[np.int64]
 
     def batches(self) -> Iterator[Batch]:
         first = 0
         for batch in self.rows.batches():
-            start, end = np.searchsorted(self.places, (first, first + len(batch.X)))
+            start, end = np.searchsorted(self.numbers, (first, first + len(batch.X)))
             if start < end:
-                yield batch.of(self.places[start:end] - first)
+                yield batch.of(self.numbers[start:end] - first)
             first += len(batch.X)
-            if end == len(self.places):
+            if end == len(self.numbers):
                 return
 
 
 def evenly_spaced(rows: Rows, most: int, count: int) -> Rows:
-    """The rows, or `most` of them if there are more. count: how many there are."""
+    """Returns the rows, or `most` of them at even distances if there are more. count: the number of rows."""
     return rows if count <= most else RowsAt(rows, np.arange(most, dtype=np.int64) * count // most)

@@ -1,7 +1,7 @@
-"""Which lists of categories belong to which columns, where the model does not say it and the rows do.
+"""Finds the column of each list of categories, if the model does not name it.
 
-LightGBM saves the categories of a data frame's columns in their order, but not which columns these are. Rows with the
-columns of the training answer it: their columns of text or categories, in order, are those of the lists.
+LightGBM saves the lists of categories of a data frame's columns in order, but not the columns. If the rows have all
+columns of the training, their columns of text or categories, in order, are the columns of the lists.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from forestc.rows.labels import find_labels, label_columns
 from forestc.rows.opening import ArrayTable, open_table
 
 
-def place_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """The forest, whose features have the names of categories that the rows tell; unchanged if they tell nothing.
+def with_categories(forest: Forest, rows: object, label: object) -> Forest:
+    """Returns the forest with names of categories found by the rows; unchanged if none are found.
 
-    The rows tell it where they have all columns of the model in its order, and as many columns of text or categories
-    as there are lists; else where the categories of a column are exactly those of one list.
+    They are found by order if the rows have all columns of the model, in its order, and as many columns of text or
+    categories as there are lists; otherwise by content, if each column's categories are exactly one list.
     """
     if not forest.categories:
         return forest
@@ -32,11 +32,11 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
     if not isinstance(table, FrameTable):
         named = () if named is None else find_labels(named, table.names, table.headed, table.where)
         table = FrameTable(table.head(), table.names)
-    others = [(place, str(name)) for place, name in enumerate(table.names) if named is None or name not in named]
-    texts = {name: known for place, name in others if (known := table.texts(place)) is not None}
+    others = [(column, str(name)) for column, name in enumerate(table.names) if named is None or name not in named]
+    texts = {name: texts_of_column for column, name in others if (texts_of_column := table.texts(column)) is not None}
     names = [name for _, name in others]
-    whole = _all_in_order(forest, names) and len(texts) == len(forest.categories)
-    chosen = (_in_order if whole else _by_content)(forest, names, texts)
+    by_order = _all_in_order(forest, names) and len(texts) == len(forest.categories)
+    chosen = (_in_order if by_order else _by_content)(forest, names, texts)
     if not chosen:
         return forest
     features = []
@@ -50,7 +50,7 @@ def place_categories(forest: Forest, rows: object, label: object) -> Forest:
 
 
 def _all_in_order(forest: Forest, names: list[str]) -> bool:
-    """Whether rows have all columns of the model, in its order as far as it has names."""
+    """Returns True if the rows have all columns of the model, in its order as far as it has names."""
     if len(names) != forest.columns:
         return False
     pairs = [(names[feature.column], feature.name) for feature in forest.features if feature.named]
@@ -58,10 +58,10 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """For each feature that is a category its list, by the order of the columns; empty if values say otherwise."""
-    pairs = dict(zip(texts, forest.categories, strict=True))  # both in the order of the columns
+    """Returns the list of each categorical feature by the order of columns; empty if a column has other texts."""
+    pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
-        return {}  # a column of other texts
+        return {}  # The column has other texts.
     return {
         index: pairs[names[feature.column]]
         for index, feature in enumerate(forest.features)
@@ -72,14 +72,14 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """The same by the categories of each column; empty if those of one are not exactly one list's."""
+    """Returns the list of each categorical feature by its categories; empty if one does not fit exactly one list."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):
             continue
         name = feature.name if feature.named or len(names) != forest.columns else names[feature.column]
-        values, whole = texts.get(name, ([], False))
-        alike = {names for names in forest.categories if whole and set(names) == set(values)}
+        values, complete = texts.get(name, ([], False))
+        alike = {names for names in forest.categories if complete and set(names) == set(values)}
         if len(alike) != 1:
             return {}
         chosen[index] = alike.pop()

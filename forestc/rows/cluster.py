@@ -1,4 +1,4 @@
-"""Rows on a Dask cluster: workers read the files and run the reductions part by part.
+"""Reads rows on a Dask cluster: workers read the files and run reductions part by part.
 
 A part is a row group of a Parquet file, or an Arrow file. The workers must see the same files at the same paths. If a
 worker dies, Dask gives its parts to other workers.
@@ -19,14 +19,14 @@ from forestc.rows.files import TableRows
 
 S = TypeVar("S")
 
-RETRIES = 3  # of a part or a merge whose worker fails or dies
-FAN_IN = 8  # states merged by one task
+RETRIES = 3  # times that a part or a merge is tried again if its worker fails or dies
+FAN_IN = 8  # merges this many states in one task
 WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """Rows whose reductions a Dask client runs. `batches` still reads them in this process."""
+    """Rows on a cluster. A Dask client runs their reductions; `batches` reads them in this process."""
 
     rows: TableRows
     client: Any
@@ -35,7 +35,7 @@ class ClusterRows:
         return self.rows.batches()
 
     def reduce(self, task: Reduction[S]) -> S:
-        """The reduction's state over all rows. Raises ToolError if the cluster fails in spite of retries."""
+        """Returns the state of a reduction after all rows. Raises ToolError if the cluster fails despite retries."""
         shared = self.client.scatter(task, broadcast=True, hash=False)
         parts = self.rows.parts()
         states = [
@@ -51,10 +51,13 @@ class ClusterRows:
         except ForestcError:
             raise
         except OSError as error:
-            raise ToolError(f"a worker can't read the rows ({error})", do="give a path that all workers see") from None
+            raise ToolError(
+                f"a worker can't read the rows ({error})", where="--scheduler", do="give a path that all workers see"
+            ) from None
         except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster fails
             raise ToolError(
                 f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
+                where="--scheduler",
                 do="start it again, then compile again",
             ) from None
         return state
@@ -69,7 +72,7 @@ def _of_part(task: Reduction[S], part: TableRows, first: int) -> S:
 
 
 def _merged(task: Reduction[S], states: list[S]) -> S:
-    merged = task.start()  # the states are results of other tasks and must not be changed
+    merged = task.start()  # The states belong to other tasks and must not be changed.
     for state in states:
         task.merge(merged, state)
     return merged
@@ -77,7 +80,7 @@ def _merged(task: Reduction[S], states: list[S]) -> S:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """The rows, reduced on the cluster of a scheduler's address; unchanged if that is None.
+    """Yields the rows for reduction on the cluster of a scheduler's address; unchanged if that is None.
 
     Raises OptionError for rows that are not in Parquet or Arrow files, MissingExtraError if Dask is not installed,
     ToolError if no scheduler answers.
@@ -95,8 +98,8 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
 
 
 def connected(scheduler: str) -> Any:
-    """A client of the scheduler at an address. Raises MissingExtraError if Dask is not installed, ToolError if no
-    scheduler answers or it has no workers."""
+    """Returns a client of the scheduler at an address. Raises MissingExtraError if Dask is not installed, ToolError if
+    no scheduler answers or it has no workers."""
     try:
         from distributed import Client
     except ImportError:
@@ -115,11 +118,11 @@ def connected(scheduler: str) -> Any:
 
 
 def _answers(scheduler: str) -> None:
-    """Raises ToolError if nothing listens at the address: Dask's client would print long warnings."""
-    place = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
+    """Raises ToolError if nothing listens at the address; Dask's client would print long warnings first."""
+    address = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
     try:
-        if place.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not place.hostname:
+        if address.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not address.hostname:
             raise OSError("not an address such as tcp://host:8786")
-        socket.create_connection((place.hostname, place.port or 8786), timeout=WAIT).close()
+        socket.create_connection((address.hostname, address.port or 8786), timeout=WAIT).close()
     except (OSError, ValueError) as error:
         raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None

@@ -1,4 +1,4 @@
-"""CSV files, also gzipped: whether the first line is a header, what the columns hold, and which line is faulty."""
+"""Reads CSV files, also gzipped: recognizes a header, infers the types of columns, and finds faulty lines."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from forestc.errors import RowsError
 from forestc.rows.arrow_files import readable
 from forestc.rows.labels import is_number
 
-MOST_LINE_BYTES = 128 << 20  # of the first line
-BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time, if some lines fit
-WIDE = 4096  # columns; of files with more, pyarrow would take seconds to look at the values of all columns
+MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
+BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
+WIDE = 4096  # columns; of a file with more, pyarrow would take seconds to infer the types of all
 LONGEST = 40  # characters of a cell in a message
-# The texts of missing values: those that pandas reads as missing.
+# These texts mean a missing value, as in pandas.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())
 
@@ -33,9 +33,9 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 class CsvTable:
     """The table of a CSV file.
 
-    names: of the columns. headed: whether these are the file's own; else columns go by position. kinds: the Arrow types
-    that pyarrow sees in the columns' first values; of a wide file, in those of the columns asked for so far. block:
-    bytes to parse at a time. nulls: texts that mean a missing value, unless they are the name of a category.
+    names: of the columns. headed: True if the names are the file's own; otherwise columns go by position. kinds: the
+    Arrow types that pyarrow infers from the first values; in a wide file, only of columns read so far. block: bytes to
+    parse at a time. nulls: texts of missing values, unless they are names of categories.
     """
 
     path: Path
@@ -49,8 +49,7 @@ class CsvTable:
     def open(
         cls, path: Path, label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
     ) -> CsvTable:
-        """The table of a file. For `label`, `names` and `categories` see `is_header`. Raises RowsError for a file that
-        is empty or no text."""
+        """Opens a file. label, names, categories: as for `is_header`. Raises RowsError if it is empty or no text."""
         line = _first_line(path)
         cells = next(csv.reader([line]), [])
         headed = is_header([cell.strip() for cell in cells], label, names, categories)
@@ -67,7 +66,7 @@ class CsvTable:
         return str(self.path)
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Some of the columns, from the first row on. texts: those of them that hold text."""
+        """Yields the named columns in batches, from the first row on. texts: the columns to read as text."""
         with self._faults():
             unseen = [name for name in columns if name not in texts and name not in self.kinds]
             if unseen:
@@ -78,10 +77,11 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()  # True and False
+        # A boolean column holds True and False.
+        return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
-        """Some first rows of all columns."""
+        """Returns some first rows of all columns."""
         with readable(self.path):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 
@@ -96,19 +96,19 @@ class CsvTable:
         return pa.input_stream(str(self.path), compression="gzip" if _zipped(self.path) else None)
 
     def _options(self, types: Mapping[str, pa.DataType | None] | None) -> dict[str, Any]:
-        """types: of the columns to read, None where the values tell it; without, of all columns."""
-        known = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
-        wanted = {} if types is None else {"column_types": known, "include_columns": list(types)}
+        """Returns pyarrow's options. types: of the columns to read (None: inferred); without types, all columns are
+        read."""
+        typed = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
+        selection = {} if types is None else {"column_types": typed, "include_columns": list(types)}
         return {
             "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
-            # text columns keep the texts of missing values: they may be names of categories
-            "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted),
+            # Columns of text keep the texts of missing values: these may be names of categories.
+            "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **selection),
         }
 
     @contextmanager
     def _faults(self, numbers: Collection[str] = ()) -> Iterator[None]:
-        """Raises RowsError with the first faulty line for what pyarrow raises, which does not say the line. numbers:
-        the columns that hold numbers alone."""
+        """Turns pyarrow's error into RowsError with the first faulty line. numbers: columns that must hold numbers."""
         try:
             yield
         except pa.ArrowInvalid as error:
@@ -122,7 +122,7 @@ class CsvTable:
             raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
 
     def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
-        """The line, counted from 1, what is wrong there, and what to do. O(cells), in Python."""
+        """Returns the first faulty line (counted from 1), the fault, and a remedy. Slow: reads each cell in Python."""
         with _unzipped(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
@@ -149,24 +149,22 @@ def _unzipped(path: Path) -> IO[bytes]:
 
 
 def _first_line(path: Path) -> str:
-    """The first line that is not blank, without its end. Raises RowsError if there is none."""
+    """Returns the first line that is not blank, without its end. Raises RowsError if there is none."""
     with readable(path), _unzipped(path) as file:
         lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
         line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
     if not line.strip():
-        raise RowsError("the file is empty", where=str(path))
+        raise RowsError("the file is empty", where=str(path), do="give a header and rows")
     return line
 
 
 def is_header(
     cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
 ) -> bool:
-    """Whether the cells of a first line are a header: they hold a known name, or 0, 1, 2, ... as data frames
-    without names are written, or mostly text. Text in the label column only is not a header, and names that
-    could be values count only if the names of all features appear.
-
-    label: the column of labels, or several. names: of the features. categories: texts that are values.
-    """
+    """Returns True if the cells of a first line are a header: they hold a known name, or 0, 1, 2, ... as data frames
+    without names are written, or mostly text. Text in the label column alone makes no header. Names that could be
+    values count only if the names of all features appear. label: the column or columns of labels. names: of the
+    features. categories: texts that are values."""
     label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
     if {name for name in label_names.union(names) if not is_number(name)} & set(cells):
         return True

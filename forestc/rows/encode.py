@@ -1,4 +1,4 @@
-"""Raw rows of any kind, arrays or data frames, as what a forest's conditions compare."""
+"""Encodes raw rows (arrays or data frames) as the values that a forest's conditions compare."""
 
 from __future__ import annotations
 
@@ -18,29 +18,56 @@ if TYPE_CHECKING:
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """Raw rows (rows, columns) to what the conditions compare: (rows, features).
-
-    float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
-    a wrong width, for text, and for NaN where the feature takes none.
-    """
+    """Returns raw rows (rows, columns) encoded for the conditions: (rows, features). These are float64 (NaN is missing)
+    for a float forest, int64 words for a quantized one. Raises RowsError for a wrong width, for text, and for NaN if
+    the feature takes none."""
     return encode_numbers(forest, numeric(forest, rows))
 
 
 def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
-    """What the forest says of raw rows, shape (rows, columns); see `encode` for what is refused."""
+    """Evaluates a forest on raw rows, by the simple evaluator that defines its meaning.
+
+    Parameters
+    ----------
+    forest : Forest
+        A float or a quantized forest.
+    rows : array-like or data frame of shape (rows, columns)
+        Rows with the columns of the model. NaN is a missing value.
+
+    Returns
+    -------
+    Evaluation
+        Leaves, scores, values and decisions of each row.
+
+    Raises
+    ------
+    RowsError
+        If the rows have another width, hold text that is no category's name, or miss a value where the model takes
+        none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = forestc.load(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y))
+    >>> forestc.evaluate(forest, X[[0, 75, 149]]).decision
+    array([0, 1, 2])
+    """
     return evaluate_words(forest, encode(forest, rows))
 
 
 def is_sparse(rows: object) -> TypeGuard[spmatrix]:
-    """Whether rows are a sparse matrix or array of SciPy, which is not imported here."""
+    """Returns True if rows are a sparse matrix or array of SciPy, without an import of SciPy."""
     return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
 
 
 def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
-    """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
+    """Returns rows as float64. For a feature with labels, their names become codes and other text -1. None is missing.
 
-    A data frame's columns are found as `forestc.rows.columns` says. Raises RowsError for columns that are not there,
-    and for text anywhere else that a condition reads.
+    Columns of a data frame are found as `forestc.rows.columns` describes. Raises RowsError for missing columns, and for
+    text elsewhere in a column that a condition reads.
     """
     table = frame_table(rows)
     if table is not None:
@@ -50,24 +77,24 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
         return _dense(forest, rows)
     if forest.carried and isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.shape[1] == forest.columns:
         rows = rows[:, list(forest.carried)]
-    held = rows.dtype if isinstance(rows, np.ndarray) else None
-    if not labeled or (held is not None and held.kind in "biuf"):
-        with suppress(TypeError, ValueError):  # text may stand in columns that no condition reads
+    dtype = rows.dtype if isinstance(rows, np.ndarray) else None
+    if not labeled or (dtype is not None and dtype.kind in "biuf"):
+        with suppress(TypeError, ValueError):  # Columns that no condition reads may hold text.
             return np.asarray(rows, dtype=np.float64)
     try:
-        values = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
-    except ValueError as error:  # lists of different lengths
-        raise RowsError(f"the rows are no table ({error})", do="give rows of one length") from None
+        values = np.asarray(rows, dtype=object)  # Text that looks like a number may be a name.
+    except ValueError as error:  # The lists have different lengths.
+        raise RowsError(f"the rows are no table ({error})", where="the rows", do="give rows of one length") from None
     if values.ndim != 2 or values.shape[1] not in (forest.width, forest.columns):
-        return np.zeros(values.shape)  # its shape is what will be refused
-    held_alone = values.shape[1] == forest.width
+        return np.zeros(values.shape)  # The caller will refuse this shape.
+    only_read_columns = values.shape[1] == forest.width
     result = np.zeros((len(values), forest.width))
-    for feature, place in zip(forest.features, forest.places, strict=True):
+    for feature, index in zip(forest.features, forest.row_columns, strict=True):
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
-            result[:, place] = [
+            result[:, index] = [
                 np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
-                for value in values[:, place if held_alone else feature.column]
+                for value in values[:, index if only_read_columns else feature.column]
             ]
         except (TypeError, ValueError) as error:
             raise RowsError(
@@ -77,9 +104,9 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
 
 
 def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
-    """A sparse matrix as rows: what it does not store is 0, and for XGBoost, as in that library, missing."""
+    """Returns a sparse matrix as rows. Values not stored are 0 or, for XGBoost, missing, as in that library."""
     if rows.ndim != 2 or rows.shape[1] != forest.columns:
-        return np.zeros((0, *rows.shape))  # its shape is what will be refused
+        return np.zeros((0, *rows.shape))  # The caller will refuse this shape.
     chosen = rows.tocsc()[:, list(forest.carried)] if forest.carried else rows.tocsc()
     result = np.asarray(chosen.toarray(), dtype=np.float64)
     if forest.provenance.source == "xgboost":

@@ -1,11 +1,11 @@
-"""Rows for a model from CSV (also gzipped), Parquet, Arrow or NumPy files, or from arrays in memory.
+"""Opens rows for a model from CSV (also gzipped), Parquet, Arrow or NumPy files, or from arrays in memory.
 
 `forestc.rows.columns` matches columns to features. Files are read in batches, once per pass over the rows, and are
 never loaded whole.
 
-Missing values of a CSV file are empty fields and the texts that pandas reads as missing (NA, null, nan, None, ...). A
-text that is the name of one of the column's categories is that category, not missing; an empty field is always missing.
-So in a column with a category called NA, missing values must be empty fields.
+Missing values of a CSV file are empty fields and the texts that pandas reads as missing (NA, null, nan, None, ...). If
+such a text is the name of one of the column's categories, it is that category. An empty field is always missing. So in
+a column with a category called NA, missing values must be empty fields.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ from forestc.rows.labels import (
 )
 from forestc.rows.opening import IN_MEMORY, ArrayTable, open_table
 
-BATCH_VALUES = 1 << 24  # values of a batch, at most: 128 MB as float64
+BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 
 
 @dataclass(frozen=True)
 class TableRows:
     """Rows of a file with named or numbered columns.
 
-    wanted: the table's column for each column of the rows (`Forest.width`), None if no condition reads it.
-    truth, targets: the columns with labels, and the targets they are for (`forestc.rows.labels`).
+    read_columns: the table's column for each column of the rows (`Forest.width`), or None if no condition reads it.
+    truth, targets: the columns with labels, and their targets (`forestc.rows.labels`).
     labels: category names by column of the rows, for columns that may hold text.
     names: as in ArrayRows.
     """
 
     table: CsvTable | ArrowFiles
-    wanted: tuple[str | None, ...]
+    read_columns: tuple[str | None, ...]
     truth: tuple[str, ...]
     targets: Targets
     labels: Mapping[int, tuple[str, ...]]
     names: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
-        """The rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
+        """Yields the rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
         start = 0
         for table in self._tables():
-            X = np.zeros((table.num_rows, len(self.wanted)))
+            X = np.zeros((table.num_rows, len(self.read_columns)))
             text: dict[bool, str] = {}
-            for column, name in enumerate(self.wanted):
+            for column, name in enumerate(self.read_columns):
                 if name is None:
                     continue
                 values, labels = table.column(name), self.labels.get(column, ())
@@ -83,7 +83,7 @@ class TableRows:
             raise RowsError("there are no rows", where=self.table.where, do="give at least one")
 
     def check_labels(self) -> None:
-        """Raises RowsError for labels that are others than the model's classes; reads all labels, and nothing else."""
+        """Raises RowsError if the labels seem to name other classes than the model's. Reads only the labels."""
         if not any(self.targets) or len(self.truth) != len(self.targets):
             return
         counts: list[Counter[object]] = [Counter() for _ in self.truth]
@@ -96,11 +96,11 @@ class TableRows:
 
     @property
     def divisible(self) -> bool:
-        """Whether the rows lie in parts that other processes can read."""
+        """True if the rows consist of parts that other processes can read."""
         return isinstance(self.table, ArrowFiles)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """The parts, each with the number of its first row; they can be pickled. Raises RowsError."""
+        """Returns the parts, each with the number of its first row; they can be pickled. Raises RowsError."""
         assert isinstance(self.table, ArrowFiles)
         with readable(self.table.where):
             parts = [(first, replace(self, table=part)) for first, part in self.table.parts()]
@@ -109,9 +109,9 @@ class TableRows:
         return parts
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
-        columns = dict.fromkeys([*(name for name in self.wanted if name is not None), *self.truth])
-        texts = {*self.truth, *(name for place in self.labels if (name := self.wanted[place]) is not None)}
-        size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.wanted))))
+        columns = dict.fromkeys([*(name for name in self.read_columns if name is not None), *self.truth])
+        texts = {*self.truth, *(name for column in self.labels if (name := self.read_columns[column]) is not None)}
+        size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.read_columns))))
         with readable(self.table.where):
             for table in self.table.batches(list(columns), texts):
                 for at in range(0, table.num_rows, size):
@@ -123,7 +123,7 @@ class TableRows:
 
     @property
     def labels_where(self) -> str:
-        """The file and its columns of labels, for messages."""
+        """The file and its label columns, for messages."""
         return f"{self.table.where}, column{'s' * (len(self.truth) > 1)} {', '.join(map(repr, self.truth))}"
 
 
@@ -135,9 +135,9 @@ def column_numbers(
     nulls: tuple[str, ...] = (),
     do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
-    """A column as float64, NaN where a value is missing. labels: names of categories, which become their codes, and
-    any other text -1, or NaN where it is one of `nulls`. Categories that are numbers stand for themselves. Raises
-    RowsError, with the advice `do`, for a column of another type."""
+    """Returns a column as float64, NaN for missing values. labels: names of categories; text becomes its code, -1 if it
+    is another text, or NaN if it is one of `nulls`. Categories that are numbers stay as they are. Raises RowsError,
+    with the advice `do`, for a column of another type."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
@@ -150,16 +150,16 @@ def column_numbers(
 
 
 def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """A column of float64, NaN where it has nulls. pyarrow's own `to_numpy` imports pandas: half a second."""
+    """Returns a column of float64, NaN for nulls. pyarrow's `to_numpy` would import pandas for half a second."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
     for chunk, filled in zip(chunks, numbers, strict=True):
-        own = slice(chunk.offset, chunk.offset + len(chunk))
+        within = slice(chunk.offset, chunk.offset + len(chunk))
         if chunk.null_count < len(chunk):
             present, values = chunk.buffers()
             bits = None if present is None else np.frombuffer(present, np.uint8)
-            known = True if bits is None else np.unpackbits(bits, bitorder="little")[own].astype(np.bool_)
-            np.copyto(filled, np.frombuffer(values, np.float64)[own], where=known)
+            present_mask = True if bits is None else np.unpackbits(bits, bitorder="little")[within].astype(np.bool_)
+            np.copyto(filled, np.frombuffer(values, np.float64)[within], where=present_mask)
     return np.concatenate(numbers) if numbers else np.empty(0)
 
 
@@ -182,14 +182,14 @@ def _codes(
     )
     absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
     codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
-    known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
-    if nulls and not (known[~absent] >= 0).any() and not any(map(is_number, labels)):
+    by_code = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+    if nulls and not (by_code[~absent] >= 0).any() and not any(map(is_number, labels)):
         _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
-    return np.where(absent, np.nan, known)
+    return np.where(absent, np.nan, by_code)
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from unknown names."""
+    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(
@@ -200,10 +200,10 @@ def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ..
 
 
 def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
-    """Rows for a model from a path, a 2-D array, a sparse matrix, or a data frame with the features' names.
+    """Returns rows for a model from a path, a 2-D array, a sparse matrix, or a data frame with the features' names.
 
-    truth: labels as in the model, one per row, or a column for each target; for a path or a data frame the name of
-    their column, or a list of names; for a file also a position such as -1, or names with commas between. Raises
+    truth: labels as in the model, one per row, or a column for each target. For a path or a data frame: the name of
+    their column, or a list of names. For a file also: a position such as -1, or names with commas between. Raises
     RowsError for rows that can't be read or do not match the model, OptionError for an unknown kind of file.
     """
     if isinstance(rows, ArrayRows | TableRows):
@@ -215,8 +215,8 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     if isinstance(table, FrameTable):
         if named is not None:
             table, truth = table.without(named)
-        data, places = frame_numbers(forest, table)
-        return replace(_array_rows(data, truth, forest, WHERE), names=places.names)
+        data, match = frame_numbers(forest, table)
+        return replace(_array_rows(data, truth, forest, WHERE), names=match.names)
     if not isinstance(table, ArrayTable):
         opened = _table_rows(table, forest, named)
         opened.check_labels()
@@ -225,12 +225,12 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
         return _array_rows(numeric(forest, table.rows), table.truth, forest, table.where)
     if forest.carried and (shape := np.shape(table.rows)) != (*shape[:1], forest.columns):
         raise _other_width(shape, forest, table.where)
-    whole = table.rows if isinstance(table.rows, np.ndarray) and forest.carried else None
-    return replace(_array_rows(numeric(forest, table.rows), truth, forest, table.where), whole=whole)
+    all_columns = table.rows if isinstance(table.rows, np.ndarray) and forest.carried else None
+    return replace(_array_rows(numeric(forest, table.rows), truth, forest, table.where), all_columns=all_columns)
 
 
 def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Sequence[str] | None) -> TableRows:
-    """Rows of a file. Raises RowsError for columns that do not match the model."""
+    """Returns the rows of a file. Raises RowsError for columns that do not match the model."""
     unique_names(table.names, table.where)
     targets = targets_of(forest)
     truth = () if label is None else find_labels(label, table.names, table.headed, table.where)
@@ -238,14 +238,14 @@ def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Seque
         refuse_number(len(truth), targets, table.where)
     others = [name for name in table.names if name not in truth]
     refuse_features(truth, forest, table.where)
-    places = find_columns(forest, others if table.headed else len(others), table.where)
-    wanted: list[str | None] = [None] * forest.width
+    match = find_columns(forest, others if table.headed else len(others), table.where)
+    read_columns: list[str | None] = [None] * forest.width
     labels = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
-        wanted[own] = others[place]
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
+        read_columns[index] = others[column]
         if feature.labels:
-            labels[own] = feature.labels
-    return TableRows(table, tuple(wanted), truth, targets, labels, places.names)
+            labels[index] = feature.labels
+    return TableRows(table, tuple(read_columns), truth, targets, labels, match.names)
 
 
 def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where: str) -> ArrayRows:
@@ -262,10 +262,10 @@ def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where:
 
 
 def _counted(labels: Sequence[object]) -> Counter[object]:
-    """How often each label occurs."""
+    """Returns how often each label occurs."""
     try:
         return Counter(labels)
-    except TypeError:  # of a type that has no hash
+    except TypeError:  # The labels' type has no hash.
         return Counter(map(str, labels))
 
 

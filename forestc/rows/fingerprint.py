@@ -15,13 +15,13 @@ from forestc.rows.files import TableRows
 
 
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
-    """A JSON object that identifies rows.
+    """Returns a JSON object that identifies rows.
 
     given: the rows as the user gave them. opened: the same, opened by `rows_from`. For a file: its name without the
     folder, and the SHA-256 of its bytes. For a folder: the SHA-256 of the lines `HASH NAME` of its files, sorted by
-    name. For arrays and data frames: the shape, and the SHA-256 of the values as read, float64, row by row,
-    little-endian; and that of the labels, if any: class indices as int64, values as float64. Raises RowsError for a
-    file that can't be read.
+    name. For arrays and data frames: the shape, and the SHA-256 of the values as read (float64, row by row,
+    little-endian) and of the labels, if any (class indices as int64, values as float64). Raises RowsError for a file
+    that can't be read.
     """
     path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):
@@ -43,5 +43,7 @@ def _hash_of(path: Path) -> str:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
     except OSError as error:
-        raise RowsError(f"can't be read ({error.strerror})", where=str(path)) from None
+        raise RowsError(
+            f"can't be read ({error.strerror})", where=str(path), do="check the path and its permissions"
+        ) from None
     return hashlib.sha256("".join(f"{_hash_of(file)} {name}\n" for name, file in files).encode()).hexdigest()

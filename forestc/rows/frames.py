@@ -1,6 +1,6 @@
-"""Data frames and Arrow tables in memory as the numbers the conditions compare.
+"""Turns data frames and Arrow tables in memory into numbers for the conditions.
 
-pandas and pyarrow are not imported: what their columns are is asked of them.
+pandas and pyarrow are not imported; their columns are asked for what they hold.
 """
 
 from __future__ import annotations
@@ -16,113 +16,114 @@ from numpy.typing import NDArray
 from forestc.errors import RowsError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Float
-from forestc.rows.columns import Places, find_columns, some_names, unique_names
+from forestc.rows.columns import ColumnMatch, find_columns, some_names, unique_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 WHERE = "the data frame"
-PREVIEW = 4096  # rows that are looked at to tell what a column holds
+PREVIEW = 4096  # rows to look at to tell what a column holds
 
 
 @dataclass(frozen=True)
 class FrameTable:
-    """A data frame or Arrow table in memory. names: what its columns are called."""
+    """A data frame or Arrow table in memory. names: of its columns."""
 
     frame: Any
     names: tuple[Hashable, ...]
 
     @property
     def arrow(self) -> bool:
-        """Whether it is an Arrow table."""
+        """True if it is an Arrow table."""
         return hasattr(self.frame, "column_names")
 
     def without(self, labels: Sequence[Hashable]) -> tuple[FrameTable, NDArray[np.object_]]:
-        """The table without its columns of labels, and the labels (rows, columns). Raises RowsError for a column that
-        is not there."""
+        """Returns the table without its label columns, and the labels (rows, columns). Raises RowsError."""
         unique_names(self.names, WHERE)
         for label in labels:
             if label not in self.names:
-                known = some_names([str(name) for name in self.names])
-                raise RowsError(f"there is no column {label!r}", where=WHERE, do=f"it has: {known}")
-        kept = [place for place, name in enumerate(self.names) if name not in labels]
+                names_in_table = some_names([str(name) for name in self.names])
+                raise RowsError(f"there is no column {label!r}", where=WHERE, do=f"it has: {names_in_table}")
+        rest_indices = [index for index, name in enumerate(self.names) if name not in labels]
         truth = np.empty((len(self.frame), len(labels)), dtype=object)
-        for place, label in enumerate(labels):
-            own = self.frame.column(self.names.index(label)).to_pylist() if self.arrow else list(self.frame[label])
-            truth[:, place] = own
-        rest = self.frame.select(kept) if self.arrow else self.frame.drop(columns=list(labels))
-        return FrameTable(rest, tuple(self.names[place] for place in kept)), truth
+        for index, label in enumerate(labels):
+            column = self.frame.column(self.names.index(label)).to_pylist() if self.arrow else list(self.frame[label])
+            truth[:, index] = column
+        rest = self.frame.select(rest_indices) if self.arrow else self.frame.drop(columns=list(labels))
+        return FrameTable(rest, tuple(self.names[index] for index in rest_indices)), truth
 
     def whole(self) -> pa.Table:
-        """The table as an Arrow table."""
+        """Returns the table as an Arrow table."""
         import pyarrow as pa
 
         frame = self.frame
         return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
 
-    def values(self, place: int) -> NDArray[np.generic]:
-        """A column as an array of numbers, or of objects with None or NaN where a value is missing."""
+    def values(self, index: int) -> NDArray[np.generic]:
+        """Returns a column as an array of numbers, or of objects with None or NaN for missing values."""
         if self.arrow:
-            return np.asarray(self.frame.column(place).to_numpy(zero_copy_only=False))
-        column = self._column(place)
+            return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
+        column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        own = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)  # pandas' own type
-        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if own else column)
+        # True for a type of pandas, not of NumPy
+        pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
+        return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
-    def categories(self, place: int) -> list[Any] | None:
-        """The categories that a column of pandas states, None for other columns."""
-        stated = None if self.arrow else getattr(getattr(self._column(place), "dtype", None), "categories", None)
+    def categories(self, index: int) -> list[Any] | None:
+        """Returns the categories that a pandas column declares; None for other columns."""
+        stated = None if self.arrow else getattr(getattr(self._column(index), "dtype", None), "categories", None)
         return None if stated is None else list(stated)
 
-    def texts(self, place: int) -> tuple[list[str], bool] | None:
-        """The categories of a column, or some of its texts, and whether these are its categories; None for numbers."""
+    def texts(self, index: int) -> tuple[list[str], bool] | None:
+        """Returns (categories, True) of a categorical column, (some texts, False) of a text column, None of numbers."""
         if not self.arrow:
-            stated = self.categories(place) if hasattr(self.frame, "iloc") else None
+            stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
                 return [str(value) for value in stated], True
-            texts = {value for value in islice(self._column(place), PREVIEW) if isinstance(value, str)}
+            texts = {value for value in islice(self._column(index), PREVIEW) if isinstance(value, str)}
             return (sorted(texts), False) if texts else None
-        column = self.frame.column(place).slice(0, PREVIEW)
-        if hasattr(column.type, "index_type"):  # a dictionary
+        column = self.frame.column(index).slice(0, PREVIEW)
+        if hasattr(column.type, "index_type"):  # The column is a dictionary.
             return sorted({str(value) for chunk in column.chunks for value in chunk.dictionary.to_pylist()}), True
         if str(column.type) not in ("string", "large_string"):
             return None
         return sorted({str(value) for value in column.unique().to_pylist() if value is not None}), False
 
-    def _column(self, place: int) -> Any:
-        return self.frame.iloc[:, place] if hasattr(self.frame, "iloc") else self.frame[self.names[place]]
+    def _column(self, index: int) -> Any:
+        return self.frame.iloc[:, index] if hasattr(self.frame, "iloc") else self.frame[self.names[index]]
 
 
 def frame_table(rows: object) -> FrameTable | None:
-    """The table of a data frame or Arrow table; None for rows of any other kind."""
+    """Returns the table of a data frame or Arrow table; None for other rows."""
     if isinstance(rows, np.ndarray):
         return None
-    names = getattr(rows, "column_names", None)  # of an Arrow table; its `columns` are the columns themselves
+    names = getattr(rows, "column_names", None)  # An Arrow table's `columns` are the columns themselves, not names.
     names = getattr(rows, "columns", None) if names is None else names
     return None if names is None else FrameTable(rows, tuple(names))
 
 
-def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], Places]:
-    """The rows as float64 (rows, columns), and where their columns were found.
+def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
+    """Returns the rows as float64 (rows, columns), and the columns that features read.
 
-    Texts become the codes of their categories, other texts of such a column -1; truth values 1 and 0. A pandas column
-    of categories that are numbers is taken where these are their own codes 0, 1, 2, ...: of others XGBoost and LightGBM
-    take the codes or the numbers, as the model was trained. scikit-learn always takes the numbers. Raises RowsError.
+    Texts become the codes of their categories, other texts of such a column -1; truth values become 1 and 0. A pandas
+    column with numbers as categories is accepted if these are their own codes 0, 1, 2, ...; for others XGBoost and
+    LightGBM take either codes or numbers, depending on the training, while scikit-learn always takes the numbers.
+    Raises RowsError.
     """
-    places = find_columns(forest, table.names, WHERE)
+    match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
-    for feature, own, place in zip(forest.features, forest.places, places.columns, strict=True):
-        _refuse_unclear_categories(forest, feature, table.categories(place) or [])
-        result[:, own], holds = _numbers(feature, table.values(place))
+    for feature, index, column in zip(forest.features, forest.row_columns, match.columns, strict=True):
+        _refuse_unclear_categories(forest, feature, table.categories(column) or [])
+        result[:, index], holds = _numbers(feature, table.values(column))
         text |= dict.fromkeys(holds, feature.name) if feature.labels else {}
     refuse_mixed_categories(text, WHERE)
-    return result, places
+    return result, match
 
 
 def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
-    """Raises RowsError for rows that name the categories of one column and number those of another. held: a column of
-    names (True) and one of numbers (False), if there are any."""
+    """Raises RowsError if rows name the categories of one column and number the categories of another. held: a column
+    with names (True) and a column with numbers (False), if there are any."""
     if len(held) > 1:
         raise RowsError(
             f"column {held[True]!r} holds names of categories and {held[False]!r} numbers",
@@ -133,26 +134,26 @@ def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
 
 def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: list[Any]) -> None:
     if any(isinstance(category, str) for category in categories):
-        return  # texts stand for themselves
+        return  # Texts are names of categories.
     codes = categories == list(range(len(categories)))
     by_value = isinstance(feature.number, Float) and forest.provenance.source == "scikit-learn"
     if categories and (feature.labels or not (codes or by_value)):
         shown = ", ".join(map(str, categories[:5]))
-        known = ", ".join(feature.labels[:5]) if feature.labels else "their own codes from 0 up"
+        accepted = ", ".join(feature.labels[:5]) if feature.labels else "their own codes from 0 up"
         raise RowsError(
-            f"column {feature.name!r} holds the categories {shown}, which are not {known}",
+            f"column {feature.name!r} holds the categories {shown}, which are not {accepted}",
             where=WHERE,
             do="give the model's own categories, or the codes it was trained on as plain numbers",
         )
 
 
 def is_absent(value: object) -> bool:
-    """Whether an object is a missing value that is no number: None, or pandas' own."""
+    """Returns True if an object is a missing value that is no number: None, or a missing value of pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """The column as float64, and whether it holds text (True), numbers (False), both or nothing."""
+    """Returns the column as float64, and a set with True if there is text, and with False if there are numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}
@@ -175,7 +176,7 @@ def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64
 
 def _number(feature: Feature, value: object) -> float:
     try:
-        if not isinstance(value, str | bytes):  # text may look like a number, and be a name nevertheless
+        if not isinstance(value, str | bytes):  # Text that looks like a number may be a name.
             return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         pass

@@ -1,4 +1,4 @@
-"""Labels of the rows: which columns hold them, and what they mean for a model.
+"""Reads labels of rows: finds their columns, and turns labels into classes or values of a model.
 
 A model with several targets needs one column per target, in the model's order. For one target with several classes, one
 column per class may hold zeros and ones instead.
@@ -19,20 +19,20 @@ from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_table, is_absent
 
-# The classes of each target; () for a regression target.
+# Targets are the classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 def targets_of(forest: Forest) -> Targets:
-    """The targets of a forest, one per column of labels."""
+    """Returns the targets of a forest, one per column of labels."""
     if not forest.decides:
         return ((),) * forest.n_scores
     return tuple(part.classes for part in forest.targets)
 
 
 def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
-    """The columns of a file or data frame that `label` names: a name (for a file also comma-separated names), a
-    position, or a list of these; None if `label` holds the labels themselves."""
+    """Returns the columns of a file or data frame that `label` names: by a name (in a file also several with commas
+    between), a position, or a list of these. Returns None if `label` holds the labels themselves."""
     if isinstance(rows, str | Path):
         if isinstance(label, str | int):
             return str(label)
@@ -50,17 +50,19 @@ def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
-    """The names of a file's label columns. Raises RowsError for a column that does not exist."""
+    """Returns the names of a file's label columns. Raises RowsError for a column that does not exist."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
     columns = tuple(find_label(name, names, headed, where) for name in label)
     if len(set(columns)) < len(columns):
-        raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
+        raise RowsError(
+            f"a column of labels is named twice: {', '.join(label)}", where=where, do="name each column once"
+        )
     return columns
 
 
 def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
-    """The name of a label column, given by name or position. Raises RowsError for a column that does not exist."""
+    """Returns the name of a label column, given by name or position. Raises RowsError if it does not exist."""
     if label in names:
         return label
     if headed and not re.fullmatch(r"-?\d+", label):
@@ -69,30 +71,31 @@ def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> st
 
 
 def label_position(label: str, columns: int, where: str) -> int:
-    """A column's position, counted from 0, from a text that may also count from the end (-1). Raises RowsError."""
+    """Returns a column's position from 0, from a text that may count from the end (-1). Raises RowsError."""
     try:
-        place = int(label)
+        position = int(label)
     except ValueError:
         raise RowsError(
             f"there is no column {label!r}", where=where, do="the columns have no names: give a position, such as -1"
         ) from None
-    if not -columns <= place < columns:
-        raise RowsError(f"there is no column {place} of {columns}", where=where)
-    return place % columns
+    if not -columns <= position < columns:
+        raise RowsError(
+            f"there is no column {position} of {columns}", where=where, do="give the number of a column, from 0 on"
+        )
+    return position % columns
 
 
 def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
-    """Labels of any type, (rows,) or (rows, columns), as a list per column. Raises RowsError if they do not have one
-    label per row."""
+    """Returns labels, (rows,) or (rows, columns), as a list per column. Raises RowsError for a wrong number of rows."""
     try:
         table = np.asarray(truth)
-    except ValueError as error:  # lists of different lengths
+    except ValueError as error:  # The lists have different lengths.
         raise RowsError(f"the labels are not a table ({error})", where=where, do="give one label per row") from None
     if table.ndim not in (1, 2) or 0 in table.shape[1:]:
         what = f"a table of shape {table.shape}" if table.ndim else "a single value"
         raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label per row")
     if len(table) != rows:
-        raise RowsError(f"{len(table)} labels for {rows} rows", where=where)
+        raise RowsError(f"{len(table)} labels for {rows} rows", where=where, do="give one label for each row")
     return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
 
 
@@ -120,9 +123,9 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
-    """Labels as class indices (-1: not a class of the model), or as values for a regression target: (rows,), or (rows,
-    targets) for several targets. columns: a list of labels per column. start: the number of the first row. Raises
-    RowsError."""
+    """Returns labels as class indices (-1: not a class of the model), or as values for a regression target: (rows,), or
+    (rows, targets) for several targets. columns: a list of labels per column. start: the number of the first row.
+    Raises RowsError."""
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
         raise RowsError("some targets of the model are classes and others values", where=where, do="omit the labels")
     if len(columns) == len(targets):
@@ -139,14 +142,14 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             row = start + int(np.flatnonzero(~np.isfinite(values))[0])
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
-    place_of = _finder(classes)
-    # of one type, equal labels have equal texts, and each distinct one is looked up once
+    index_of = _finder(classes)
+    # Equal labels of one type have equal texts, so that each distinct label is looked up once.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
-        place = {label: place_of(label) for label in set(labels)}
-        indices = [place[label] for label in labels]
+        index_by_label = {label: index_of(label) for label in set(labels)}
+        indices = [index_by_label[label] for label in labels]
     else:
-        indices = list(map(place_of, labels))
+        indices = list(map(index_of, labels))
     foreign = np.flatnonzero(np.array(indices, dtype=np.int64) < 0).tolist()
     missing = next((row for row in foreign if _is_missing(labels[row])), None)
     if missing is not None:
@@ -157,32 +160,32 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
 
 
 def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
-    """The function that finds a label's index among the classes: by its text, else as a number; -1 for none."""
-    known: dict[Any, int] = {}
+    """Returns a function that finds a label's index among the classes, by text or else as a number; -1 if none."""
+    index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
-        known.setdefault(str(label), index)
+        index_by_key.setdefault(str(label), index)
         number = _as_number(label)
         if number is not None:
-            known.setdefault(number, index)
-    return lambda label: known.get(str(label), known.get(_as_number(label), -1))
+            index_by_key.setdefault(number, index)
+    return lambda label: index_by_key.get(str(label), index_by_key.get(_as_number(label), -1))
 
 
 def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
-    """Raises RowsError for labels that are others than the model's classes, rather than these and a few more.
+    """Raises RowsError if labels seem to be named otherwise than the model's classes, and are not just a few more.
 
-    counts: how often each label occurs in all rows, for each column of labels. Labels are others if most rows have one
-    that is no class; if some label is no class, some class no label, and there are as many labels as classes; or if
-    they are the classes plus or minus 1, of which they hold more than half.
+    counts: how often each label occurs in all rows, for each column of labels. The error is raised if most rows have a
+    label that is no class; if some label is no class, some class is no label, and there are at least as many labels as
+    classes; or if the labels are the classes plus or minus 1 and more than half as many.
     """
     if len(counts) != len(targets):
-        return  # a column of zeros and ones for each class
+        return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):
-        place_of = _finder(classes)
-        given = {label: (place_of(label), count) for label, count in column.items() if not _is_missing(label)}
-        foreign = [label for label, (place, _) in given.items() if place < 0]
+        index_of = _finder(classes)
+        given = {label: (index_of(label), count) for label, count in column.items() if not _is_missing(label)}
+        foreign = [label for label, (index, _) in given.items() if index < 0]
         if not classes or not foreign:
             continue
-        seen = {place for place, _ in given.values() if place >= 0}
+        seen = {index for index, _ in given.values() if index >= 0}
         rows = sum(count for _, count in given.values())
         other = sum(given[label][1] for label in foreign)
         shift = _shift(given, classes)
@@ -205,11 +208,11 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
 
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
-    """1 or -1 if the labels are the model's classes plus that number, and more than half of them; else 0."""
-    numbers, known = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
-    if None in numbers | known or 2 * len(numbers) <= len(known) or len(numbers) < 2:
+    """Returns 1 or -1 if the labels are classes plus this number, and more than half as many; otherwise 0."""
+    numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
+    if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0
-    shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= known)
+    shifted = (step for step in (1, -1) if {number - step for number in numbers if number is not None} <= class_numbers)
     return next(shifted, 0)
 
 
@@ -226,7 +229,7 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
 
 
 def _numbers(labels: Sequence[Any], where: str, start: int) -> list[float]:
-    """Labels as numbers. Raises RowsError with the row of the first that is none."""
+    """Returns labels as numbers. Raises RowsError with the row of the first label that is none."""
     try:
         return [float(label) for label in labels]
     except (TypeError, ValueError):
@@ -249,5 +252,5 @@ def _as_number(label: object) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number."""
+    """Returns True if a text is a number."""
     return _as_number(text) is not None

@@ -1,4 +1,4 @@
-"""Rows for a model that nobody gave rows for: on its thresholds, beside them, on the ends of its ranges, and random."""
+"""Generates rows for a model without rows: on its thresholds, beside them, on the ends of its ranges, and random."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import SLACK, Ranges, at_least, next_below, stepped
 
-BOUNDARY = 20_000  # rows that are steered to nodes of the model
+BOUNDARY = 20_000  # rows to steer to nodes of the model
 RANDOM = 4_000  # rows of random values
-ABSENT = 0.05  # share of the values that is missing, where some may be
+ABSENT = 0.05  # share of missing values, for features that may be missing
 
 
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
-    """Rows (rows, columns) in the ranges, mixed, the same for the same model and ranges.
+    """Returns rows (rows, columns) in the ranges, shuffled; the same model and ranges give the same rows.
 
-    About 20,000 steer each to a node of the model, whose feature is on the threshold, one float
-    beside it (where a range has steps, on a step next to it) or missing; 4,000 hold random values of the whole range,
-    its ends, and numbers about thresholds. others: forests that take the rows as well; no value is missing where one
-    of them takes none.
+    About 20,000 rows are steered to a node of the model each; its feature is on the threshold, one float beside it (or
+    one step, if the range has steps) or missing. 4,000 rows hold random values of the whole range, its ends, and
+    numbers about thresholds. others: forests that take the rows as well; a value is never missing if one of them takes
+    none.
     """
     model, random = _on_values(model), np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
@@ -35,24 +35,24 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
     some = np.zeros((RANDOM, model.width))
     for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
         column = ranges.of(feature).snapped(_anywhere(model, index, ranges, random), feature.raw, random)
-        some[:, model.places[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
+        some[:, model.row_columns[index]] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
     base = encode(model, some)
     parts = [some]
     for inputs in boundary_inputs(model, base, 0, BOUNDARY):
         part = np.zeros((len(inputs), model.width))
         for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
             column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
-            known = some[random.integers(0, RANDOM, len(inputs)), model.places[index]]
-            part[:, model.places[index]] = np.where(np.isnan(column) & (not may_be), known, column)
+            other = some[random.integers(0, RANDOM, len(inputs)), model.row_columns[index]]
+            part[:, model.row_columns[index]] = np.where(np.isnan(column) & (not may_be), other, column)
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
 
 
 def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
-    """Rows (rows, columns) that take every path that an input in the ranges can take through all trees together: of
-    each feature a value between each two thresholds, missing, and each category, in all combinations. None if there
-    are more than `most`, or if not all values of a range with steps can be tried."""
+    """Returns rows (rows, columns) for every path through all trees together: each feature has a value between each two
+    thresholds, missing, and each category, in all combinations that the ranges allow. Returns None if these are more
+    than `most` rows, or a range has too many steps to try."""
     model = _on_values(model)
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
@@ -64,13 +64,13 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     if count > most:
         return None
     rows = np.zeros((count, model.width))
-    for place, grid in zip(model.places, np.meshgrid(*values, indexing="ij"), strict=True):
-        rows[:, place] = grid.ravel()
+    for read_column, grid in zip(model.row_columns, np.meshgrid(*values, indexing="ij"), strict=True):
+        rows[:, read_column] = grid.ravel()
     return ArrayRows(rows)
 
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
-    """A value of each cell of a feature that its range reaches; None for too many steps."""
+    """Returns a value of a feature in each cell between thresholds that its range reaches; None for too many steps."""
     feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)
@@ -86,13 +86,13 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
         starts = at_least(thresholds, feature.raw)
         first = next_below(thresholds[:1], feature.raw) if len(thresholds) else np.zeros(1)
         values = np.clip(np.concatenate([first, starts]), ends.smallest, ends.largest)
-    _, places = np.unique(np.searchsorted(thresholds, values, side="right"), return_index=True)
-    return np.asarray(values[places])
+    _, first_of_cell = np.unique(np.searchsorted(thresholds, values, side="right"), return_index=True)
+    return np.asarray(values[first_of_cell])
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
-    """Values (RANDOM,) of a feature: uniform over its range, or where that has no end about its thresholds and of any
-    size; on and beside thresholds; and the ends."""
+    """Returns values (RANDOM,) of a feature: uniform over its range (or about its thresholds if an end is open), of any
+    size, on and beside thresholds, and the ends."""
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
@@ -120,14 +120,14 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
 
 
 def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.float64]:
-    """Numbers of all exponents of the feature's float type, of both signs."""
+    """Returns numbers of all exponents of the feature's float type, of both signs."""
     narrow = isinstance(feature.raw, Float) and feature.raw.bits == 32
     powers = random.integers(-149, 127, RANDOM) if narrow else random.integers(-1074, 1023, RANDOM)
     return np.ldexp(random.choice([-1.0, 1.0], RANDOM) * (1 + random.random(RANDOM)), powers)
 
 
 def _on_values(forest: Forest) -> Forest:
-    """Returns a forest of words as one of floats whose conditions hold for the same values; one of floats unchanged."""
+    """Returns a forest of words as a forest of floats with the same conditions; a forest of floats unchanged."""
     if not forest.on_words:
         return forest
     numbers: list[NumberType] = []

@@ -1,8 +1,8 @@
-"""Noise on rows: values move to others of their column a few ranks away.
+"""Adds noise to rows: values move to other values of their column, a few ranks away.
 
-Rows with noise teach that near values mean the same, which few rows do not tell by themselves. Ranks are moved, so that
-noise does not depend on the scale or the spread of a column, a value that many rows share stays common, and every value
-is one that the column has.
+Rows with noise teach that near values mean the same; few rows do not tell this by themselves. Because ranks are moved,
+noise does not depend on the scale or the spread of a column, a common value stays common, and every value is one of the
+column's.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """The values, each moved by a normal number of ranks.
-
-    values: (rows, columns); among: (others, columns), the ranks. noise: standard deviation, as a share of the others.
-    Where values are equal, a rank is drawn among theirs first. stays: (rows, columns), values that do not move, nor are
-    moved to; NaN is one anyway. Time grows with values x log(others).
-    """
+    """Returns the values, each moved by a normally distributed number of ranks. values: (rows, columns). among:
+    (others, columns), the values that define the ranks. noise: standard deviation, as a share of the others. For equal
+    values a rank is first drawn among their ranks. stays: (rows, columns), True for values that neither move nor are
+    moved to; NaN never is. Time grows with values x log(others)."""
     moved = values.copy()
     for column in range(values.shape[1]):
         before, others = values[:, column], among[:, column]
@@ -32,12 +30,14 @@ def with_noise(
             fixed = fixed | stays[:, column]
         if fixed.all():
             continue
-        known = np.sort(others[~np.isin(others, before[fixed])] if fixed.any() else others)
-        known = known[known == known]  # without NaN
-        if not len(known) or known[0] == known[-1]:
+        ranked = np.sort(others[~np.isin(others, before[fixed])] if fixed.any() else others)
+        ranked = ranked[ranked == ranked]  # removes NaN
+        if not len(ranked) or ranked[0] == ranked[-1]:
             continue
-        first, past = (np.searchsorted(known, before, side=side) for side in ("left", "right"))
-        rank = first + random.random(len(before)) * (past - first) + random.normal(0.0, noise * len(known), len(before))
-        near = known[np.clip(np.floor(rank), 0, len(known) - 1).astype(np.int64)]
+        first, past = (np.searchsorted(ranked, before, side=side) for side in ("left", "right"))
+        rank = (
+            first + random.random(len(before)) * (past - first) + random.normal(0.0, noise * len(ranked), len(before))
+        )
+        near = ranked[np.clip(np.floor(rank), 0, len(ranked) - 1).astype(np.int64)]
         moved[:, column] = np.where(fixed, before, near)
     return moved

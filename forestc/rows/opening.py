@@ -17,15 +17,15 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-_FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}  # files, or folders of these
+# Files with these suffixes may also fill a folder.
+_FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
-IN_MEMORY = "the rows"  # what messages call rows that lie in no file
+IN_MEMORY = "the rows"  # names rows without a file in messages
 
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """Rows without names of columns: an array, lists, or a sparse matrix. truth: labels (rows, labels) that lie in the
-    same file, if any."""
+    """Rows without column names: an array, lists, or a sparse matrix. truth: labels (rows, labels) in the same file."""
 
     rows: Any
     truth: NDArray[np.generic] | None = None
@@ -35,7 +35,7 @@ class ArrayTable:
 def open_table(
     rows: object, label: str | Sequence[str] | None = None, forest: Forest | None = None
 ) -> CsvTable | ArrowFiles | FrameTable | ArrayTable:
-    """The table of a path, a data frame, an Arrow table or an array. label: a file's column of labels, or several: a
+    """Opens a path, a data frame, an Arrow table or an array as a table. label: a file's label column, or several: a
     list, or names with commas between. forest: the model that reads the rows, if there is one.
 
     Raises RowsError for a file that can't be read, OptionError for an unknown kind of file.
@@ -56,8 +56,7 @@ def open_table(
 
 
 def format_of(path: Path) -> str:
-    """csv, parquet, ipc (Arrow) or numpy. Raises RowsError for a file that is not there, OptionError for an unknown
-    kind."""
+    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError for a missing file, OptionError for another kind."""
     check_exists(path, RowsError)
     for suffix, form in _FORMATS.items():
         if path.name.lower().endswith(suffix):
@@ -66,27 +65,30 @@ def format_of(path: Path) -> str:
         if path.is_dir() and any(path.glob(f"*{suffix}")):
             return form
     if path.is_dir():
-        raise RowsError("the folder holds no .parquet, .arrow or .feather file", where=str(path))
+        raise RowsError(
+            "the folder holds no .parquet, .arrow or .feather file", where=str(path), do="give a folder of such files"
+        )
     raise OptionError(f"unknown kind of rows file {path.suffix!r}", where=str(path), do=f"known: {', '.join(_FORMATS)}")
 
 
 def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> ArrayTable:
-    """The rows, as float64, and their labels (rows, labels). Of a very wide model's rows the columns that it reads.
+    """Returns the rows as float64, and their labels (rows, labels). For a very wide model, only the columns that it
+    reads.
 
-    `.npy` holds the rows, labels are positions of columns; `.npz` holds an array X, or X with a suffix (`X_test`), and
-    labels are the names of arrays. Raises RowsError.
+    In `.npy`, the array holds the rows, and labels are positions of columns. In `.npz`, an array X, or X with a suffix
+    (`X_test`), holds the rows, and labels are names of arrays. Raises RowsError.
     """
     truth = None
     with readable(path, "not a readable NumPy file"), path.open("rb") as file:
-        # memory-mapped, so that a header that claims more than the file holds allocates nothing
+        # A memory map allocates nothing if the header claims more than the file holds.
         mapped = path.suffix.lower() == ".npy"
         loaded = np.load(path if mapped else file, mmap_mode="r" if mapped else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             data = loaded
             width = data.shape[1] if data.ndim == 2 else 0
-            places = [label_position(text, width, str(path)) for text in labels]
-            columns = np.setdiff1d(np.arange(width), places)
-            truth = data[:, places] if labels else None
+            positions = [label_position(text, width, str(path)) for text in labels]
+            columns = np.setdiff1d(np.arange(width), positions)
+            truth = data[:, positions] if labels else None
         else:
             key = "X" + labels[0][1:] if labels and f"X{labels[0][1:]}" in loaded else "X"
             lacking = [name for name in (key, *labels) if name not in loaded]
@@ -102,5 +104,7 @@ def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> Ar
         if data.ndim == 2 and len(columns) < data.shape[1]:
             data = data[:, columns]
         if data.dtype.kind not in "biuf":
-            raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
+            raise RowsError(
+                f"the array holds {data.dtype}, not numbers", where=str(path), do="give an array of numbers"
+            )
         return ArrayTable(np.asarray(data, dtype=np.float64), truth, str(path))

@@ -1,4 +1,4 @@
-"""Ranges in place of rows: the values each feature may take, from a small CSV or JSON file or a Python mapping.
+"""Reads ranges, which replace rows: the values each feature may take, from a CSV or JSON file or a Python mapping.
 
     feature,smallest,largest,step,missing        {"age": [0, 120],
     age,0,120,1,no                                "temperature": {"smallest": -40, "largest": 125, "step": 0.5},
@@ -42,7 +42,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The entry of one feature: its fields, and where it was read."""
+    """The range of one feature as it was read. fields: columns or keys. where: the file and line, for messages."""
 
     name: str
     fields: Mapping[str, Any]
@@ -50,7 +50,7 @@ class _Line:
 
 
 def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
-    """The ranges, the forest, whose columns take the ranges' names if it has none of its own, and notes.
+    """Returns the ranges, the forest (with the ranges' names for its columns if it has none), and notes.
 
     given: a path, a mapping from names to (smallest, largest) or to a mapping with the file's columns as keys, or None
     if nothing is known. Raises RowsError that names feature and line.
@@ -63,12 +63,14 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
         where = PYTHON
         lines = [_Line(str(name), _mapping(value, str(name), where), where) for name, value in given.items()]
     else:
-        raise RowsError(f"ranges are a path or a mapping, not {type(given).__name__}", do='give {"age": (0, 120)}')
+        raise RowsError(
+            f"ranges are a path or a mapping, not {type(given).__name__}", where="--ranges", do='give {"age": (0, 120)}'
+        )
     if not lines:
         raise RowsError("holds no ranges", where=where, do=FORM)
     names = [line.name for line in lines]
-    for place, line in enumerate(lines):
-        if line.name in names[:place]:
+    for index, line in enumerate(lines):
+        if line.name in names[:index]:
             raise RowsError(f"the feature {line.name!r} appears twice", where=line.where, do="remove one")
     if len(lines) != forest.columns and not all(feature.named for feature in forest.features):
         raise RowsError(
@@ -77,19 +79,19 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
             do="the model has no column names: give a range for each column, in order",
         )
     _refuse_unknown(forest, lines)
-    places = find_columns(forest, names, where)
-    forest = adopt_names(forest, places.names)
+    match = find_columns(forest, names, where)
+    forest = adopt_names(forest, match.names)
     columns = {
-        feature.column: _range_of(feature, lines[place])
-        for feature, place in zip(forest.features, places.columns, strict=True)
+        feature.column: _range_of(feature, lines[row_of_feature])
+        for feature, row_of_feature in zip(forest.features, match.columns, strict=True)
     }
-    note = f"the model has no column names: the ranges are taken in their order, {some_names(places.names)}"
-    return Ranges(columns), forest, (note,) * bool(places.names)
+    note = f"the model has no column names: the ranges are taken in their order, {some_names(match.names)}"
+    return Ranges(columns), forest, (note,) * bool(match.names)
 
 
 def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
-    """A JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their file or,
-    without one, of their JSON text."""
+    """Returns a JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their
+    file or, without one, of their JSON text."""
     by_feature = {
         feature.name: ranges.columns[feature.column].as_json()
         for feature in model.features
@@ -103,7 +105,7 @@ def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
-    """The ranges recorded by `ranges_record`; None for a record of rows."""
+    """Returns the ranges recorded by `ranges_record`; None for a record of rows."""
     if "ranges" not in record:
         return None
     ranges = record["ranges"]
@@ -111,18 +113,18 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Raises RowsError for a name that is not the model's, if the model has names. It has no names for columns that no
-    condition reads, so as many unknown names are accepted."""
-    known = {feature.name for feature in forest.features}
+    """Raises RowsError for a name unknown to a model with names. As many unknown names are accepted as the model has
+    columns that no condition reads, because it has no names for them."""
+    model_names = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):
         return
-    spelt = {name.replace(" ", "_"): name for name in known}
-    others = [line for line in lines if line.name not in known and line.name.replace(" ", "_") not in spelt]
-    left = sorted(known - {spelt.get(name.replace(" ", "_"), name) for name in names})
-    if len(known) + len(others) > forest.columns:
+    spelt = {name.replace(" ", "_"): name for name in model_names}
+    others = [line for line in lines if line.name not in model_names and line.name.replace(" ", "_") not in spelt]
+    left = sorted(model_names - {spelt.get(name.replace(" ", "_"), name) for name in names})
+    if len(model_names) + len(others) > forest.columns:
 
-        def likeness(line: _Line) -> float:  # to the most similar name without a range
+        def likeness(line: _Line) -> float:  # returns the similarity to the nearest name without a range
             return max((SequenceMatcher(None, line.name, name).ratio() for name in left), default=0.0)
 
         likely = max(others, key=likeness)
@@ -138,30 +140,30 @@ def _read(path: Path) -> list[_Line]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise RowsError(f"can't be read ({why})", where=str(path)) from None
+        raise RowsError(f"can't be read ({why})", where=str(path), do="check the path and its permissions") from None
     return _json_lines(text, str(path)) if path.suffix.lower() == ".json" else _csv_lines(text, str(path))
 
 
 def _json_lines(text: str, where: str) -> list[_Line]:
     def pairs(items: list[tuple[str, Any]]) -> Any:
         names = [name for name, _ in items]
-        for place, name in enumerate(names):
-            if name in names[:place]:
+        for index, name in enumerate(names):
+            if name in names[:index]:
                 raise RowsError(f"{name!r} appears twice", where=where, do="remove one")
         return dict(items)
 
     try:
-        whole = json.loads(text, object_pairs_hook=pairs)
+        record = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
-        place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise RowsError("is not readable JSON", where=where + place, do='write {"age": [0, 120]}') from None
-    if not isinstance(whole, dict):
+        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise RowsError("is not readable JSON", where=where + line, do='write {"age": [0, 120]}') from None
+    if not isinstance(record, dict):
         raise RowsError("is not a JSON object", where=where, do='write {"age": [0, 120]}')
-    return [_Line(name, _mapping(value, name, where), where) for name, value in whole.items()]
+    return [_Line(name, _mapping(value, name, where), where) for name, value in record.items()]
 
 
 def _mapping(value: object, name: str, where: str) -> Mapping[str, Any]:
-    """The fields of a feature, from a mapping or a pair of ends."""
+    """Returns the fields of a feature, from a mapping or a pair of ends."""
     if isinstance(value, Mapping):
         _refuse_keys(map(str, value), f"{where}, feature {name!r}")
         return value
@@ -204,7 +206,7 @@ def _refuse_keys(keys: Iterable[str], where: str) -> None:
 
 
 def _range_of(feature: Feature, line: _Line) -> ValueRange:
-    """The range of a feature. Raises RowsError for fields that are not a range of this feature."""
+    """Returns the range of a feature. Raises RowsError for fields that are not a range of this feature."""
 
     def refuse(what: str, do: str) -> RowsError:
         return RowsError(f"{line.name!r}: {what}", where=line.where, do=do)

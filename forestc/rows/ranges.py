@@ -1,4 +1,4 @@
-"""In place of rows: the values that each of the model's columns may take."""
+"""Defines ranges, which replace rows: the values that each of the model's columns may take."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, NumberType, round_to
 from forestc.rows.batches import Batch, Rows
 
-SLACK = 2.0**-50  # of a value made of steps: what float64 arithmetic may have added or taken before it came here
+SLACK = 2.0**-50  # allows this rounding error of float64 arithmetic, relative to a value made of steps
 
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The values of one column: smallest <= x <= largest, infinities included where an end is infinite.
+    """The values of one column: smallest <= x <= largest, including an infinite end.
 
-    step: 0.0 for any such number; else values are smallest + n * step (n * step where smallest is infinite), made in
-    float64 arithmetic and then rounded to the source's type. missing: whether a value may be missing; None as the model
-    takes it.
+    step: 0.0 for any such number; otherwise values are smallest + n * step (n * step if smallest is infinite), computed
+    in float64 and then rounded to the source's type. missing: True if a value may be missing; None as the model takes
+    it.
     """
 
     smallest: float = -math.inf
@@ -33,16 +33,16 @@ class ValueRange:
 
     @property
     def origin(self) -> float:
-        """A value that steps are counted from."""
+        """The value from which steps are counted."""
         return self.smallest if math.isfinite(self.smallest) else 0.0
 
     @property
     def whole(self) -> bool:
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return self.step > 0 and self.step == math.floor(self.step) and self.origin == math.floor(self.origin)
 
     def rounded(self, raw: NumberType) -> ValueRange:
-        """The ends as the source library sees them: rounded to the type that it rounds every value to."""
+        """Returns the range with its ends rounded to the type to which the source library rounds every value."""
         low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
         return ValueRange(low, high, self.step, self.missing)
 
@@ -50,8 +50,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """For each threshold t the interval (low, high] that it may move in while `x < t` says the same of every value
-        in the range: low is the largest value below t, high the smallest that is not, both (thresholds,).
+        """Returns, for each threshold t, the interval (low, high] in which t may move without changing `x < t` for any
+        value in the range: low is the largest value below t, high the smallest that is not below; both (thresholds,).
 
         thresholds: finite, with smallest < t <= largest.
         """
@@ -60,51 +60,51 @@ class ValueRange:
             return below, above
         low, high = np.full(len(thresholds), -np.inf), np.full(len(thresholds), np.inf)
         first = np.floor((thresholds - self.origin) / self.step)
-        for offset in (-1, 0, 1, 2):  # one step to either side more, as the division rounds
+        for offset in (-1, 0, 1, 2):  # Rounding of the division may be off by one step.
             moved = (first + offset) * self.step
             slack = 0.0 if self.whole else SLACK * (abs(self.origin) + np.abs(moved))
             least, most = (round_to(self.origin + moved + s, raw) for s in (-slack, slack))
-            unsure = (least < thresholds) & (most >= thresholds)  # the threshold stays where it is
+            unsure = (least < thresholds) & (most >= thresholds)  # The threshold does not move.
             low = np.maximum(low, np.where(unsure, below, np.where(most < thresholds, most, -np.inf)))
             high = np.minimum(high, np.where(unsure, above, np.where(least >= thresholds, least, np.inf)))
         return low, high
 
     def snapped(self, values: FloatArray, raw: NumberType, random: np.random.Generator) -> FloatArray:
-        """The values, each moved to one next to it that the range holds. NaN stays."""
+        """Returns the values, each moved to a neighbouring one in the range. NaN stays."""
         limits = self.rounded(raw)
         inside = np.clip(values, limits.smallest, limits.largest)
         if not self.step:
             return round_to(inside, raw)
         with np.errstate(invalid="ignore"):
-            place = (inside - self.origin) / self.step
+            steps = (inside - self.origin) / self.step
             up = random.random(len(values)) < 0.5
-            place = np.where(up, np.ceil(place), np.floor(place))
+            steps = np.where(up, np.ceil(steps), np.floor(steps))
             if math.isfinite(self.largest):
-                place = np.minimum(place, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
-            moved = round_to(self.origin + place * self.step, raw)
+                steps = np.minimum(steps, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
+            moved = round_to(self.origin + steps * self.step, raw)
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
-        """Which values (rows,) of a feature the range holds: between its ends, on a step, missing where it may be."""
+        """Returns True for each value (rows,) of a feature between the ends, on a step, and missing only if allowed."""
         if isinstance(feature.number, Category):
             return ~np.isnan(values) | self.takes_missing(feature)
         limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)
-        held = (rounded >= limits.smallest) & (rounded <= limits.largest)
+        inside = (rounded >= limits.smallest) & (rounded <= limits.largest)
         if self.step:
             with np.errstate(invalid="ignore"):
                 nearest = self.origin + np.round((values - self.origin) / self.step) * self.step
-            held &= (round_to(nearest, feature.raw) == rounded) | np.isinf(rounded)
-        return np.where(np.isnan(values), self.takes_missing(feature), held)
+            inside &= (round_to(nearest, feature.raw) == rounded) | np.isinf(rounded)
+        return np.where(np.isnan(values), self.takes_missing(feature), inside)
 
     def as_json(self) -> dict[str, Any]:
-        """The range with None for an end that is infinite."""
+        """Returns the range as a dictionary, with None for an infinite end."""
         ends = {"smallest": self.smallest, "largest": self.largest}
         finite = {key: value if math.isfinite(value) else None for key, value in ends.items()}
         return {**finite, "step": self.step, "missing": self.missing}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> ValueRange:
-        """What `as_json` wrote."""
+        """Returns the range that `as_json` wrote."""
         low, high = record["smallest"], record["largest"]
         return ValueRange(
             -math.inf if low is None else low, math.inf if high is None else high, record["step"], record["missing"]
@@ -116,10 +116,10 @@ ANYTHING = ValueRange()
 
 @dataclass(frozen=True)
 class Ranges:
-    """No rows, but what those to come may hold. As `Rows` there are none of them, so that every promise made on it is
-    one for every input in the ranges.
+    """Ranges in place of rows. They have no batches, so that passes promise only properties of every input in the
+    ranges.
 
-    columns: by the model's column; of others nothing is known.
+    columns: by the model's column; nothing is known of other columns.
     """
 
     columns: Mapping[int, ValueRange] = field(default_factory=dict)
@@ -132,29 +132,29 @@ class Ranges:
 
 
 def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
-    """How many rows hold a value that is outside its range, and the first of them; "" if none does."""
+    """Returns a sentence on how many rows have a value outside its range, with the first one; "" if none has."""
     count = total = 0
     first = ""
     for batch in rows.batches():
-        held = np.ones(len(batch.X), dtype=np.bool_)
-        for feature, place in zip(model.features, model.places, strict=True):
-            kept = ranges.of(feature).holds(batch.X[:, place], feature)
-            if not first and not kept.all():
-                row = int(np.argmin(kept))
-                first = f"feature {feature.name!r} is {batch.X[row, place]:g} in row {total + row}"
-            held &= kept
-        count, total = count + int((~held).sum()), total + len(held)
+        all_inside = np.ones(len(batch.X), dtype=np.bool_)
+        for feature, column in zip(model.features, model.row_columns, strict=True):
+            inside = ranges.of(feature).holds(batch.X[:, column], feature)
+            if not first and not inside.all():
+                row = int(np.argmin(inside))
+                first = f"feature {feature.name!r} is {batch.X[row, column]:g} in row {total + row}"
+            all_inside &= inside
+        count, total = count + int((~all_inside).sum()), total + len(all_inside)
     what = f"{count:,} of {total:,} rows are outside the ranges that the design was compiled for ({first})"
     return f"{what}: nothing is promised for them" if count else ""
 
 
 def have_rows(rows: Rows | None) -> bool:
-    """Whether there are rows to look at."""
+    """Returns True if there are rows, not ranges or None."""
     return rows is not None and not isinstance(rows, Ranges)
 
 
 def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """The smallest values of a float type that are not below the thresholds."""
+    """Returns the smallest values of a float type that are not below the thresholds."""
     if raw != FLOAT32:
         return thresholds
     with np.errstate(over="ignore"):
@@ -163,12 +163,12 @@ def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
 
 
 def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """The largest values of a float type below the thresholds."""
+    """Returns the largest values of a float type below the thresholds."""
     return stepped(at_least(thresholds, raw), raw, -1)
 
 
 def stepped(values: NDArray[Any], raw: NumberType, step: int) -> FloatArray:
-    """One float further up or down, in the type that values are rounded to."""
+    """Returns the next float above (step 1) or below (step -1) each value, in the type `raw`."""
     way = np.float32(step * np.inf)
     with np.errstate(over="ignore"):
         if isinstance(raw, Float) and raw.bits == 32:

@@ -1,4 +1,4 @@
-"""Labeled rows for training, where no model says yet which columns there are: from files, arrays and data frames."""
+"""Reads labeled rows for training, before any model defines columns: from files, arrays and data frames."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from forestc.rows.frames import FrameTable
 from forestc.rows.labels import find_label, is_number
 from forestc.rows.opening import ArrayTable, open_table
 
-MOST_CLASSES = 1000  # more different labels are refused: they are likely values
+MOST_CLASSES = 1000  # classes at most; more different labels are probably values of a regression
 
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """X: (rows, columns) float64, NaN where a value is missing. y: (rows,) of class numbers, or of values if there are
-    no classes. names: of the columns. classes: the labels as texts, sorted as the source sorts them."""
+    """Rows with labels. X: (rows, columns) float64, NaN for missing values. y: (rows,) class numbers, or values if
+    there are no classes. names: of the columns. classes: the labels as texts, sorted as the source sorts them."""
 
     X: NDArray[np.float64]
     y: Labels
@@ -31,23 +31,23 @@ class LabeledRows:
 
 
 def read_table(rows: object, label: object, *, regression: bool = False) -> LabeledRows:
-    """Rows with labels. rows: a file as for `forestc.rows.files`, a 2-D array, a data frame or an Arrow table. label:
-    the column of the labels, or the labels. regression: labels are values, not classes. Raises RowsError for what can't
-    be read, for columns that are not numbers, and for labels of a single class or without an end of classes."""
+    """Reads rows with labels. rows: a file as for `forestc.rows.files`, a 2-D array, a data frame or an Arrow table.
+    label: the label column, or the labels. regression: True if labels are values. Raises RowsError for unreadable rows,
+    for columns that are not numbers, and for labels of one class or of far too many."""
     if label is None:
-        raise OptionError("training needs labels", do="add --label COLUMN")
+        raise OptionError("training needs labels", where="--label", do="add --label COLUMN")
     X, y, names, where = _read(rows, label, text=not regression)
     return _labeled(X, y, names, where, regression)
 
 
 def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """All columns but the label's: (rows, columns) float64, and their names. Raises RowsError."""
+    """Reads all columns but the label's: (rows, columns) float64, and their names. Raises RowsError."""
     X, _, names, _ = _read(rows, label, text=True)
     return X, names
 
 
 def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], Labels, tuple[str, ...], str]:
-    """The columns, the labels (text: as they are, not as numbers), the columns' names, and what rows are called."""
+    """Returns the columns, the labels, the columns' names, and a name for messages. text: keeps labels as they are."""
     column = str(label) if isinstance(label, str | int) else None
     table = open_table(rows, column)
     if isinstance(table, ArrayTable):
@@ -57,17 +57,21 @@ def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float6
         y = np.asarray(label) if table.truth is None else table.truth[:, 0]
         return np.asarray(X, np.float64), y, tuple(f"x{k}" for k in range(X.shape[1])), table.where
     where = "the rows" if isinstance(table, FrameTable) else table.where
-    whole = table.whole()
-    names = unique_names(whole.column_names, where)
-    kept = list(range(len(names)))
+    arrow = table.whole()
+    names = unique_names(arrow.column_names, where)
+    others = list(range(len(names)))
     if column is None:
         y = np.asarray(label)
     else:
-        place = kept.pop(names.index(find_label(column, names, True, where)))
-        truth = whole.column(place)
-        y = np.array(truth.to_pylist(), dtype=object) if text else _numbers(truth, names[place], where)
-    X = np.column_stack([_numbers(whole.column(k), names[k], where) for k in kept]) if kept else np.zeros((len(y), 0))
-    return X, y, tuple(names[k] for k in kept), where
+        index = others.pop(names.index(find_label(column, names, True, where)))
+        truth = arrow.column(index)
+        y = np.array(truth.to_pylist(), dtype=object) if text else _numbers(truth, names[index], where)
+    X = (
+        np.column_stack([_numbers(arrow.column(k), names[k], where) for k in others])
+        if others
+        else np.zeros((len(y), 0))
+    )
+    return X, y, tuple(names[k] for k in others), where
 
 
 def _numbers(column: pa.ChunkedArray, name: str, where: str) -> NDArray[np.float64]:
@@ -96,8 +100,8 @@ def _labeled(X: NDArray[np.float64], y: Labels, names: tuple[str, ...], where: s
         raise RowsError(
             f"{len(classes)} different labels in {len(X)} rows", where=where, do="add --regression if they are values"
         )
-    place = {text: index for index, text in enumerate(classes)}
-    return LabeledRows(X, np.array([place[text] for text in texts.tolist()], np.int64), names, tuple(classes))
+    index_by_class = {text: index for index, text in enumerate(classes)}
+    return LabeledRows(X, np.array([index_by_class[text] for text in texts.tolist()], np.int64), names, tuple(classes))
 
 
 def _text(label: object) -> str:

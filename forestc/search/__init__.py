@@ -1,1 +1,1 @@
-"""The one search over passes and their settings: `-O2`, `-O3` and `explore` stand on it."""
+"""Searches over passes and their settings for `-O2` and `-O3`; `explore` uses parts of it."""

@@ -1,10 +1,11 @@
-"""Compares a model with stand-ins that were trained on all of its rows, so that folds are those of the same training.
+"""Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds can stand
+for the model.
 
-A stand-in has the model's trees, leaves and depth, and answers like the model on its own rows. How much two seeds of
-one trainer differ was measured on seven data sets, noisy and overlapping ones among them, with nine trainers that draw
-rows or columns: leaves by a factor of 0.84 to 1.17, depth by at most 1.18, accuracy by up to 4 standard errors of the
-difference (7.6 once), answers of 0 to 36 % of the rows. So accuracy and answers are compared with what a second seed
-of the same trainer changes, where the first is not like the model at once.
+A stand-in is alike if it has the model's number of trees, leaves and levels, and answers the rows like the model. But
+two seeds of one trainer differ, too. On seven data sets (some noisy or overlapping) and with nine trainers that draw
+rows or columns, they differed by a factor of 0.84 to 1.17 in leaves, at most 1.18 in depth, up to 4 standard errors of
+the difference in accuracy (7.6 once), and in up to 36 % of the answers. So if the first stand-in differs from the
+model, its accuracy and answers are compared with the differences between seeds.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# (size, factor that counts as alike, factor beyond which stand-ins are refused)
+# For each size of a stand-in: the largest factor that counts as alike, and the largest accepted factor.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
-FAR = 0.03  # refuse stand-ins with more accuracy lost than this, beside what seeds explain
-ERRORS = 3.0  # standard errors of the difference by which accuracies may differ, beside what a seed changes
+FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
+ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
-ANSWERS = 0.05  # share of the rows with other answers that counts as alike, for a trainer with the model's parameters
-KIND_ANSWERS = 0.15  # the same, for ensembles of the model's kind
+ANSWERS = 0.05  # share of rows with other answers that counts as alike, for a trainer with the model's parameters
+KIND_ANSWERS = 0.15  # share of rows, as above, for a trainer of the model's kind with other parameters
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """What a model says of its own rows."""
+    """A model's answers to its own rows, and their errors."""
 
     answers: NDArray[np.float64]
     row_errors: RowErrors
@@ -42,13 +43,12 @@ class _Answers:
         return _Answers(answers.astype(np.float64), row_errors(model, rows))
 
     def lost(self, other: _Answers) -> tuple[float, float]:
-        """The accuracy that the other loses against this, and the standard error of that."""
+        """Returns the accuracy that `other` loses against this model, and the standard error of the loss."""
         loss = self.row_errors.loss(other.row_errors.errors)
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
-        """The share of rows that the other answers differently; of values the squared difference, as a share of their
-        variance."""
+        """Returns the share of rows with other answers; in a regression, the squared differences over the variance."""
         if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())
@@ -57,8 +57,8 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """How a stand-in differs from the model. why: in words, "" if they are alike. widened: the part of the loss that
-    seeds do not explain, in accuracy. far: whether nothing can be judged by the stand-in."""
+    """A difference between stand-ins and the model. why: in words, "" if they are alike. widened: the accuracy lost
+    beyond what seeds explain. far: True if stand-ins must not be used."""
 
     why: str = ""
     widened: float = 0.0
@@ -70,10 +70,10 @@ def compared(
 ) -> StandInDifference:
     """Returns how stand-ins differ from the model.
 
-    rows: the model's own, with their truth. trained: returns a stand-in that was trained on these rows with a seed, 0
-    to 2, and on every n-th row with `step=n`. fewer: the share of the model's own rows that these are; fully grown
-    trees have as many times fewer leaves, and what every second row changes counts like what seeds change.
-    kind: whether stand-ins are only of the model's kind, so that they may answer more rows unlike it.
+    rows: the rows that the model was trained on, with labels. trained: called with a seed from 0 to 2, returns a
+    stand-in trained on the rows; with `step=n`, on every n-th row. fewer: the share of the training rows that `rows`
+    has; a smaller share gives fewer leaves, and the change by using every second row then counts like a change of the
+    seed. kind: True if stand-ins share only the model's kind; more of their answers may then differ.
     """
     first = trained(0)
     why, far = "", False
@@ -84,23 +84,23 @@ def compared(
             far |= not own / most * least <= other <= own * most
     if far:
         return StandInDifference(why, far=True)
-    its, mine = _Answers.of(model, rows), _Answers.of(first, rows)
-    lost, error = its.lost(mine)
-    share, answers = its.share(mine), KIND_ANSWERS if kind else ANSWERS
+    original, stand_in = _Answers.of(model, rows), _Answers.of(first, rows)
+    lost, error = original.lost(stand_in)
+    share, answers = original.share(stand_in), KIND_ANSWERS if kind else ANSWERS
     if abs(lost) <= ERRORS * error and share <= answers:
         return StandInDifference(why)
     others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
-    by_seed = max(abs(mine.lost(other)[0]) for other in others)
-    shared = max(mine.share(other) for other in others)
+    by_seed = max(abs(stand_in.lost(other)[0]) for other in others)
+    shared = max(stand_in.share(other) for other in others)
     if fewer < 1:
         half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
-        by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - mine.row_errors.accuracy))
-        shared = max(shared, mine.share(_Answers.of(half, rows)))
-    lost = float(np.mean([lost, *(its.lost(other)[0] for other in others)]))
-    share = float(np.mean([share, *(its.share(other) for other in others)]))
+        by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - stand_in.row_errors.accuracy))
+        shared = max(shared, stand_in.share(_Answers.of(half, rows)))
+    lost = float(np.mean([lost, *(original.lost(other)[0] for other in others)]))
+    share = float(np.mean([share, *(original.share(other) for other in others)]))
     more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
     if more > ERRORS * error:
-        measure, accuracy = its.row_errors.measure, its.row_errors.accuracy
+        measure, accuracy = original.row_errors.measure, original.row_errors.accuracy
         why = f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
     elif unlike > 0:
         why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"

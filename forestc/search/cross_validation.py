@@ -1,4 +1,4 @@
-"""Cross-validation: designs are scored on rows that neither the model of their fold nor their passes have seen."""
+"""Scores designs by cross-validation: on rows that neither the model of a fold nor its passes have seen."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from forestc.rows.batches import Rows, count_rows
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows that passes see, and a judge with rows that neither has seen. widened: standard error, in
-    accuracy, added because the model differs from the one that it stands for."""
+    """A model, the rows for passes, and a scorer with rows that neither has seen. widened: a standard error of
+    accuracy, added because the model is a stand-in that differs from the given one."""
 
     model: Forest
     fit: Rows
@@ -28,9 +28,8 @@ class Fold:
 
 @dataclass(frozen=True)
 class Folds:
-    """folds: models with the rows that they were trained on and others to judge on. how: in words. widened: standard
-    error in accuracy, added because the models differ from the given one (the folds hold it too). repeated: returns
-    folds of another deal of the rows, by its number from 1 on; None if the rows are dealt once."""
+    """All folds of a search. how: describes the scoring rows. widened: as in each fold. repeated: returns the folds of
+    another split of the rows, numbered from 1; None if there is a single split."""
 
     folds: tuple[Fold, ...]
     how: str
@@ -40,12 +39,12 @@ class Folds:
 
 @dataclass(frozen=True)
 class CrossScorer:
-    """Judges what is made of the models of several folds, on the judged rows of all of them together.
+    """Scores forests, one for each fold, on the held-out rows of all folds together.
 
-    stand_ins: whether what is judged stands for another forest, made of all rows by the same passes. That one may be
-    worse by chance, even if the judged rows were all rows there are. Folds share most of what they are fitted on, so
-    their number does not average this out: the variance is then multiplied by 1 + judged rows / rows of a fold's fit
-    (Nadeau and Bengio, "Inference for the Generalization Error", 2003, equation 5).
+    stand_ins: True if the models of the folds stand for another model, trained on all rows. Its accuracy varies by
+    chance, even with all possible held-out rows. The folds share most of their training rows, so more folds do not
+    average this out: the variance is multiplied by 1 + held-out rows / rows of a fold's fit (Nadeau and Bengio,
+    "Inference for the Generalization Error", 2003, equation 5).
     """
 
     folds: tuple[Fold, ...]
@@ -53,11 +52,11 @@ class CrossScorer:
 
     @cached_property
     def baseline(self) -> RowErrors:
-        """The models on the judged rows."""
+        """The errors of the folds' models on the held-out rows."""
         return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """The loss of forests with these errors on the judged rows of each fold."""
+        """Returns the loss of a design from its errors on the held-out rows of each fold."""
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss
@@ -66,5 +65,5 @@ class CrossScorer:
         return replace(loss, error=math.hypot(chance, first.widened))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
-        """The loss of forests made of each fold's model."""
+        """Returns the loss of a design, given as one forest for each fold."""
         return self.loss([fold.scorer.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])

@@ -1,4 +1,4 @@
-"""Synthesis of a search's finalists: estimates are off by some percent, so that the smallest few are synthesized."""
+"""Synthesizes the smallest few designs of a search, because their estimated sizes are off by some percent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.search.levels import LevelPlan
 from forestc.toolchain.yosys import synthesize
 
-NEARLY = 1.3  # synthesize designs up to this many times the smallest estimate
-SYNTHESIZED = 3  # synthesize at most this many designs
+NEARLY = 1.3  # times the smallest estimate; larger designs are not synthesized
+SYNTHESIZED = 3  # limits the number of designs to synthesize
 
 
 def synthesized(

@@ -1,10 +1,10 @@
-"""Trains a model again on folds of its training rows, so that levels judge on rows that the fold's model has not seen.
+"""Trains a model again on folds of its training rows, to score designs on rows unknown to the model of the fold.
 
-A model is perfect on rows that it was trained on, and refuses everything smaller. Where no other rows are given, it is
-trained again on each fold without the judged rows (`forestc.training.again`). Parameters may be others than those it
-was trained with (loaded or changed afterwards), and rows may have had weights: a stand-in that is trained on all rows
-is compared with the model (`forestc.search.alike`). Differences in accuracy widen the standard error of what is judged
-by folds; stand-ins that are far from the model are refused.
+On its own training rows a model is nearly perfect, so every smaller design would be refused. Without other rows, the
+model is trained again for each fold, without the fold's held-out rows (`forestc.training.again`). Parameters may differ
+from the original ones (read from a file or changed since), and rows may have had weights. So a stand-in trained on all
+rows is compared with the model (`forestc.search.alike`): a difference in accuracy widens the standard errors, and
+stand-ins far from the model are refused.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from forestc.system.deadline import LateError, look
 from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
 
-MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-MOST_COLUMNS = 4096  # with more, models are trained on the columns that the model reads: time grows with all of them
-FOLDS = ((4000, 5), (1 << 62, 3))  # (rows, folds): the folds of fewer rows than these
+MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
+MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads, to save time
+FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): the number of folds for fewer rows than this
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
-    """Folds of the rows, which the model was trained on. model: as `load` takes it. Raises ForestcError if no model
-    like it can be trained on them."""
+    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails."""
     X, y, share = _arrays(rows)
-    if y is None:  # what counts is agreement with the model, which holds on all rows alike
+    if y is None:  # Without labels, the score is the agreement with the model, on training rows as on others.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
         folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
@@ -64,17 +63,18 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         return _folds(replace(way, how=how), source, X, y, difference.widened)
     raise ForestcError(
         f"no model of its kind can be trained to judge it by ({reasons[0] if reasons else 'its kind is unknown'})",
+        where="the model",
         do="give rows that it was not trained on: --held-out FILE",
     )
 
 
 def _folds(way: Way, source: Forest, X: NDArray[np.float64], y: NDArray[Any], widened: float = 0.0) -> Folds:
-    def fold(fit: NDArray[np.int64], judged: NDArray[np.int64]) -> Fold:
+    def fold(fit: NDArray[np.int64], held_out: NDArray[np.int64]) -> Fold:
         model = _retrained(way.train, source, X[fit], y[fit])
-        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[judged], y[judged])), widened)
+        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[held_out], y[held_out])), widened)
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
-        return tuple(fold(*places) for places in _dealt(y, source.decides, repeat))
+        return tuple(fold(*split) for split in _dealt(y, source.decides, repeat))
 
     return Folds(dealt(0), way.how, widened, dealt)
 
@@ -86,12 +86,16 @@ def _retrained(
     with seeded_numpy(seed):
         model = retrain(X[::step], y[::step], seed)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
-        raise ForestcError("a fold has other classes than all rows: too few rows of one class")
+        raise ForestcError(
+            "a fold has other classes than all rows: too few rows of one class",
+            where="the rows",
+            do="give more rows of each class",
+        )
     return replace(model, always_missing=source.always_missing)
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """At most MOST_ROWS rows, whole where they are in memory, their labels, and the share of the rows that they are."""
+    """Returns at most MOST_ROWS rows (all columns if they are in memory), their labels, and their share of all rows."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []
@@ -101,19 +105,19 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
         parts.append(batch.X[chosen])
         if batch.truth is not None:
             truths.append(batch.truth[chosen])
-    whole = rows.whole if isinstance(rows, ArrayRows) else None
-    whole = None if whole is None or whole.shape[1] > MOST_COLUMNS else whole
-    X = np.concatenate(parts) if whole is None else whole[::step].astype(np.float64)
+    all_columns = rows.all_columns if isinstance(rows, ArrayRows) else None
+    all_columns = None if all_columns is None or all_columns.shape[1] > MOST_COLUMNS else all_columns
+    X = np.concatenate(parts) if all_columns is None else all_columns[::step].astype(np.float64)
     if len(truths) < len(parts):
         return X, None, 1 / step
     y = np.concatenate(truths)
-    known = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
-    return X[known], y[known], 1 / step
+    labeled = y.reshape(len(y), -1)[:, 0] >= 0 if y.dtype.kind in "iu" else np.ones(len(y), dtype=bool)
+    return X[labeled], y[labeled], 1 / step
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn, as they come or,
-    of repeats, in an order that is drawn."""
+    """Returns the row numbers of each fold: to fit on, and held out. The rows of each class are dealt to the folds in
+    turn, in the given order for repeat 0, otherwise in a random one."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Optimization levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
+"""Defines the optimization levels, from 0 (exact for every input) to 3 (smallest): the passes that run by default.
 
-Levels 0 and 1 are lists of passes. Levels 2 and 3 search: they try passes at many settings, score each on rows that
-chose nothing, and take the smallest design within the tolerance (`forestc.search.portfolio`). Level 2 tries few
-settings. Level 3 begins with these and tries more, so that its design is never larger.
+Levels 0 and 1 are lists of passes. Levels 2 and 3 search: they try passes at many settings, score each on held-out rows
+and take the smallest design within the tolerance (`forestc.search.portfolio`). Level 2 tries few settings. Level 3
+tries these first and then more, so that its design is never larger.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from forestc.search.portfolio import SIMPLIFY, TOO_LARGE, Family, LevelSearch, L
 from forestc.search.sizes import Size
 from forestc.system.deadline import LateError, before
 
-DEFAULT_EFFORT = 2  # of 1 to 3, see `Stop`
+DEFAULT_EFFORT = 2  # sets the effort from 1 to 3 (see `Stop`) if the user gives none
 
 
 @dataclass(frozen=True)
 class Level:
-    """keeps: what the level promises. passes: its list; of a level that searches, the candidate that it begins with.
-    searches: the passes that it tries."""
+    """An optimization level. keeps: its promise in words. passes: its list of passes; a level that searches begins with
+    it. searches: the passes that it tries, in words."""
 
     keeps: str
     passes: str
@@ -55,26 +55,26 @@ LEVELS: tuple[Level, ...] = (
     Level(WITHIN, PATHS, QUICK),
     Level(WITHIN, PATHS, "what -O2 tries, prune-splits and regrow-trees at more settings, prune-trees, extract-rules"),
 )
-KEEPS = {  # what `--keep` adds to the promise of a level that searches
+KEEPS = {  # maps a value of `--keep` to its promise, for a level that searches
     "decisions": "every decision of the given rows that -O1 keeps",
     "paths": "every path of the given rows",
 }
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
-CLIMBED = 0.75  # share of the time left after -O1 in which settings are tried; the rest is to find their sizes
-STRIDES = {1: 4, 2: 3, 3: 1}  # every n-th of prune-splits' prices is tried, by effort
-FEW_ROWS = 5_000  # up to as many rows, small ensembles are grown with noise
-FEW_SAMPLES = 200_000  # up to as many rows times trees, quick pruning rewires splits and makes all copies of rows
-# Steps of growing on each fold at -O2, of about a nanosecond; and more of them for each row in each tree of the model.
+CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is for finding their sizes
+STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
+FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
+FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
+# Growing on a fold at -O2 stops after these steps (a nanosecond each), and more for each row of each tree.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
-RULES = ExtractRules(comparators=32, seconds=10.0)  # trials take seconds
+RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
 
 
 @dataclass(frozen=True)
 class LevelPlan:
     """The passes of a level for one model and its rows, with notes for the user.
 
-    level: None if the user named the passes. keeps: the promise, in words. trials: what a search tried; chosen: the
-    trial that it took. how: the rows that scored the trials, in words; unit: of their sizes.
+    level: None if the user named the passes. keeps: the promise, in words. trials: all trials of a search. chosen: the
+    trial with these passes. how: describes the rows that scored the trials. unit: of the trials' sizes.
     """
 
     level: int | None
@@ -88,16 +88,16 @@ class LevelPlan:
     keeps: str = ""
 
     def as_dict(self) -> dict[str, Any] | None:
-        """For the manifest and `--json`; None if the user named the passes."""
+        """Returns the plan for the manifest and `--json`; None if the user named the passes."""
         if self.level is None:
             return None
         spelt = ",".join(map(print_pass, self.passes))
         keeps = self.keeps or LEVELS[self.level].keeps
-        known: dict[str, Any] = {"level": f"O{self.level}", "keeps": keeps, "passes": spelt}
+        record: dict[str, Any] = {"level": f"O{self.level}", "keeps": keeps, "passes": spelt}
         if self.chosen is not None:
-            known |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials), "unit": self.unit}
-            known["table"] = [_row(trial, trial is self.chosen) for trial in _best_of_each(self.trials, self.chosen)]
-        return known
+            record |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials), "unit": self.unit}
+            record["table"] = [_row(trial, trial is self.chosen) for trial in _best_of_each(self.trials, self.chosen)]
+        return record
 
 
 def _row(trial: LevelTrial, chosen: bool) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _row(trial: LevelTrial, chosen: bool) -> dict[str, Any]:
 
 
 def _best_of_each(trials: Sequence[LevelTrial], chosen: LevelTrial) -> list[LevelTrial]:
-    """The chosen trial, and of each other family the smallest that is good, or else the most accurate."""
+    """Returns the chosen trial and, of each other family, the smallest good trial or else the most accurate."""
     best = {chosen.family: chosen}
     for family in dict.fromkeys(trial.family for trial in trials):
         members = [trial for trial in trials if trial.family == family]
@@ -132,7 +132,7 @@ def _best_of_each(trials: Sequence[LevelTrial], chosen: LevelTrial) -> list[Leve
 
 
 def levels_guide() -> list[dict[str, str]]:
-    """For `forestc passes`: each level, what it keeps, and its passes."""
+    """Returns the promise and the passes of each level, for `forestc passes`."""
     return [
         {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps}
         | {"passes": f"the smallest of: {PATHS}; {level.searches}" if level.searches else level.passes}
@@ -141,15 +141,15 @@ def levels_guide() -> list[dict[str, str]]:
 
 
 def level_number(level: int | str | None) -> int | None:
-    """The number, 0 to 3, of a level such as 2, "2" or "O2". Raises OptionError."""
+    """Returns the number, 0 to 3, of a level such as 2, "2" or "O2". Raises OptionError for other levels."""
     names = {spelling: n for n in range(len(LEVELS)) for spelling in (n, str(n), f"O{n}", f"-O{n}")}
     if level is None or (level in names and not isinstance(level, bool)):
         return None if level is None else names[level]
-    raise OptionError(f"unknown level {level}", do=f"use 0 to {len(LEVELS) - 1}")
+    raise OptionError(f"unknown level {level}", where="-O", do=f"use 0 to {len(LEVELS) - 1}")
 
 
 def check_search(level: int | None, named: object, **options: object) -> None:
-    """Raises OptionError for an option of a search, such as tolerance, without a level that searches."""
+    """Raises OptionError if an option of a search, such as tolerance, is given without a level that searches."""
     given = [name for name, value in options.items() if value is not None]
     keep = options.get("keep")
     if keep is not None and keep not in KEEPS:
@@ -157,11 +157,11 @@ def check_search(level: int | None, named: object, **options: object) -> None:
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
         article = "an" if given[0][0] in "aeiou" else "a"
-        raise OptionError(f"{article} {given[0]} needs -O2 or -O3", do=f"add -O3{instead}")
+        raise OptionError(f"{article} {given[0]} needs -O2 or -O3", where="-O", do=f"add -O3{instead}")
 
 
 def effort_of(effort: int | str | None) -> Stop | None:
-    """How long a level searches: an effort of 1, 2 or 3, or seconds such as "60s". Raises OptionError."""
+    """Returns the limits of a search by an effort of 1, 2 or 3, or by seconds such as "60s". Raises OptionError."""
     if effort is None:
         return None
     text = str(effort)
@@ -179,27 +179,27 @@ def effort_of(effort: int | str | None) -> Stop | None:
 def plan(
     named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, scores: float | None = None
 ) -> LevelPlan:
-    """The passes of a level that does not search. named: those that the user named, which override any level. level:
-    None for the default. Without rows only level 0 is possible; with scores, level 1. Raises OptionError for invalid
+    """Returns the passes of a level without a search. named: the user's passes, which replace any level. level: None
+    for the default. Without rows only level 0 is possible; with scores, at most level 1. Raises OptionError for bad
     scores."""
     if named is not None:
         return LevelPlan(None, tuple(named))
-    wanted = DEFAULT_LEVEL if level is None else level
+    number = DEFAULT_LEVEL if level is None else level
     notes: list[str] = []
     if not have_rows(rows):
         if level:
             notes.append(f"-O{level} needs rows, and none are given: -O{LEVEL_WITHOUT_ROWS} is used")
-        wanted = LEVEL_WITHOUT_ROWS
-    elif wanted in SEARCHING:
-        notes.append(f"-O{wanted} is -O{DEFAULT_LEVEL} here: what it tries keeps no scores")
-        wanted = DEFAULT_LEVEL
-    passes = parse_passes(LEVELS[wanted].passes, PASSES)
+        number = LEVEL_WITHOUT_ROWS
+    elif number in SEARCHING:
+        notes.append(f"-O{number} is -O{DEFAULT_LEVEL} here: what it tries keeps no scores")
+        number = DEFAULT_LEVEL
+    passes = parse_passes(LEVELS[number].passes, PASSES)
     passes = [replace(step, scores=scores) if isinstance(step, RoundLeaves) else step for step in passes]
-    return LevelPlan(wanted, tuple(passes), tuple(notes))
+    return LevelPlan(number, tuple(passes), tuple(notes))
 
 
 def searches(level: int | None, rows: Rows | None, scores: float | None) -> TypeGuard[int]:
-    """Whether a level searches, given these rows and scores."""
+    """Returns True if a level searches, given these rows and scores."""
     return level in SEARCHING and have_rows(rows) and scores is None
 
 
@@ -212,8 +212,8 @@ def families(
     rows: int = 0,
     keep: str | None = None,
 ) -> list[Family]:
-    """What a level tries on a model beyond the level before, the most promising first. rows: how many are given. cost:
-    what is minimized. keep: a key of KEEPS."""
+    """Returns the families of settings that a level adds to the level below, in the order of trying. rows: the number
+    of given rows. cost: the name of the cost to minimize. keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
     fitted = Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))
@@ -221,10 +221,10 @@ def families(
         return [fitted] if quick else []
     if keep == "decisions":
         stride = max(STRIDES[DEFAULT_EFFORT], STRIDES[effort]) if quick else STRIDES[effort]
-        kept = PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost)
+        keeping = PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost)
         name = "decisions kept" if quick else "decisions kept, more prices"
         again = not quick and stride == STRIDES[DEFAULT_EFFORT]
-        return [] if again else [Family(name, paths, kept, otherwise=replace(kept, mended=0.0))]
+        return [] if again else [Family(name, paths, keeping, otherwise=replace(keeping, mended=0.0))]
     firmware, decides = bool(prices(cost).firmware), source.decides
     bits = 1 if decides else 4
     grown = RegrowTrees(tolerance=tolerance, cost=cost, leaf_bits=bits, price=1.0)
@@ -269,7 +269,7 @@ _DEFAULT_STOP = Stop(DEFAULT_EFFORT)
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """tolerance: what may be lost on the rows that score. keep: a key of KEEPS. seed: of the passes that are tried."""
+    """The terms of a search. tolerance: accuracy that may be lost. keep: a key of KEEPS. seed: for the passes tried."""
 
     tolerance: float = DEFAULT_TOLERANCE
     stop: Stop = _DEFAULT_STOP
@@ -287,14 +287,14 @@ def searched(
     first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> LevelPlan:
-    """The passes that a search of level 2 or 3 takes. folds: the rows that score the trials. size: what is minimized.
-    first: what the passes of -O1 make, if that is known. Raises ForestcError, and LateError if the time ends before
-    anything is scored."""
+    """Searches at level 2 or 3 and returns the plan. folds: the rows that score. size: the size to minimize. first:
+    results of the passes of -O1, if known. Raises ForestcError, and LateError if the time ends before any trial is
+    scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
     search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)
     if first:
-        search.base.know(paths, first)
+        search.base.add_results(paths, first)
     plain = before(stop.until, lambda: search.plain("paths kept", paths))
     now = time.monotonic()
     notes: list[str] = []
@@ -307,7 +307,7 @@ def searched(
         notes = [
             f"-O{level}: its time ended the search after {len(search.trials)} settings; more may find smaller ones"
         ]
-        best.append(search.known(plain))
+        best.append(search.fallback(plain))
     chosen = min(best, key=lambda trial: trial.size)
     refused = [f"{name}: {why}" for name, why in search.refused.items() if why != TOO_LARGE]
     notes = [*refused, *notes]

@@ -1,8 +1,8 @@
-"""What passes made, kept in a folder, so that no search, rung, trial or worker runs the same pass again.
+"""Stores the results of passes in a folder, so that no search, rung, trial or worker runs the same pass twice.
 
-`.kept/` holds one compressed file for each result, named by a hash of all that the result depends on. It only saves
-time: a file that is missing, damaged or dropped is made again. Files are JSON, and NumPy's arrays without Python
-objects, so reading them runs no code; what passes made is checked again when a design is compiled.
+The folder `.kept/` has a compressed file for each result, named by a hash of everything that the result depends on. It
+only saves time: a missing or damaged result is computed again. Files hold JSON or NumPy arrays without Python objects,
+so reading them runs no code. Promises of passes are checked again when a design is compiled.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from forestc.system.records import COUNT, TEXT, Schema, hold
 from forestc.system.version import __version__
 
 FOLDER = ".kept"
-MOST = 500_000_000  # bytes of the folder; beyond it the files that were not used for the longest time are dropped
-MOST_CONTENT = 1 << 30  # bytes of one result, unpacked
+MOST = 500_000_000  # bytes of the folder; beyond it, the least recently used files are removed
+MOST_CONTENT = 1 << 30  # bytes of one result after decompression
 _PROMISES = {
     kind.__name__: kind
     for kind in (Exact, FewChanges, KeepsAllButTies, KeepsDecisions, KeepsPaths, ScoresWithin, Within)
@@ -55,27 +55,27 @@ _PROMISES = {
 
 @dataclass(frozen=True)
 class ResultStore:
-    """The folder of results. Several processes may use it at once; what can't be written is not kept."""
+    """A folder of results. Several processes may use it at once. Errors in writing are ignored."""
 
     folder: Path
     most: int = MOST
 
     def get(self, key: str) -> bytes | None:
-        """The content of a key; None if there is none, or it is damaged."""
+        """Returns the content stored under a key; None if there is none or it is damaged."""
         path = self._path(key)
         try:
             unpacker = zlib.decompressobj()
             content = unpacker.decompress(path.read_bytes(), MOST_CONTENT)
         except (OSError, zlib.error):
             return None
-        if not unpacker.eof:  # cut off, or of more than any result takes
+        if not unpacker.eof:  # The file is cut off, or larger than any result.
             return None
         with suppress(OSError):
             os.utime(path)
         return content
 
     def put(self, key: str, content: bytes) -> None:
-        """Keeps a content, and drops what was not used for the longest time where it is too much."""
+        """Stores a content, and removes the least recently used files if the folder is too large."""
         path = self._path(key)
         half = path.with_name(f"{path.name}.{os.getpid()}")
         with suppress(OSError):
@@ -100,7 +100,7 @@ class ResultStore:
 
 @dataclass(frozen=True)
 class Ran:
-    """A forest and the hash of its text, by which results of the passes that run on it are kept."""
+    """A forest and the hash of its text; results of passes on the forest are stored under the hash."""
 
     forest: Forest
     text_hash: str
@@ -111,14 +111,14 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class KeptArrays:
-    """Arrays that a pass keeps on its way, under a key (see `forestc.passes.base.Memory`)."""
+class StoredArrays:
+    """Stored arrays from which a pass can resume (see `forestc.passes.base.Memory`)."""
 
-    kept: ResultStore
+    store: ResultStore
     key: str
 
     def recall(self, name: str) -> dict[str, NDArray[Any]] | None:
-        content = self.kept.get(f"{self.key} {name}")
+        content = self.store.get(f"{self.key} {name}")
         if content is None:
             return None
         try:
@@ -130,11 +130,11 @@ class KeptArrays:
     def remember(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         file = io.BytesIO()
         np.savez(file, allow_pickle=False, **arrays)
-        self.kept.put(f"{self.key} {name}", file.getvalue())
+        self.store.put(f"{self.key} {name}", file.getvalue())
 
 
 def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
-    """An array of a file of arrays. Raises ValueError for one that claims more memory than its file has bytes."""
+    """Returns an array of a NumPy archive. Raises ValueError if it claims more memory than the archive's bytes."""
     with file.open(part) as content:
         npy = np.lib.format
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(content)]
@@ -147,15 +147,15 @@ def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs passes on one model and its rows, each once for all that use the folder. judge: as passes take it."""
+    """Runs passes on one model and its rows, and stores the results in a folder."""
 
-    kept: ResultStore
+    store: ResultStore
     rows: Rows
     scorer: Scorer
 
     @cached_property
     def content(self) -> str:
-        """A hash of the model, of the rows and of those that judge: of all that results depend on beside the pass."""
+        """A hash of forestc's version, the model, its rows and the scoring rows: a part of the key of each result."""
         model = self.scorer.model
         parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
         for rows in (self.rows, self.scorer.held_out):
@@ -166,23 +166,23 @@ class Passes:
         return parts.hexdigest()
 
     def run(self, step: Pass, before: Ran) -> tuple[PassResult, Ran]:
-        """What a pass makes of a forest, and the forest that it made."""
+        """Returns the result of a pass on a forest, stored or computed, and the forest of the result."""
         key = " ".join((self.content, before.text_hash, print_pass(step)))
-        content = self.kept.get(key)
+        content = self.store.get(key)
         result = None if content is None else read_result(content)
-        if result is not None:  # a text does not say which columns rows hold
+        if result is not None:  # The stored text lacks the columns that rows have.
             result = replace(result, forest=replace(result.forest, carried=before.forest.carried))
         else:
-            memory = KeptArrays(self.kept, f"{self.content} {before.text_hash}")
+            memory = StoredArrays(self.store, f"{self.content} {before.text_hash}")
             result = settled(step, before.forest, self.rows, self.scorer, memory)
             content = printed_result(result)
             if content is not None:
-                self.kept.put(key, content)
+                self.store.put(key, content)
         return result, Ran.of(result.forest)
 
 
 def printed_result(result: PassResult) -> bytes | None:
-    """A result as bytes; None where reading them would not give the same again, as with promises that hold rows."""
+    """Returns a result as bytes; None if reading them would give another, as for promises that hold rows."""
     try:
         text = json.dumps(
             {
@@ -217,7 +217,7 @@ _RESULT: Schema = {
 
 
 def read_result(content: bytes) -> PassResult | None:
-    """The result of `printed_result`; None for bytes that are none."""
+    """Returns the result from the bytes of `printed_result`; None for other bytes."""
     try:
         record = json.loads(content)
         hold(record, _RESULT)

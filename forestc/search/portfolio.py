@@ -1,9 +1,9 @@
-"""The search of levels 2 and 3: lists of passes, made of the model and judged on rows that none of them has seen.
+"""Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows.
 
-What is tried are the settings of passes (`forestc.passes.ladder`). Each is made of the model, for its size, and of the
-model of each fold, for its accuracy: of a model that was trained without the fold's judged rows, on the rows that it
-was trained on. With held-out rows there is one fold, whose model is the model itself. Of all settings, the smallest
-is taken whose loss, with `Loss.within`, is within the tolerance.
+A trial is a setting of a pass (`forestc.passes.ladder`). The pass runs on the model, which gives the size of the
+result. It also runs on the model of each fold, trained without the fold's held-out rows, which gives the accuracy. If
+the user gives held-out rows, the model itself is the only fold. The smallest trial is taken with a loss within the
+tolerance (`Loss.within`).
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# (rows x trees, deals): up to so much work, settings that lose only just too much are tried on this many deals of folds
+# Pairs (most rows x trees, splits): a setting that loses only just too much is tried on this many splits into folds.
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
-REPEATED = 0.8  # share of its standard error that a loss has after five deals (Nadeau and Bengio)
-LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
-MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
+REPEATED = 0.8  # share of its standard error that a loss has after five splits into folds (Nadeau and Bengio)
+LARGER = 1.5  # times the best cost so far; larger trials are not scored
+MARGIN = 1.1  # times the best cost of the family; a growing branch ends at larger forests
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
-STALE = 3  # successive forests, none more accurate than the best before, after which such a branch ends, too
-MEASURED = 4  # estimate the sizes of this many trials of a family: those that cost least
-NEAR = 2.0  # estimate no sizes of trials that cost this many times the cheapest good one
+STALE = 3  # stops a growing branch after this many forests without a gain in accuracy
+MEASURED = 4  # trials of each family for which sizes are estimated: the cheapest ones
+NEAR = 2.0  # times the cheapest good trial; sizes of costlier trials are not estimated
 
 
 @dataclass(frozen=True)
 class Family:
-    """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
-    tried if none of the first is good. work: stop growing ensembles on a fold after this many steps."""
+    """A family of settings: the settings of `step`, run after the passes `before`. otherwise: another step, tried if no
+    setting of the first is good. work: limits the steps of growing ensembles on a fold."""
 
     name: str
     before: tuple[Pass, ...]
@@ -56,9 +56,9 @@ class Family:
 
 @dataclass(frozen=True)
 class LevelTrial:
-    """A list of passes that was tried. make: what each of them makes of the model. cost: in the prices of the last
-    searching pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost.
-    good: whether the loss on all judged rows is within the tolerance. size_of: the size of a forest."""
+    """A list of passes that was tried. make: returns the result of each pass on the model. cost: in the prices of the
+    last searching pass. loss: on all held-out rows, or on the first folds if these showed too great a loss. good: True
+    if the loss on all held-out rows is within the tolerance. size_of: returns the size of a forest."""
 
     family: str
     passes: tuple[Pass, ...]
@@ -70,7 +70,7 @@ class LevelTrial:
 
     @cached_property
     def results(self) -> list[PassResult]:
-        """What each of the passes makes, of the model and of what the one before made."""
+        """The result of each pass; each runs on the forest of the pass before."""
         return self.make()
 
     @property
@@ -83,52 +83,52 @@ class LevelTrial:
 
     @property
     def measured(self) -> bool:
-        """Whether its size is known already."""
+        """True if the size has been computed."""
         return "size" in vars(self)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """How long is searched. effort: 1 (little) to 3. seconds: for all passes of the level; results then depend on the
-    speed of the machine. until: the time of time.monotonic() at which the search has to end."""
+    """The limits of a search. effort: 1 (little) to 3. seconds: for all passes of the level; results then depend on the
+    speed of the machine. until: a time of time.monotonic() at which the search ends."""
 
     effort: int
     seconds: float = math.inf
     until: float = math.inf
 
 
-class _Place:
-    """A model and its rows, and what lists of passes have made of it."""
+class _PassRuns:
+    """A model, its rows, and the results of lists of passes on them."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows
-        self._made: dict[tuple[str, ...], list[PassResult]] = {(): []}
+        self._results: dict[tuple[str, ...], list[PassResult]] = {(): []}
 
-    def know(self, passes: Sequence[Pass], results: Sequence[PassResult]) -> None:
-        """Takes what passes made of the model, where that is known."""
+    def add_results(self, passes: Sequence[Pass], results: Sequence[PassResult]) -> None:
+        """Stores the results of passes that have run on the model already."""
         names = tuple(map(print_pass, passes))
         for count in range(1, len(names) + 1):
-            self._made[names[:count]] = list(results[:count])
+            self._results[names[:count]] = list(results[:count])
 
-    def made(self, passes: Sequence[Pass]) -> list[PassResult]:
-        """What each of the passes makes; they leave nothing to choose."""
+    def results(self, passes: Sequence[Pass]) -> list[PassResult]:
+        """Returns the result of each pass, stored or computed. The passes must leave no settings open."""
         names = tuple(map(print_pass, passes))
-        if names not in self._made:
-            before = self.made(passes[:-1])
+        if names not in self._results:
+            before = self.results(passes[:-1])
             forest = before[-1].forest if before else self.model
-            self._made[names] = [*before, settled(passes[-1], forest, self.rows)]
-        return self._made[names]
+            self._results[names] = [*before, settled(passes[-1], forest, self.rows)]
+        return self._results[names]
 
     def after(self, passes: Sequence[Pass]) -> Forest:
-        """The forest after all of them."""
-        return self.made(passes)[-1].forest if passes else self.model
+        """Returns the forest after all passes."""
+        return self.results(passes)[-1].forest if passes else self.model
 
 
 @dataclass
 class LevelSearch:
-    """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
-    refused: why a family could not be tried. repeated: folds of other deals of the rows, as `Folds` has them.
-    heading: begins each line of progress."""
+    """A search over families of settings for a model, its rows and folds. tolerance: accuracy that may be lost on
+    held-out rows. refused: by family, why it could not be tried. repeated: returns folds of another split (see
+    `Folds`). heading: begins each line of progress."""
 
     model: Forest
     rows: Rows
@@ -143,36 +143,35 @@ class LevelSearch:
     heading: str = ""
 
     def __post_init__(self) -> None:
-        self.base = _Place(self.model, self.rows)
-        self.places = [
-            self.base if fold.model is self.model and fold.fit is self.rows else _Place(fold.model, fold.fit)
+        self.base = _PassRuns(self.model, self.rows)
+        self.fold_runs = [
+            self.base if fold.model is self.model and fold.fit is self.rows else _PassRuns(fold.model, fold.fit)
             for fold in self.folds
         ]
-        self.scorer = CrossScorer(self.folds, self.base not in self.places)
+        self.scorer = CrossScorer(self.folds, self.base not in self.fold_runs)
         work = self.count * len(self.model.trees)
         most = next(repeats for most_work, repeats in REPEATS if work <= most_work)
-        self.repeats = 0 if self.repeated is None or self.base in self.places else most
-        self._repeats: dict[int, list[tuple[Fold, _Place]]] = {}
+        self.repeats = 0 if self.repeated is None or self.base in self.fold_runs else most
+        self._repeats: dict[int, list[tuple[Fold, _PassRuns]]] = {}
 
-    def repeat(self, number: int) -> list[tuple[Fold, _Place]]:
-        """The folds of another deal of the rows."""
+    def repeat(self, number: int) -> list[tuple[Fold, _PassRuns]]:
+        """Returns the folds of another split of the rows."""
         assert self.repeated is not None
         if number not in self._repeats:
-            self._repeats[number] = [(fold, _Place(fold.model, fold.fit)) for fold in self.repeated(number)]
+            self._repeats[number] = [(fold, _PassRuns(fold.model, fold.fit)) for fold in self.repeated(number)]
         return self._repeats[number]
 
     @cached_property
     def count(self) -> int:
-        """The number of given rows."""
         return count_rows(self.rows)
 
     def smallest(self) -> LevelTrial:
-        """The smallest trial that is good, or the first one, which is good by its own promise."""
+        """Returns the smallest good trial, or the first trial, which counts as good by its own promise."""
         return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
-    def known(self, plain: LevelTrial) -> LevelTrial:
-        """The best design where no time is left to find sizes: the smallest of the good ones that have one, or else
-        the cheapest."""
+    def fallback(self, plain: LevelTrial) -> LevelTrial:
+        """Returns the best trial if there is no time to find sizes: the smallest good one with a known size, or else
+        the cheapest good one. plain: the trial of -O1, which is returned if no other is good."""
         good = [trial for trial in self.trials if trial.good and trial is not plain]
         measured = [trial for trial in [*good, plain] if trial.measured]
         if any(trial is not plain for trial in measured):
@@ -181,11 +180,11 @@ class LevelSearch:
 
     @property
     def cheapest(self) -> float:
-        """The least cost of the good trials so far."""
+        """The least cost of all good trials so far."""
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:
-        """The good trials of each family that cost least, as sizes take longer to find than costs."""
+        """Returns the cheapest good trials of each family; sizes take longer to find than costs."""
         candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
@@ -194,9 +193,9 @@ class LevelSearch:
         return candidates
 
     def plain(self, name: str, passes: Sequence[Pass]) -> LevelTrial:
-        """Tries one list of passes."""
-        loss = self.scorer.of([place.after(passes) for place in self.places])
-        return self.add(name, tuple(passes), lambda: self.base.made(passes), math.inf, loss)
+        """Tries one list of passes and returns its trial."""
+        loss = self.scorer.of([runs.after(passes) for runs in self.fold_runs])
+        return self.add(name, tuple(passes), lambda: self.base.results(passes), math.inf, loss)
 
     def add(
         self, name: str, passes: tuple[Pass, ...], make: Callable[[], list[PassResult]], cost: float, loss: Loss
@@ -208,7 +207,7 @@ class LevelSearch:
         return trial
 
     def climb(self, family: Family) -> None:
-        """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
+        """Tries the settings of a family branch by branch. A branch ends if forests get too large or lose too much."""
         before = len(self.trials)
         try:
             good = _Climb(self, family, family.step).run()
@@ -222,19 +221,19 @@ class LevelSearch:
 
 
 class _Climb:
-    """The settings of one family, made of the model and of the models of all folds."""
+    """The settings of one family, tried on the model and on the models of all folds."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
         assert isinstance(step, Laddered)
-        self.places = list(dict.fromkeys([*search.places, search.base]))
-        ladders = in_threads(self._ladder_of(step), self.places)
-        self.step, self.ladders = step, dict(zip(self.places, ladders, strict=True))
+        self.all_runs = list(dict.fromkeys([*search.fold_runs, search.base]))
+        ladders = in_threads(self._ladder_of(step), self.all_runs)
+        self.step, self.ladders = step, dict(zip(self.all_runs, ladders, strict=True))
         self.best, self.tried = math.inf, 0
 
-    def _ladder_of(self, step: Laddered) -> Callable[[_Place], Ladder]:
-        def ladder_of(place: _Place) -> Ladder:
-            ladder = step.ladder(place.after(self.family.before), place.rows)
+    def _ladder_of(self, step: Laddered) -> Callable[[_PassRuns], Ladder]:
+        def ladder_of(runs: _PassRuns) -> Ladder:
+            ladder = step.ladder(runs.after(self.family.before), runs.rows)
             if isinstance(ladder, GrowingLadder):
                 ladder.most_work = min(ladder.most_work, self.family.work)
             return ladder
@@ -242,7 +241,7 @@ class _Climb:
         return ladder_of
 
     def run(self) -> bool:
-        """Whether any setting is good."""
+        """Tries all branches and returns True if any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
             taken, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
@@ -250,33 +249,33 @@ class _Climb:
             self.best = min(self.best, cheapest)
             if branch.grows:
                 continue
-            known = min(self.search.cheapest, self.best)
-            much = known < math.inf and (least if branch.alone else cheapest) > WORSE * known
-            if much or self.tried == before:  # other settings would be larger than what is known
+            lowest = min(self.search.cheapest, self.best)
+            worse = lowest < math.inf and (least if branch.alone else cheapest) > WORSE * lowest
+            if worse or self.tried == before:  # Later settings would be larger than the best so far.
                 break
         return self.best < math.inf
 
-    def _add(self, rung: Rung, loss: Loss, made: Rung | None) -> bool:
-        """Whether the trial is good. made: its rung of the model, None where that is not made yet."""
+    def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
+        """Adds a trial and returns True if it is good. on_model: its rung on the model; None if that has not run."""
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest
         cost = f", the best costs about {best:,.0f} {self.search.size.unit}" if best < math.inf else ""
         self.search.progress(f"{self.search.heading}{name}: {self.tried} settings tried{cost}")
         passes = (*self.family.before, rung.step, SIMPLIFY)
-        return self.search.add(name, passes, partial(self._results, rung.step, made), rung.cost, loss).good
+        return self.search.add(name, passes, partial(self._results, rung.step, on_model), rung.cost, loss).good
 
-    def _results(self, step: Laddered, made: Rung | None) -> list[PassResult]:
-        """What the passes of a trial make of the model."""
+    def _results(self, step: Laddered, on_model: Rung | None) -> list[PassResult]:
+        """Returns the result of each pass of a trial on the model."""
         base = self.search.base
-        before = base.made(self.family.before)
-        made = made or next(self.ladders[base].rungs([step]))
-        chosen = step.result(base.after(self.family.before), made, 1)
+        before = base.results(self.family.before)
+        on_model = on_model or next(self.ladders[base].rungs([step]))
+        chosen = step.result(base.after(self.family.before), on_model, 1)
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """As `best_of` takes them, from the smallest up; each on its own, and only on as many folds as it takes to see
-        that too much is lost."""
+        """Yields number, rung and True if good (see `best_of`) of a growing branch, smallest first. Each rung runs by
+        itself, and only on as many folds as show that it loses too much."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -289,28 +288,28 @@ class _Climb:
             if last is None or last[0].cost >= most:
                 break
             rung, loss = last
-            made = rung if base in self.search.places else None
-            yield number, rung, self._add(rung, self._confirmed([step], self.errors, loss), made)
+            on_model = rung if base in self.search.fold_runs else None
+            yield number, rung, self._add(rung, self._confirmed([step], self.errors, loss), on_model)
             stale = 0 if loss.lost < least else stale + 1
             least = min(least, loss.lost)
             if stale == STALE:
                 break
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
-        """A rung of each fold, and the loss on the folds so far."""
+        """Yields the rung of each fold and the loss on the folds so far."""
         self.errors = errors = list[NDArray[np.float64]]()
-        for number, (place, fold) in enumerate(zip(self.search.places, self.search.folds, strict=True), 1):
-            rung = next(self.ladders[place].rungs([step]), None)
-            if rung is None or rung.hurried:  # another machine may make another
+        for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
+            rung = next(self.ladders[runs].rungs([step]), None)
+            if rung is None or rung.hurried:  # A hurried rung depends on the speed of the machine.
                 return
             errors += fold.scorer.errors([rung.forest])
             yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
-        """Returns the loss of a setting. If the first folds find only just too much, further deals of the rows are
-        added until the loss is within the tolerance or clearly above it. steps: of a branch, up to the setting.
-        errors: on the first folds."""
-        search, folds, known = self.search, list(self.search.folds), list(errors)
+        """Returns the loss of a setting. If the first folds lose only just too much, folds of further splits are added
+        until the loss is within the tolerance or clearly above. steps: the branch up to the setting. errors: on the
+        first folds."""
+        search, folds, all_errors = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
             if (
@@ -321,34 +320,34 @@ class _Climb:
                 break
             try:
                 again = search.repeat(number)
-            except ForestcError:  # a deal without rows of a rare class
+            except ForestcError:  # The split has too few rows of a rare class.
                 search.repeats = 0
                 break
-            ladders = in_threads(self._ladder_of(self.step), [place for _, place in again])
+            ladders = in_threads(self._ladder_of(self.step), [runs for _, runs in again])
             forests = in_threads(lambda ladder: [rung.forest for rung in ladder.rungs(steps)][-1:], ladders)
             if not all(forests):
                 break
             folds += [fold for fold, _ in again]
-            known += [fold.scorer.errors(forest)[0] for (fold, _), forest in zip(again, forests, strict=True)]
-            loss = replace(search.scorer, folds=tuple(folds)).loss(known)
+            all_errors += [fold.scorer.errors(forest)[0] for (fold, _), forest in zip(again, forests, strict=True)]
+            loss = replace(search.scorer, folds=tuple(folds)).loss(all_errors)
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """As `best_of` takes them, from the largest down, each from the one before. What is much larger than the best
-        of all so far is made of the model alone, and not judged."""
+        """Yields number, rung and True if good (see `best_of`) of a shrinking branch, largest first; each rung resumes
+        from the last. A rung that costs much more than the best so far runs on the model alone and is not scored."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
-        ladders = {place: self.ladders[place].rungs(steps) for place in dict.fromkeys([search.base, *self.places])}
-        rungs: dict[_Place, Rung] = {}
+        ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
+        rungs: dict[_PassRuns, Rung] = {}
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
-        def advance(place: _Place) -> Rung | None:
-            """Brings the ladder of a fold to the rung of the model. The model's own goes one rung ahead meanwhile,
-            which is returned; without folds it has nothing to go ahead of."""
-            if place is search.base:
-                return None if rung.last or len(ladders) == 1 else next(ladders[place], None)
-            for _ in range(skipped + 1):  # a ladder that ends before that of the model stays where it ended
-                rungs[place] = next(ladders[place], rungs.get(place, rung))
+        def advance(runs: _PassRuns) -> Rung | None:
+            """Advances the ladder of a fold to the current rung of the model. The ladder of the model itself is
+            advanced to its next rung meanwhile, which is returned (None if there are no folds)."""
+            if runs is search.base:
+                return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
+            for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.
+                rungs[runs] = next(ladders[runs], rungs.get(runs, rung))
             return None
 
         while own is not None:
@@ -358,8 +357,8 @@ class _Climb:
                 continue
             own = in_threads(advance, tuple(ladders))[0]
             skipped = 0
-            pairs = zip(search.folds, search.places, strict=True)
-            errors = [fold.scorer.errors([rungs[place].forest])[0] for fold, place in pairs]
+            pairs = zip(search.folds, search.fold_runs, strict=True)
+            errors = [fold.scorer.errors([rungs[runs].forest])[0] for fold, runs in pairs]
             loss = self._confirmed(steps[: steps.index(rung.step) + 1], errors, search.scorer.loss(errors))
             yield number, rung, self._add(rung, loss, rung)
             if len(ladders) == 1:

@@ -1,6 +1,6 @@
-"""Settles a pass: where its options leave settings open, takes the smallest forest that is good enough.
+"""Settles a pass: if its options leave settings open, it takes the cheapest forest that is good enough.
 
-The portfolio (`forestc.search.portfolio`) climbs the branches of several models at once, by the same rule.
+The search of levels (`forestc.search.portfolio`) tries the branches on several models at once, by the same rule.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
-WORSE = 1.25  # stop behind a branch whose best forest costs this many times the best of all
+WORSE = 1.25  # times the best cost; the climb stops after a branch that found nothing cheaper than this
 
 
 def settled(
     step: Pass, forest: Forest, rows: Rows | None, scorer: Scorer | None = None, memory: Memory | None = None
 ) -> PassResult:
-    """What a pass makes of a forest. Of open settings it takes the cheapest that are good: within the tolerance on the
-    judge's rows, or by the pass's own promise. memory: arrays of earlier runs with other options. Raises OptionError
-    where a judge is needed and there is none, and the errors of the pass."""
+    """Returns the result of a pass. Open settings become the cheapest good ones: within the tolerance on the scorer's
+    rows, or by the pass's own promise. memory: arrays of earlier runs. Raises OptionError if a scorer is missing, and
+    the pass's own errors."""
     if not isinstance(step, Laddered) or not step.open:
         if memory is not None and isinstance(step, Remembering):
             return step.run_remembering(forest, rows, memory)
@@ -43,7 +43,7 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """The cheapest rung that is good and cheaper than its branch's `most`, or None; and the number of rungs tried."""
+    """Returns the cheapest good rung below the `most` cost of its branch, or None; and the number of rungs tried."""
     best: Rung | None = None
     tried = 0
 
@@ -67,9 +67,9 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """The cheapest good rung of a branch, or None, and the least cost of all that were tried. A branch that grows ends
-    at the first good one, a branch that shrinks after several failing ones. scored: the number of each rung on its
-    branch, the rung, and whether it is good; made one by one."""
+    """Returns the cheapest good rung of a branch or None, and the least cost of all rungs tried. A growing branch ends
+    at its first good rung, a shrinking one after several failing rungs. scored: (number on the branch, rung, True if
+    good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

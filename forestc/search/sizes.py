@@ -1,4 +1,4 @@
-"""The size that a search minimizes: LUTs of a device, or bytes of flash on a processor."""
+"""Defines the size that a search minimizes: LUTs of a device, or bytes of flash on a processor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from forestc.costs.prices import DEFAULT_COST
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 
-DEVICE = "xcup"  # device whose LUTs are minimized if the user names none
+DEVICE = "xcup"  # names the device with the LUTs to minimize if the user names none
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is minimized. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
-    option of passes."""
+    """The size to minimize. of: returns the estimated size of a forest. unit: in words. cost: its name in options."""
 
     of: Callable[[Forest], float]
     unit: str
@@ -27,7 +26,7 @@ class Size:
 
 
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
-    """Returns the LUTs of the device, or, if C alone is written, the bytes of flash on the processor."""
+    """Returns the size to minimize: LUTs of the device, or bytes of flash on the processor if only C is written."""
     if set(targets) == {"c"}:
         cpu = cpu or DEFAULT_CPU
 
@@ -41,5 +40,5 @@ def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: Lo
     def luts(forest: Forest) -> float:
         return float(estimate(lower(forest, lowering), counted)["lut"])
 
-    known = device is not None and device == counted
-    return Size(luts, f"LUTs ({counted})", DEVICES[counted].family.name if known else DEFAULT_COST)
+    counts_given = device is not None and device == counted
+    return Size(luts, f"LUTs ({counted})", DEVICES[counted].family.name if counts_given else DEFAULT_COST)

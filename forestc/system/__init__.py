@@ -1,2 +1,2 @@
-"""What differs between machines or serves all rooms: processes, signals, locks, files written whole, records read by
-schema, limits of time, compiled functions, and the version."""
+"""Code that depends on the machine or serves the whole package: processes, signals, locks, files written completely,
+records read by schema, time limits, compiled functions, and the version."""

@@ -1,7 +1,7 @@
-"""The calls that only some systems have, each with its counterpart on the others.
+"""Wraps calls that only some operating systems have, each with a substitute for the others.
 
-No other module may use one: `make types` has mypy look for them, once as on Windows and once as on macOS. What has no
-counterpart is listed in docs/reference/systems.md.
+No other module may use such a call: `make types` has mypy look for them, once as on Windows and once as on macOS. Calls
+without a substitute are listed in docs/reference/systems.md.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ else:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program that was started in a session of its own, and its children: first with SIGTERM, so that compilers
-    remove their temporary files. Windows ends them at once."""
-    if process.returncode is not None:  # reaped: its process id may be in use again
+    """Ends a program that runs in a session of its own, and its children: first with SIGTERM, so that compilers remove
+    their temporary files. Windows ends them at once."""
+    if process.returncode is not None:  # The process is reaped: its id may be in use again.
         return
     if sys.platform == "win32":
         command = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
@@ -42,7 +42,7 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 def lock_file(file: IO[str], *, wait: bool) -> bool:
     """Locks an open file against other processes until it is closed. Returns False if another process holds it and
-    `wait` is not set. On Windows, where nothing is locked, it returns True."""
+    `wait` is not set. On Windows it locks nothing and returns True."""
     if sys.platform != "win32":
         import fcntl
 
@@ -54,7 +54,7 @@ def lock_file(file: IO[str], *, wait: bool) -> bool:
 
 
 def resident_mb(pid: int) -> float | None:
-    """Resident memory of a process in megabytes: from /proc, else as `ps` tells it; None where neither does."""
+    """Returns a process's resident memory in megabytes: from /proc, otherwise from `ps`; None if neither tells it."""
     with suppress(OSError, ValueError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
         if sys.platform != "win32":
@@ -66,7 +66,7 @@ def resident_mb(pid: int) -> float | None:
 
 
 def cores() -> int:
-    """How many processors this process may use; all of the machine where the system does not tell."""
+    """Returns the number of processors that this process may use; all of the machine if the system does not tell."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     else:

@@ -1,6 +1,6 @@
-"""Functions compiled by numba, cached on disk where there is a folder to write to, and a thread pool to run them.
+"""Compiles functions with numba, cached on disk if there is a folder to write to, and runs them in threads.
 
-A function whose calls are often small runs as plain Python first: compiling takes seconds, a small call milliseconds.
+A function with mostly small calls runs as plain Python first: compiling takes seconds, a small call milliseconds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ A = TypeVar("A")
 B = TypeVar("B")
 PLAIN = 500_000  # microseconds that a function runs as plain Python before it is compiled; more delays compiling
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
-OWN = ("forestc", "hw_sim")  # packages of the functions that are spoken of
+OWN = ("forestc", "hw_sim")  # lists the packages whose functions the notice about compiling counts
 _log = logging.getLogger("forestc")
 
 
 def _kept_in(cached: str | None) -> str:
-    """What becomes of a compiled function, from the folder where numba keeps it."""
+    """Returns the end of the notice: where numba caches compiled functions. cached: the folder, None for none."""
     if cached is None:
         return "and cannot keep them, as no folder for them can be written to (set NUMBA_CACHE_DIR to one that can)"
     package = Path(__file__).parents[1]
@@ -41,9 +41,8 @@ def _kept_in(cached: str | None) -> str:
 
 
 def _announce() -> None:
-    """Says once, while it happens, that functions of forestc are compiled. numba starts the event only for functions
-    that are not in its cache. Handlers of the logger `forestc` get the sentence; without any it goes to standard error.
-    """
+    """Registers a notice, given once while functions of forestc are compiled. numba starts the event only for functions
+    outside its cache. Handlers of the logger `forestc` get the notice; without any it goes to standard error."""
     from numba.core import event
 
     class Notice(event.Listener):  # type: ignore[misc]
@@ -54,11 +53,11 @@ def _announce() -> None:
             if self.spoke or str(function.py_func.__module__).partition(".")[0] not in OWN:
                 return
             self.spoke = True
-            kept = _kept_in(function.stats.cache_path)
+            where = _kept_in(function.stats.cache_path)
             _log.warning(
                 "forestc compiles its own functions for this computer, once (seconds of processor time; with -O2 ten "
                 "or more), %s",
-                kept,
+                where,
             )
 
         def on_end(self, event: Any) -> None:
@@ -68,7 +67,7 @@ def _announce() -> None:
 
 
 class _Compiled:
-    """A function that numba compiles when it is first needed, and imports only then: numba takes half a second."""
+    """A function that numba compiles on first need. numba is imported only then: that takes half a second."""
 
     def __init__(
         self, function: FunctionType, microseconds: Callable[..., float] | None, options: dict[str, Any]
@@ -82,81 +81,82 @@ class _Compiled:
         if self.microseconds is not None and self._spent <= PLAIN:
             self._spent += self.microseconds(*given)
             if self._spent <= PLAIN:
-                with np.errstate(all="ignore"):  # compiled words overflow without a warning
+                with np.errstate(all="ignore"):  # Compiled words overflow without a warning.
                     return self.plain(*given)
         return self.dispatcher(*given)
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
-        """The function as plain Python, which calls others as plain Python, too."""
-        code, known = self.py_func.__code__, self.py_func.__globals__
-        called = {name: FUNCTIONS.get(getattr(known.get(name), "py_func", None)) for name in _names(code)}
+        """The function as plain Python; functions that it calls are plain Python, too."""
+        code, global_names = self.py_func.__code__, self.py_func.__globals__
+        called = {name: FUNCTIONS.get(getattr(global_names.get(name), "py_func", None)) for name in _names(code)}
         inner = {name: function.plain for name, function in called.items() if function is not None}
-        return FunctionType(code, known | inner)
+        return FunctionType(code, global_names | inner)
 
     @cached_property
     def dispatcher(self) -> Any:
-        """numba's own object, which the compiled functions that call this one see in its place."""
+        """numba's compiled function. It also replaces this object in other functions that numba compiles."""
         global _announced
         from numba import njit
 
         if not _announced:
             _announced = True
             _announce()
-        known = self.py_func.__globals__
+        global_names = self.py_func.__globals__
         for name in _names(self.py_func.__code__):
-            if isinstance(known.get(name), _Compiled):
-                known[name] = known[name].dispatcher
-        options = {"nogil": True, "no_cfunc_wrapper": True} | self._options  # nothing takes a function's address
+            if isinstance(global_names.get(name), _Compiled):
+                global_names[name] = global_names[name].dispatcher
+        # No code takes a function's address, so no wrapper for C is compiled.
+        options = {"nogil": True, "no_cfunc_wrapper": True} | self._options
         try:
             function = njit(cache=True, **options)(self.py_func)
-        except RuntimeError:  # no folder to cache compiled code in
+        except RuntimeError:  # There is no folder to cache compiled code in.
             return njit(**options)(self.py_func)
         cached = function._cache._cache_file
         try:
             cached._load_index()
-        except (AttributeError, ImportError):  # kept by another version, with a class that is gone
+        except (AttributeError, ImportError):  # Another version wrote the cache, with a class that is gone.
             cached.flush()
         return function
 
 
-FUNCTIONS: dict[Any, _Compiled] = {}  # by the Python function
+FUNCTIONS: dict[Any, _Compiled] = {}  # registers compiled functions by their Python function
 _announced = False
 
 
 def _names(code: CodeType) -> set[str]:
-    """The global names that a function uses, those of its inner functions too."""
+    """Returns the global names that a function and its inner functions use."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator that compiles a function with numba and releases the GIL while it runs.
+    """Returns a decorator that compiles a function with numba and releases the GIL while it runs.
 
-    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once its
-    calls exceed `PLAIN` together; without an estimate, at the first call. Results must be the same bits either way, so
-    a function with an estimate does no arithmetic in which NumPy and numba differ: no exponentials and logarithms, no
-    sums of float arrays, no sums of integers that overflow but in unsigned words. options: numba's own.
+    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once the
+    estimates of its calls exceed `PLAIN` together; without an estimate, at the first call. Both ways must give the same
+    bits. So a function with an estimate does no arithmetic that differs between NumPy and numba: no exponentials and
+    logarithms, no sums of float arrays, no integer overflow except in unsigned words. options: numba's own.
     """
     return lambda function: _Compiled(cast(FunctionType, function), microseconds, options)
 
 
 def threads() -> int:
-    """How many threads compiled functions may take: as many as numba takes. It is not imported to be asked."""
-    asked = getattr(sys.modules.get("numba"), "get_num_threads", None)
-    if asked is not None:
-        return int(asked())
+    """Returns the number of threads for compiled functions: numba's own number, without importing numba."""
+    numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
+    if numba_threads is not None:
+        return int(numba_threads())
     given = os.environ.get("NUMBA_NUM_THREADS", "")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(given) if given.isdecimal() else cores
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
-    """Calls run(first, past) for ranges that together cover 0 .. count - 1, on all cores; up to `few` on this one, as
-    threads take a while to start.
+    """Calls run(first, past) for ranges that together cover 0 .. count - 1, in threads on all cores. few: up to this
+    count, the calling thread does all, as threads take a while to start.
 
-    run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
-    of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
+    run: calls a compiled function; different ranges must not write to the same element. numba's own parallel loops take
+    twice as long to compile and can't be entered by two threads at once.
     """
     look()
     count_of = min(threads(), count)
@@ -175,7 +175,7 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """What `run` makes of each item, in threads on all cores; most of it should be compiled functions."""
+    """Returns the results of `run` for each item, in threads on all cores. Most of `run` should be compiled code."""
 
     def timely(item: A) -> B:
         look()
@@ -189,8 +189,8 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises the exception of a signal, such as KeyboardInterrupt, also where it comes while numba prepares a call: it
-    then raises a SystemError."""
+    """Raises a signal's exception, such as KeyboardInterrupt, in place of numba's SystemError. numba raises that if the
+    signal comes while it prepares a call."""
     try:
         yield
     except SystemError as error:

@@ -1,7 +1,7 @@
-"""Time limits of searches: what takes long runs in a thread, which the caller leaves when the time is over.
+"""Time limits of searches: a search runs in a thread, and the caller leaves it when the time is over.
 
-The caller goes on at once with what was found until then. The thread looks at the clock wherever it shares work out,
-and ends there; compiled code that it is in runs to its end first, beside the caller.
+The caller goes on at once with the results found so far. The thread checks the time whenever it shares work out, and
+ends there; compiled code that it runs ends first, beside the caller.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _until: ContextVar[float] = ContextVar("until", default=math.inf)
 
 
 class LateError(Exception):
-    """The time of a search is over."""
+    """Raised if the time of a search is over."""
 
 
 def look() -> None:
-    """Raises LateError in a thread whose time is over."""
+    """Raises LateError in a thread if its time is over."""
     until = _until.get()
     if until < math.inf and time.monotonic() > until:
         raise LateError
 
 
 def before(until: float, run: Callable[[], T]) -> T:
-    """Returns what `run` returns, and raises what it raises; LateError at a time of time.monotonic(), if it has not
-    ended by then. An infinite time runs it here."""
+    """Calls `run` in a thread and returns its result, or raises its exception; raises LateError if it does not end in
+    time. until: as time.monotonic() counts; infinity calls `run` in this thread."""
     if until == math.inf:
         return run()
     returned: list[T] = []

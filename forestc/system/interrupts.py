@@ -1,4 +1,4 @@
-"""Signals that end the program: as exceptions, so that temporary files are removed and outside tools ended."""
+"""Turns signals that end the program into exceptions; so temporary files are removed and outside tools ended."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from forestc.system.calls import ENDING_SIGNALS
 
 
 class Interrupted(BaseException):
-    """A signal that ends the program. A BaseException, so that no handler of errors catches it."""
+    """Raised for a signal that ends the program. A BaseException, so that no handler of errors catches it."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
 
 
 class CtrlC(KeyboardInterrupt):
-    """On which a search may end with the best that it has found. If a plain KeyboardInterrupt passes through exec() or
-    eval(), Python gives the program another exit status."""
+    """Raised for Ctrl-C; a search may then end with the best design so far. A class of its own, as Python changes the
+    exit status if a plain KeyboardInterrupt passes through exec() or eval()."""
 
 
 @contextmanager
@@ -34,12 +34,12 @@ def ctrl_c_ends() -> Iterator[None]:
         raise ended from None
 
 
-_ending: list[int] = []  # signals but Ctrl-C that ended this process
+_ending: list[int] = []  # signals other than Ctrl-C that ended this process
 
 
 def raise_if_ending() -> None:
-    """Raises Interrupted if a signal ends this process. Compiled code and callbacks may lose the exception that a
-    signal raises in them; they fail with another one, or go on."""
+    """Raises Interrupted if a signal ends this process. Compiled code and callbacks may lose a signal's exception: they
+    fail with another one, or go on."""
     if _ending:
         raise Interrupted(_ending[0])
 
@@ -53,8 +53,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
-    signals stay ignored."""
+    """Turns signals into exceptions, so that temporary files are removed. Ignored signals stay ignored."""
     _ending.clear()
     before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]

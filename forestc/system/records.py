@@ -1,10 +1,10 @@
-"""Records: JSON files that forestc wrote and reads back, each held to a JSON Schema.
+"""Records: JSON files that forestc writes and reads back, each checked against a JSON Schema.
 
-A record is of unknown origin. Its size is bounded before it is read. What does not hold to the schema is refused by
-file and field. `record_of` makes the schema of a dataclass from its fields' types.
+A record may come from anywhere. Its size is bounded before it is read; a value outside the schema is refused with file
+and field. `record_of` makes a dataclass's schema from its fields' types.
 
-Known keywords: type, const, enum, pattern, minimum, maximum, items, minItems, maxItems, properties, required,
-additionalProperties, propertyNames, anyOf, $ref and dependentRequired. `means`, beside a pattern, says it in words.
+Accepted keywords: type, const, enum, pattern, minimum, maximum, items, minItems, maxItems, properties, required,
+additionalProperties, propertyNames, anyOf, $ref and dependentRequired. `means` says in words what a pattern accepts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from forestc.errors import ForestcError
 
-MOST_BYTES = 1 << 27  # of a record
-MOST_DEPTH = 40  # of objects and lists in each other
-MOST_DIGITS = 20  # of a whole number: those of 64 bits have as many
-LARGEST = 1e15  # a number beyond it is no figure
+MOST_BYTES = 1 << 27  # bytes that a record has at most
+MOST_DEPTH = 40  # limits the nesting of objects and lists
+MOST_DIGITS = 20  # limits the digits of a whole number: 64 bits need 20
+LARGEST = 1e15  # limits a figure: a larger number is taken for damage
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": int(LARGEST)}
 FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}  # hashes, by path
-# A path inside of the folder that holds the record, as forestc writes it: no drive, no way up, no other separator.
+# hashes of files, by path
+FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}
+# A path inside the record's folder, as forestc writes it: no drive, no way up, no separator but /.
 INNER_PATH: Schema = {
     "type": "string",
     "pattern": r"^(?!(.*/)?\.{1,2}(/|$))[^/\\:\x00-\x1f]+(/[^/\\:\x00-\x1f]+)*$",
@@ -52,18 +53,17 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneT
 
 
 class DamagedError(ValueError):
-    """What is wrong with a record, beginning with the field."""
+    """Raised for a damaged record; the message begins with the field."""
 
 
-# ---- text to values ---------------------------------------------------------------------------------------
+# ---- JSON text to values ----------------------------------------------------------------------------------
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. Raises DamagedError, naming the field, for what is no JSON and for what JSON leaves
-    open: a key that appears twice, NaN and infinities, numbers of more than 64 bits, text that is no Unicode, nesting
-    beyond 40."""
+    """Parses a JSON text. Raises DamagedError if it is no JSON, and for constructs with several readings: a key that
+    appears twice, NaN and infinities, whole numbers of more than 20 digits, text outside Unicode, nesting beyond 40."""
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_int=_whole)
+        value = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except DamagedError:
         raise
     except RecursionError:
@@ -83,12 +83,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _whole(text: str) -> int | float:
+def _integer(text: str) -> int | float:
     return int(text) if len(text.lstrip("-")) <= MOST_DIGITS else math.inf
 
 
 def _check_values(value: object, path: str, depth: int) -> None:
-    """Raises DamagedError for numbers that are not finite, text that is no Unicode, and nesting beyond the depth."""
+    """Raises DamagedError for numbers that are not finite, text outside Unicode, and nesting beyond the depth."""
     if isinstance(value, dict | list) and depth == 0:
         raise DamagedError(f"{path[:60]}... is nested too deeply")
     if isinstance(value, dict):
@@ -96,8 +96,8 @@ def _check_values(value: object, path: str, depth: int) -> None:
             _check_text(name, path)
             _check_values(part, _inside(path, name), depth - 1)
     elif isinstance(value, list):
-        for place, part in enumerate(value):
-            _check_values(part, f"{path}[{place}]", depth - 1)
+        for index, part in enumerate(value):
+            _check_values(part, f"{path}[{index}]", depth - 1)
     elif isinstance(value, str):
         _check_text(value, path)
     elif isinstance(value, float) and not math.isfinite(value):
@@ -111,25 +111,25 @@ def _check_text(text: str, path: str) -> None:
         raise DamagedError(f"{path or 'it'} is or holds text that is no Unicode") from None
 
 
-# ---- values to a schema -----------------------------------------------------------------------------------
+# ---- values checked against a schema ----------------------------------------------------------------------
 
 
 def hold(value: object, schema: Schema, path: str = "") -> None:
-    """Raises DamagedError, naming the field, for a value of JSON that does not hold to a schema. path: of the value."""
+    """Raises DamagedError, naming the field, if a JSON value does not satisfy a schema. path: the value's field."""
     _Holding(schema).hold(value, schema, path)
 
 
 def shown(value: object) -> str:
-    """A value for a message, on one line of at most 60 characters."""
+    """Returns a value for a message, on one line of at most 60 characters."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class _Holding:
-    """whole: the schema that references are looked up in."""
+    """Checks values against schemas. root: the schema in which references are looked up."""
 
-    def __init__(self, whole: Schema) -> None:
-        self.whole = whole
+    def __init__(self, root: Schema) -> None:
+        self.root = root
 
     def hold(self, value: object, schema: Schema, path: str) -> None:
         if "$ref" in schema:
@@ -142,7 +142,7 @@ class _Holding:
             raise _wrong(path, value, " or ".join(_WORDS[name] for name in types))
         if "const" in schema and not _same(value, schema["const"]):
             raise _wrong(path, value, shown(schema["const"]))
-        if "enum" in schema and not any(_same(value, known) for known in schema["enum"]):
+        if "enum" in schema and not any(_same(value, choice) for choice in schema["enum"]):
             raise _wrong(path, value, "one of " + ", ".join(map(shown, schema["enum"])))
         if isinstance(value, str):
             if "pattern" in schema and not re.search(re.sub(r"\$$", r"\\Z", schema["pattern"]), value):
@@ -152,13 +152,13 @@ class _Holding:
         elif isinstance(value, list):
             if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf):
                 raise _wrong(path, f"a list of {len(value)}", _range(schema, "minItems", "maxItems"))
-            for place, part in enumerate(value) if "items" in schema else ():
-                self.hold(part, schema["items"], f"{path}[{place}]")
+            for index, part in enumerate(value) if "items" in schema else ():
+                self.hold(part, schema["items"], f"{path}[{index}]")
         elif isinstance(value, dict):
             self._object(value, schema, path)
 
     def _object(self, value: Mapping[str, Any], schema: Schema, path: str) -> None:
-        known, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+        properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
         for name in schema.get("required", ()):
             if name not in value:
                 raise DamagedError(f"{_inside(path, name)} is missing")
@@ -170,8 +170,8 @@ class _Holding:
             inner = _inside(path, name)
             if "propertyNames" in schema:
                 self.hold(name, schema["propertyNames"], f"{path}, the name {shown(name)}".lstrip(", "))
-            if name in known:
-                self.hold(part, known[name], inner)
+            if name in properties:
+                self.hold(part, properties[name], inner)
             elif more is False:
                 raise DamagedError(f"{inner} is unknown")
             elif more is not True:
@@ -184,7 +184,7 @@ class _Holding:
                 return self.hold(value, choice, path)
             except DamagedError as fault:
                 faults.append((str(fault).startswith((f"{path}.", f"{path}[")) if path else True, fault))
-        raise max(faults, key=lambda fault: fault[0])[1]  # the one that got further inside
+        raise max(faults, key=lambda fault: fault[0])[1]  # the fault that is found deeper inside the value
 
     @staticmethod
     def _number(value: float, schema: Schema, path: str) -> None:
@@ -193,7 +193,7 @@ class _Holding:
             raise _wrong(path, value, _range(schema, "minimum", "maximum"))
 
     def _meant(self, reference: str) -> Schema:
-        part: Any = self.whole
+        part: Any = self.root
         for name in reference.removeprefix("#/").split("/"):
             part = part[name]
         meant: Schema = part
@@ -204,8 +204,8 @@ def _is(value: object, name: str) -> bool:
     return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
 
-def _same(value: object, known: object) -> bool:
-    return value == known and isinstance(value, bool) == isinstance(known, bool)
+def _same(value: object, constant: object) -> bool:
+    return value == constant and isinstance(value, bool) == isinstance(constant, bool)
 
 
 def _inside(path: str, name: str) -> str:
@@ -219,16 +219,17 @@ def _range(schema: Schema, low: str, high: str) -> str:
     return " to ".join(ends) if all(ends) else f"at least {ends[0]}" if ends[0] else f"at most {ends[1]}"
 
 
-def _wrong(path: str, value: object, wanted: str) -> DamagedError:
-    return DamagedError(f"{path or 'it'} is {shown(value)}, not {wanted}")
+def _wrong(path: str, value: object, expected: str) -> DamagedError:
+    return DamagedError(f"{path or 'it'} is {shown(value)}, not {expected}")
 
 
-# ---- dataclasses to a schema ------------------------------------------------------------------------------
+# ---- the schema of a dataclass ----------------------------------------------------------------------------
 
 
 def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
-    """The schema of a dataclass as JSON, by its fields' types. own: schemas of fields that say more. Fields without a
-    default are required; others may be missing, and unknown ones be there, so that older and newer files are read."""
+    """Returns the JSON Schema of a dataclass, from its fields' types. own: schemas of fields that say more. Fields
+    without a default are required; others may be missing, and unknown ones present, so that older and newer files are
+    read."""
     hints = get_type_hints(kind)
     entries = [entry for entry in fields(kind) if entry.init]
     return {
@@ -239,7 +240,7 @@ def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
 
 
 def _of_type(hint: Any) -> Schema:
-    """The schema of an annotation. Numbers are those that figures have: finite, and below 1e15."""
+    """Returns the schema of an annotation. Numbers must be finite and at most 1e15 in size."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any:
         return {}
@@ -256,17 +257,17 @@ def _of_type(hint: Any) -> Schema:
     return FIGURE | {"type": _KINDS[hint]} if hint in (int, float) else {"type": _KINDS[hint]}
 
 
-# ---- files ------------------------------------------------------------------------------------------------
+# ---- JSON files -------------------------------------------------------------------------------------------
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a file in UTF-8. Raises OSError for a file that is not there, and DamagedError for one that is too
-    large, or no text."""
+    """Reads a text file in UTF-8. Raises OSError if it is not there or can't be read, DamagedError if it is too large
+    or no text."""
     if not path.is_file():  # reading from a pipe would wait for ever
         raise FileNotFoundError(2, "No such file", str(path))
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(min(size, most) + 1)  # as many bytes are taken from memory as are asked for
+        data = file.read(min(size, most) + 1)  # A read allocates as many bytes as it is asked for.
     if len(data) > most:
         raise DamagedError(f"is larger than {most:,} bytes")
     try:
@@ -276,8 +277,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: int = MOST_BYTES) -> Any:
-    """The value of a JSON file. missing, damaged: what to do about a file that is not there, or does not hold to the
-    schema. Raises ForestcError that names the file and the field."""
+    """Reads a JSON file and checks it against a schema. missing, damaged: what to do if the file is not there, or is
+    damaged. Raises ForestcError that names the file and the field."""
     try:
         text = read_text(path, most)
     except OSError:
@@ -288,12 +289,12 @@ def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: in
 
 
 def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
-    """The value of a JSON file's text, as `read_record` gives it."""
+    """Parses a JSON file's text and checks it, as `read_record` does."""
     with refusing(path, damaged):
         value = parse_json(text)
-        wanted = schema.get("properties", {}).get("format", {}).get("const")
+        expected = schema.get("properties", {}).get("format", {}).get("const")
         version = value.get("format") if isinstance(value, dict) else None
-        if wanted is not None and _is(version, "integer") and version != wanted:
+        if expected is not None and _is(version, "integer") and version != expected:
             raise ForestcError(
                 f"was written by another version of forestc ({path.name}: format {version})", where=str(path.parent),
                 do=damaged,
@@ -304,7 +305,7 @@ def hold_text(text: str, path: Path, schema: Schema, damaged: str) -> Any:
 
 @contextmanager
 def refusing(path: Path, do: str, kind: type[ForestcError] = ForestcError) -> Iterator[None]:
-    """Raises an error of the kind, which names the file, for a DamagedError of what is done inside."""
+    """Turns a DamagedError raised inside into an error of `kind` that names the file."""
     try:
         yield
     except DamagedError as fault:
@@ -312,11 +313,11 @@ def refusing(path: Path, do: str, kind: type[ForestcError] = ForestcError) -> It
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The path of a file in a folder. Raises ForestcError for a name or a link that leads out of the folder."""
+    """Returns the path of a file in a folder. Raises ForestcError for a name or a link that leads out of the folder."""
     path = folder / name
     try:
         within = not Path(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError, ValueError):  # links in a circle, a name with a zero byte
+    except (OSError, RuntimeError, ValueError):  # links in a circle, or a name with a zero byte
         within = False
     if not within:
         raise ForestcError(f"{shown(name)} leads out of the folder", where=str(folder), do="remove it")

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all: to a temporary folder beside them, then moved into place."""
+"""Writes files and folders completely or not at all: to a temporary folder beside them, then moved to their paths."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from tempfile import TemporaryDirectory
 
 from forestc.errors import ForestcError
 
-LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")  # what simulators leave: libraries, programs, waveforms
+# matches files that simulators leave behind: libraries, programs, waveforms
+LEFT = ("work-obj*.cf", "e~*.o", "*.vcd", "*.ghw", "*.vvp")
 
 
 def left_by_simulator(name: str) -> bool:
-    """Whether a simulator writes files of this name, in a folder where its commands were run."""
+    """Returns True if a simulator writes files of this name into the folder where it runs."""
     return any(fnmatch(name.rpartition("/")[2], pattern) for pattern in LEFT)
 
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[list[Path]]:
-    """Yields for each target a path where a file or a folder may be written; at the end they take the targets' places,
-    in this order, or none does. All targets are in one folder.
+    """Yields for each target a path for a new file or folder. At the end these replace the targets, in this order; if
+    one fails, none is replaced. All targets are in one folder.
 
-    An older folder is replaced by a new one, or removed if none was written. A file comes last: the older one is gone
+    An older folder is replaced by a new one, or removed if none was written. A file comes last: the older file is gone
     once it is replaced. Raises OSError.
     """
     first = targets[0].absolute()
     with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:
         written = [Path(scratch, f"new{k}") for k in range(len(targets))]
         yield written
-        with ExitStack() as undo:  # interrupts included
+        with ExitStack() as undo:  # Interrupts undo the moves, too.
             for target, new in zip(targets, written, strict=True):
                 if target.is_dir() and not new.is_file():
                     old = new.with_name(f"old-{new.name}")
@@ -45,7 +46,7 @@ def replacing(*targets: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def writing(where: Path | str, do: str = "choose another file") -> Iterator[None]:
-    """Raises ForestcError for an OSError of what is done inside. where: the path for the message; do: the remedy."""
+    """Turns an OSError raised inside into a ForestcError. where: the path for the message. do: the remedy."""
     try:
         yield
     except OSError as error:
@@ -53,6 +54,6 @@ def writing(where: Path | str, do: str = "choose another file") -> Iterator[None
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8, with the line ends as given, whole or not at all. Raises OSError."""
+    """Writes a text file in UTF-8, with line ends as given, completely or not at all. Raises OSError."""
     with replacing(path) as (new,):
         new.write_text(text, encoding="utf-8", newline="\n")

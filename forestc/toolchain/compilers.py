@@ -1,4 +1,4 @@
-"""The host's C and C++ compilers."""
+"""Finds the host's C and C++ compilers and what they support."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ STRICT = [
 # Checks of every dereference take most of the compile time and find nothing here that the address sanitizer misses.
 _LEFT_OUT = "-fno-sanitize=null,alignment,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute"
 _PLAIN = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-SANITIZERS = (  # the first set that the compiler can link; checks as calls (gcc, clang) compile several times faster
+# lists sets of flags; the first that the compiler can link is used. Checks as calls compile several times faster.
+SANITIZERS = (
     (*_PLAIN, _LEFT_OUT, "--param", "asan-instrumentation-with-call-threshold=0"),
     (*_PLAIN, _LEFT_OUT, "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
     _PLAIN,
@@ -25,18 +26,18 @@ SANITIZERS = (  # the first set that the compiler can link; checks as calls (gcc
 
 
 def c_compiler() -> str | None:
-    """The C compiler to use: $CC, else cc, gcc or clang on the PATH."""
+    """Returns the path of the C compiler: $CC, otherwise cc, gcc or clang on the PATH; None if there is none."""
     return find(os.environ.get("CC", "cc"), "cc", "gcc", "clang")
 
 
 def cxx_compiler() -> str | None:
-    """The C++ compiler to use: $CXX, else c++, g++ or clang++ on the PATH."""
+    """Returns the path of the C++ compiler: $CXX, otherwise c++, g++ or clang++ on the PATH; None if there is none."""
     return find(os.environ.get("CXX", "c++"), "c++", "g++", "clang++")
 
 
 @cache
 def sanitizers(compiler: str) -> tuple[str, ...]:
-    """The sanitizer flags that this compiler can link; empty if it lacks the run-time libraries."""
+    """Returns the sanitizer flags that a compiler can link; empty if it lacks the run-time libraries."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")
@@ -49,13 +50,14 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
 
 
 def ap_types() -> Path | None:
-    """The folder of the open-source ap_int and ap_fixed headers in an installed hls4ml, which is not imported."""
-    folders = [place / "templates" / "vivado" / "ap_types" for place in package_folders("hls4ml")]
+    """Returns the folder of the open ap_int and ap_fixed headers in an installed hls4ml, without importing it; None if
+    there is none."""
+    folders = [package / "templates" / "vivado" / "ap_types" for package in package_folders("hls4ml")]
     return next((folder for folder in folders if (folder / "ap_int.h").is_file()), None)
 
 
 def version(program: str) -> str:
-    """The first line of a program's version output, or its name if it prints none."""
+    """Returns the first line of a program's version output, or the program's name if it prints none."""
     for flag in ("--version", "-V"):
         try:
             lines = tool_text([program, flag], Path.cwd(), seconds=60).splitlines()

@@ -1,4 +1,4 @@
-"""Cross compilers for microcontrollers: the processors, and how a function becomes a linked image without a library."""
+"""Cross-compiles for microcontrollers: the table of processors, and the build of a linked image from one function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from forestc.errors import MissingToolError, OptionError
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, package_folders, run_tool
 
-ENTRY = "forestc_entry"  # the function that an image holds, with all that it calls
+ENTRY = "forestc_entry"  # names the function that an image holds, with all that it calls
 COMPILERS = ("auto", "ziglang", "gcc")
 OPTIMIZE = ("s", "2", "3")
 FREESTANDING = ("-std=c99", "-ffreestanding")
-SECONDS = 1800  # for each run of a compiler
+SECONDS = 1800  # seconds before a run of a compiler is stopped
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc"), ("avr-gcc",)
 
@@ -25,10 +25,11 @@ _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv3
 class Cpu:
     """A processor.
 
-    gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: what chooses it there. package: of
-    Debian, with its GCC. target, model: the same for ziglang's clang; "" if it is not used. machine: unicorn's
-    constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram: addresses of its
-    memories. doubles: whether GCC's double is that of IEEE 754. libraries: of GCC; AVR's floats are in avr-libc's libm.
+    gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: select the processor. package:
+    Debian's package with that GCC. target, model: select the processor in ziglang's clang; "" if it is not used.
+    machine: unicorn's constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram:
+    addresses of its memories. doubles: True if GCC's double is that of IEEE 754. libraries: of GCC; AVR's floats are in
+    avr-libc's libm.
     """
 
     name: str
@@ -65,7 +66,7 @@ CPUS = {
     )
 }  # fmt: skip
 
-# Code and constants in flash, variables in RAM. Unwind tables are for exceptions of C++.
+# Linker script: code and constants in flash, variables in RAM, no unwind tables (only C++ exceptions need them).
 _SCRIPT = """ENTRY({entry})
 SECTIONS
 {{
@@ -79,7 +80,7 @@ SECTIONS
 
 @dataclass(frozen=True)
 class Compiler:
-    """A cross compiler for one processor. command: the program and what chooses the processor."""
+    """A cross compiler for one processor. command: the program, and the options that select the processor."""
 
     kind: str
     command: tuple[str, ...]
@@ -88,9 +89,9 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Build:
-    """What a compiler made of a source. image: the linked ELF file. object: the source's own. usage: the file in which
-    GCC tells the stack of each function; None if the object tells it. memory: name of the object with memcpy, which
-    GCC may need; "" for ziglang, which has its own."""
+    """The files of a compilation. image: the linked ELF file. object: the source's object file. usage: the file in
+    which GCC reports the stack of each function; None if the object file does. memory: name of the object with memcpy,
+    which GCC may need; "" for ziglang, which has its own."""
 
     image: Path
     object: Path
@@ -98,24 +99,26 @@ class Build:
     memory: str = ""
 
 
-def find_compiler(cpu: Cpu, wanted: str = "auto") -> Compiler:
-    """The compiler to use: by `auto` GCC if there is one, as its code is smaller, else ziglang.
-
-    Raises MissingToolError if it is not installed, OptionError for ziglang where it is not used.
-    """
+def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
+    """Returns the compiler to use. kind: ziglang, gcc, or auto: GCC if it is installed, as its code is smaller,
+    otherwise ziglang. Raises MissingToolError if it is not installed, OptionError if ziglang is not used for this
+    processor."""
     program = find(*cpu.gcc)
-    zig = next((place / "zig" for place in package_folders("ziglang") if (place / "zig").is_file()), None)
-    if wanted == "ziglang" and not cpu.target:
-        raise OptionError(f"ziglang does not compile for {cpu.name} here", do="use --compiler gcc")
-    if wanted != "ziglang" and program is not None:
+    zig = next(
+        (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),
+        None,
+    )
+    if kind == "ziglang" and not cpu.target:
+        raise OptionError(f"ziglang does not compile for {cpu.name} here", where="--cpu", do="use --compiler gcc")
+    if kind != "ziglang" and program is not None:
         return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
-    if wanted != "gcc" and cpu.target and zig is not None:
+    if kind != "gcc" and cpu.target and zig is not None:
         number = importlib.metadata.version("ziglang")
         return Compiler("ziglang", (str(zig), "cc", "-target", cpu.target, f"-mcpu={cpu.model}"), f"ziglang {number}")
     pip, apt = 'pip install "forestc[firmware]"', f"install {cpu.gcc[0]} (Debian: apt install {cpu.package})"
-    ways = {"ziglang": [pip], "gcc": [apt]}.get(wanted, [pip, apt] if cpu.target else [apt])
+    ways = {"ziglang": [pip], "gcc": [apt]}.get(kind, [pip, apt] if cpu.target else [apt])
     what = {"ziglang": "ziglang is not installed", "gcc": f"{cpu.gcc[0]} is not on the PATH"}
-    raise MissingToolError(what.get(wanted, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
+    raise MissingToolError(what.get(kind, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
 
 
 def build(
@@ -127,11 +130,8 @@ def build(
     *,
     language: Sequence[str] = FREESTANDING,
 ) -> Build:
-    """Compiles a source that defines `forestc_entry`, and links it with what it calls and nothing else.
-
-    source: its file name in `folder`, where all files are written. language: flags for the source's language. Raises
-    ToolError.
-    """
+    """Compiles a source that defines `forestc_entry`, and links it with nothing but its callees. source: its file name
+    in `folder`, where all files are written. language: flags for the source's language. Raises ToolError."""
     stem = Path(source).stem
     common, gcc = (*_SECTIONS, f"-O{optimize}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
@@ -155,7 +155,7 @@ def build(
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 
-# GCC may call these where the source calls nothing; ziglang brings its own.
+# GCC may call these even if the source calls nothing; ziglang brings its own.
 _MEMORY = """#include <stddef.h>
 void *memcpy(void *to, const void *from, size_t count);
 void *memmove(void *to, const void *from, size_t count);

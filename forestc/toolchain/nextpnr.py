@@ -1,4 +1,4 @@
-"""nextpnr: place and route for iCE40 and ECP5, from the PyPI packages (WebAssembly) or native programs."""
+"""Runs nextpnr, place and route for iCE40 and ECP5, from the PyPI packages (WebAssembly) or as a native program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEL = re.compile(r"X(\d{1,6})/Y(\d{1,6})/(\S{1,80})")
 
 @dataclass(frozen=True)
 class PlacedCell:
-    """A cell with its place. kind: by nextpnr's type. x, y: the tile; site: the place within it, such as SLICEA.K0."""
+    """A cell and its location. kind: nextpnr's type. x, y: the tile. site: within the tile, such as SLICEA.K0."""
 
     name: str
     kind: str
@@ -54,9 +54,9 @@ def place(
 ) -> Placed:
     """Places and routes a netlist that `synthesize` wrote.
 
-    family: nextpnr's name for it. options: which select the device. logic_cell: the report's name for a cell with a
-    LUT. written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises
-    ToolError, also if the design does not fit.
+    family: nextpnr's name for it. options: select the device. logic_cell: the report's name for a cell with a LUT.
+    written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises ToolError,
+    also if the design does not fit.
     """
     command = need_command(f"nextpnr-{family}", native)
     report = netlist.with_suffix(".report.json")
@@ -69,7 +69,9 @@ def place(
     except ToolError as error:
         if not _TOO_LARGE.search(error.where):
             raise
-        raise ToolError("the design does not fit", do="prune the model or choose a larger device") from None
+        raise ToolError(
+            "the design does not fit", where="nextpnr", do="prune the model or choose a larger device"
+        ) from None
     try:
         figures = json.loads(report.read_text())
         logic = figures["utilization"][logic_cell]
@@ -82,7 +84,7 @@ def place(
 
 
 def placed_cells(path: Path) -> tuple[PlacedCell, ...]:
-    """The cells of a design that `place` wrote. Raises ToolError."""
+    """Reads the cells of a placed design that `place` wrote. Raises ToolError if the file can't be read."""
     try:
         (top,) = json.loads(path.read_text(encoding="utf-8"))["modules"].values()
         cells = []

@@ -1,5 +1,5 @@
-"""Runs external programs: in a given folder, without a shell, with a time limit. A program has succeeded if its exit
-status says so and the files that it was to write are there.
+"""Runs external programs in a given folder, without a shell, with a time limit. A program succeeds if its exit status
+is 0 and the files that it must write are there and not empty.
 
 Each program runs in a session of its own. If it takes too long or the caller is interrupted, its whole process group is
 terminated, so that no child of a compiler driver keeps running.
@@ -25,12 +25,12 @@ from forestc.system.calls import end_process
 
 T = TypeVar("T")
 
-TAIL_LINES = 12  # of a failed program's log, in its error
+TAIL_LINES = 12  # lines of a failed program's log that its error shows
 
 
 @dataclass
 class _Running:
-    """The running programs; `end` terminates them and prevents others from starting."""
+    """The running programs of a batch; `end` terminates them and prevents others from starting."""
 
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     ended: bool = False
@@ -40,10 +40,13 @@ class _Running:
     def program(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str] | None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A started program, which has ended or is terminated when the block is left."""
+        """Starts a program and yields it; when the block is left, the program has ended or is terminated."""
         with self.lock:
             if self.ended:
-                raise ToolError(f"{Path(command[0]).name} was not started, as another program failed")
+                raise ToolError(
+                    f"{Path(command[0]).name} was not started, as another program failed",
+                    where="the programs that run in parallel",
+                )
             process = subprocess.Popen(
                 list(command),
                 cwd=cwd,
@@ -76,11 +79,9 @@ _SHARED: ContextVar[_Running | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of the tasks, of which as many run at once as there are cores.
-
-    If one fails or the caller is interrupted, the external programs of all are terminated. Raises the exception of the
-    first task that failed.
-    """
+    """Runs tasks, as many at once as there are cores, and returns their results. If one fails or the caller is
+    interrupted, the external programs of all are terminated. Raises the exception of the first task in the list that
+    failed."""
     batch = _SHARED.get() or _Running()
 
     def run(task: Callable[[], T]) -> T:
@@ -107,7 +108,7 @@ def run_tool(
     errors: bool = False,
     writes: Sequence[str] = (),
 ) -> bytes:
-    """The program's standard output; with `errors`, followed by its standard error.
+    """Runs a program and returns its standard output; with `errors`, followed by its standard error.
 
     data: for its standard input. writes: names in `cwd` of files that it must write; earlier ones are removed first.
     Raises ToolError, with the tail of the log, if it fails, leaves one of these files out or empty, or takes longer
@@ -124,7 +125,9 @@ def run_tool(
     except OSError as error:  # not executable, or no program
         raise ToolError(f"{name} can't be started ({error.strerror})", where=command[0]) from None
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{name} took longer than {seconds:.0f} s", do="give it a smaller design") from None
+        raise ToolError(
+            f"{name} took longer than {seconds:.0f} s", where="the time limit", do="give it a smaller design"
+        ) from None
     missing = next((file for file in writes if not _written(cwd / file)), None)
     if process.returncode or missing is not None:
         log = printable((out + err).decode("utf-8", "replace")).splitlines()
@@ -135,7 +138,7 @@ def run_tool(
 
 
 def tool_text(command: Sequence[str], cwd: Path, *, seconds: float = 600, errors: bool = False) -> str:
-    """What a program says, as `run_tool`, without commands to a terminal."""
+    """Runs a program like `run_tool`; returns its output as text without terminal control codes."""
     return printable(run_tool(command, cwd, seconds=seconds, errors=errors).decode("utf-8", "replace"))
 
 
@@ -144,11 +147,11 @@ def _written(path: Path) -> bool:
 
 
 def package_folders(name: str) -> list[Path]:
-    """The folders of an installed Python package, which is not imported; none if it is not installed."""
+    """Returns the folders of an installed Python package without importing it; none if it is not installed."""
     spec = find_spec(name)
     return list(map(Path, spec.submodule_search_locations or ())) if spec is not None else []
 
 
 def find(*names: str) -> str | None:
-    """The path of the first of these programs that is on the PATH, or None."""
+    """Returns the path of the first of these programs that is on the PATH, or None."""
     return next((path for name in names if (path := shutil.which(name))), None)

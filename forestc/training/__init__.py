@@ -1,4 +1,4 @@
-"""Trains forests for the search, some of them with the prices of hardware in mind."""
+"""Trains forests for the search. Some trainers take the prices of hardware into account."""
 
 from forestc.training.base import Task, Trainer
 from forestc.training.libraries import LIBRARIES

@@ -1,4 +1,7 @@
-"""Ways to train a model again on other rows: its estimator, its library with the model's parameters, or its kind."""
+"""Trains a model again on other rows, for cross-validation.
+
+It uses the model's estimator, or its library with the model's parameters, or an ensemble of the same kind.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,17 @@ from forestc.training.found import parameters_of
 from forestc.training.seeds import Estimator, seeded
 
 Floats = NDArray[np.float64]
-Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # rows, labels, and a seed: 0 for folds
+Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # trains on rows, labels and a seed; the seed is 0 for folds
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
 LIGHTGBM_SEEDS = ("seed", "bagging_seed", "feature_fraction_seed", "extra_seed", "drop_seed", "objective_seed")
-LEAST_RATE = 0.01  # of ensembles of the model's kind
+LEAST_RATE = 0.01  # limits the learning rate of ensembles of the model's kind from below
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to train a model again. how: in words. kind: whether only its kind is trained, with other parameters."""
+    """A way to train a model again. train: the function. how: describes it for users. kind: True if it only trains an
+    ensemble of the same kind, with other parameters."""
 
     train: Retrain
     how: str
@@ -44,8 +48,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Original:
-    """The model, and the rows that it was trained on, or the share of them that is given. y: class numbers or
-    values."""
+    """A model with its training rows. known: what the model records of its training. y: class numbers or values. share:
+    the share of the training rows that is given."""
 
     source: Forest
     known: KnownTraining
@@ -54,7 +58,7 @@ class Original:
     share: float = 1.0
 
     def ways(self) -> Iterator[Way]:
-        """The ways, the most faithful first."""
+        """Yields ways to train the model again, the most faithful first."""
         estimator, library, source = self.known.estimator, self.known.library, self.source
         if hasattr(estimator, "fit"):
             yield Way(self._estimator, "models trained again with the same parameters")
@@ -83,7 +87,7 @@ class Original:
         return load(_with_rounds(seeded(estimator, seed), estimator).fit(frame, labels))
 
     def _booster(self, X: Floats, y: NDArray[Any], seed: int) -> Forest:
-        """XGBoost's own Booster: all its parameters are in its configuration, unless it was loaded from a file."""
+        """Trains an XGBoost Booster again. Its configuration holds all parameters, unless it was loaded from a file."""
         booster = self.known.estimator
         settings = _settings(json.loads(booster.save_config())["learner"])
         settings |= {"nthread": 1, "verbosity": 0, "seed": int(settings.get("seed", 0)) + seed}
@@ -92,15 +96,15 @@ class Original:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        """Parameters found from the sums of an XGBoost model."""
+        """The parameters found from the sums of gradients in an XGBoost model."""
         sums = self.known.sums
         assert sums is not None
 
         def short(settings: Mapping[str, Any], rounds: int, step: int) -> tuple[Forest, TreeSums]:
             booster = _xgboost(settings, self.X[::step], self.y[::step], rounds, None, sums.feature_types)
-            made = training_of(booster).sums
-            assert made is not None
-            return load(booster), made
+            found = training_of(booster).sums
+            assert found is not None
+            return load(booster), found
 
         return parameters_of(self.source, sums, self.X, self.y, self.share, short)
 
@@ -150,19 +154,24 @@ def _xgboost(
 
 
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
-    """The copy with as many rounds as the estimator has, if it stopped early: where a copy stops depends on its seed,
-    or on rows that only the estimator's training was given."""
-    known = copy.get_params(deep=False)
+    """Gives the copy the number of rounds of the trained estimator, if that one stopped early. The copy might stop
+    elsewhere, because its seed differs or because it lacks the rows that stopped the estimator."""
+    parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
-        taken = getattr(estimator, attribute, None) if stops in known and known[stops] not in (None, False) else None
+        taken = (
+            getattr(estimator, attribute, None)
+            if stops in parameters and parameters[stops] not in (None, False)
+            else None
+        )
         if taken:
             copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
-    if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in known:  # LightGBM
+    # LightGBM stopped early
+    if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:
         copy.set_params(n_estimators=int(taken))
     return copy
 
 
-# The parameter that stops early, that of the number of rounds, and the attribute with the rounds that were taken.
+# The parameter of early stopping, the parameter of the number of rounds, and the attribute with the rounds taken.
 _EARLY = (
     ("n_iter_no_change", "n_estimators", "n_estimators_"),
     ("early_stopping", "max_iter", "n_iter_"),
@@ -171,7 +180,7 @@ _EARLY = (
 
 
 def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
-    """XGBoost's parameters in a Booster's configuration: the values of every `..._param` in it, under their names."""
+    """Returns XGBoost's parameters from the configuration of a Booster: the entries of each `..._param` in it."""
     settings: dict[str, Any] = {}
 
     def collect(config: object) -> None:
@@ -192,7 +201,7 @@ def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
     parallel = boosters.get("gbtree", boosters).get("gbtree_model_param", {}).get("num_parallel_tree", "1")
     settings |= {"objective": learner["objective"]["name"], "num_parallel_tree": parallel}
     for name in ("process_type", "updater", "updater_seq", "n_jobs", "random_state", "device", *_ALIASES):
-        settings.pop(name, None)  # how it runs, or another name of one that is there
+        settings.pop(name, None)  # says how training runs, or repeats a parameter under another name
     return settings
 
 
@@ -207,7 +216,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
         chosen["columns"] = float(np.sqrt(X.shape[1]) / X.shape[1])
     if name == "xgboost":
         chosen["leaves"] = 0
-    if name == "lightgbm" == source.provenance.source:  # its nodes count rows, and by default it has no penalty
+    if name == "lightgbm" == source.provenance.source:  # covers of LightGBM count rows, and its default L2 penalty is 0
         covers = [tree.cover[tree.leaf >= 0].min() for tree in source.trees if tree.cover is not None]
         chosen |= {"least_rows": max(1, int(min(covers, default=5))), "l2": 0.0}
 
@@ -226,7 +235,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """How much the first tree of each score varies over the rows: in proportion to the learning rate."""
+    """Returns how much the first tree of each score varies over the rows. It is proportional to the learning rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))
@@ -234,12 +243,12 @@ def _spread(forest: Forest, X: Floats) -> float:
 
 
 def _averages(source: Forest) -> bool:
-    """Whether the trees are averaged, rather than added up."""
+    """Returns True if the trees are averaged rather than added up."""
     return source.aggregate.divisor not in (0.0, 1.0) or _probabilities(source)
 
 
 def _probabilities(source: Forest) -> bool:
-    """Whether each leaf holds the probabilities of all classes."""
+    """Returns True if each leaf holds the probabilities of all classes."""
     return source.decides and all(
         len(tree.outputs) == len(source.classes) and np.allclose(tree.values.sum(axis=1), tree.values[0].sum())
         for tree in source.trees
@@ -247,7 +256,7 @@ def _probabilities(source: Forest) -> bool:
 
 
 def _rounds(source: Forest) -> int:
-    """Trees for each score."""
+    """Returns the number of trees for each score."""
     return max(1, round(sum(len(tree.outputs) for tree in source.trees) / max(1, source.n_outputs)))
 
 

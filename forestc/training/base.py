@@ -1,4 +1,4 @@
-"""The contract of a trainer: rows in, a model that `forestc.load` reads out."""
+"""Defines the interface of a trainer: it takes rows and returns a model that `forestc.load` reads."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from forestc.options.parameters import Parameter
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained.
-
-    X: (rows, columns) of floats, NaN where missing. y: (rows,) of class numbers 0 .. n_classes - 1, or of values if
-    n_classes is 0. names: of the columns. prices: what hardware, or a processor, pays for the parts of a forest;
-    trainers that know nothing of them ignore them.
-    """
+    """The rows to train on, and what to predict. X: (rows, columns) floats, NaN if missing. y: (rows,) class numbers
+    from 0; values if n_classes is 0. names: names of the columns. prices: what the parts of a forest cost in hardware
+    or on a processor; most trainers ignore them."""
 
     X: NDArray[np.float64]
     y: NDArray[Any]
@@ -31,18 +28,18 @@ class Task:
 
 
 class Trainer(Protocol):
-    """One way to train. name: on the command line, as in `--train xgboost`."""
+    """A way to train forests. name: its name on the command line, as in `--train xgboost`."""
 
     @property
     def name(self) -> str: ...
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """What a search may try; names begin with the trainer's own word (`trees`, `depth`) and no prefix."""
+        """Returns the parameters that a search may try, under the trainer's own names (`trees`, `depth`)."""
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Options that are known to pay, from small designs to accurate ones, which a search tries first; those that
-        are left out are drawn. May be empty."""
+        """Returns sets of options that a search tries first: they are known to work well, from small designs to
+        accurate ones. A search draws the options that a set leaves out. May be empty."""
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Any:
-        """A model that `forestc.load` reads (an estimator, a Booster or a Forest). Threads: one. options: a value for
-        each parameter in use. Raises ForestcError for rows that can't be learnt from."""
+        """Trains a model that `forestc.load` reads (an estimator, a Booster or a Forest), in one thread. options: a
+        value for each parameter in use. Raises ForestcError if the rows can't be learnt."""

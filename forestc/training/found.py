@@ -1,10 +1,10 @@
-"""Finds the parameters with which XGBoost trained a model from the sums in its file.
+"""Finds the parameters with which XGBoost trained a model, from the sums in the model's file.
 
-A node's weight is w = -T(G) / (H + lambda), with the sums G and H of its rows' gradients and hessians, T(G) = G made
-smaller by alpha; a leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its children less
-that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7). Files hold gains, H, the values of leaves and
-the weights of inner nodes: least squares give eta and lambda, and G of node and children gives alpha.
-Bounds on leaves and gains are no more than bounds: short trainings tell which of them the trainer had.
+Let G and H be the sums of the gradients and hessians of a node's rows. Its weight is w = -T(G) / (H + lambda), where
+T(G) is G shrunk by alpha. A leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its
+children minus that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7). Files hold gains, H, the values
+of leaves and the weights of inner nodes. Least squares give eta and lambda; G of a node and of its children give alpha.
+The least hessian of a leaf and the least gain are only bounds of two parameters; short trainings find the rest.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from forestc.passes.quick_evaluation import nodes_reached
 from forestc.rows.encode import encode
 
 Floats = NDArray[np.float64]
-EXACT = 0.01  # least squares whose residual is below this share of a gain are trusted; others are of adaptive leaves
-CLOSE = 1e-3  # shares that differ from 1 by less are 1
-ROUNDED = 1e-4  # share by which sums are rounded, at most
-PARTLY = 0.02  # the same, where not all training rows are given
-TIED = 3  # weights of the same magnitude that look bounded by max_delta_step
-PROGRESS = 0.8  # keep a setting if it makes the distance to the model this many times as large, or smaller
-PARTS = (0.5, 0.8, 0.7, 0.9, 0.6, 0.4, 0.3)  # shares of columns that are tried
-BINS = (16, 32, 64, 128)  # numbers of bins that are tried
-TREES = 8  # of short trainings, or one round of more
-SUMMED = 30  # rounds in which the hessians of all rows are summed
-GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # lambdas from which the search starts
+EXACT = 0.01  # share of a gain; a larger residual of the least squares means adaptive leaves, and is not trusted
+CLOSE = 1e-3  # share by which a ratio may differ from 1 and still count as 1
+ROUNDED = 1e-4  # share by which the sums in a file are rounded at most
+PARTLY = 0.02  # share by which sums may be off if only some training rows are given
+TIED = 3  # times that a largest weight must occur to look as if max_delta_step bounded it
+PROGRESS = 0.8  # keeps a setting if it shrinks the distance to the model to at most this share
+PARTS = (0.5, 0.8, 0.7, 0.9, 0.6, 0.4, 0.3)  # tries these shares of columns
+BINS = (16, 32, 64, 128)  # tries these numbers of bins
+TREES = 8  # trees of a short training; at least one round is trained
+SUMMED = 30  # rounds in which the hessians of all rows are summed at most
+GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # tries these values of lambda first
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]  # settings, rounds, n: on every n-th row
+# trains with settings for some rounds, on every n-th row (the last argument)
+Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]
 
 
 def parameters_of(
     source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], share: float, train: Train
 ) -> dict[str, Any]:
-    """Settings of `xgboost.train` for the model `source` with these sums. X, y: its training rows, or the share of them
-    that is given, to which bounds on sums over rows are scaled. train: returns a short training on these rows.
-
-    The least hessian of a leaf and the least gain bound `min_child_weight` and `gamma`: with the bounds themselves all
-    rows give the same trees. So other settings are tried beside them, and at the end the usual values in their place.
-    """
+    """Returns settings of `xgboost.train` that fit the model `source` with these sums.
+    X, y: the model's training rows, or the share of them that is given; sums over rows are scaled by it.
+    train: returns a short training on these rows. The least hessian of a leaf and the least gain only bound
+    `min_child_weight` and `gamma` from above. At these bounds all rows give the same trees. So other settings are tried
+    with the bounds, and at the end the usual values replace them if they fit."""
     nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
-    if "eta" in settings:  # the trees of a round share it
+    if "eta" in settings:  # the trees of a round share the learning rate
         settings["eta"] *= int(sums.settings["num_parallel_tree"])
     settings["subsample"] = _subsample(source, sums, nodes, X, y, share)
     per_round = source.n_outputs * int(sums.settings["num_parallel_tree"])
@@ -63,7 +63,7 @@ def parameters_of(
         return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
-        """That of the model from trainings with the settings, and how far two seeds are apart."""
+        """Returns how far trainings with the settings are from the model, and how far two seeds are apart."""
         first = figures(more, 0)
         if _apart(model, first) < CLOSE:
             return _apart(model, first), 0.0
@@ -71,7 +71,7 @@ def parameters_of(
         return _apart(model, np.sqrt(first * second)), _apart(first, second)
 
     best, noise = distance({})
-    if share < 1:  # what half of the rows change
+    if share < 1:  # measures how much half of the rows change the result
         noise = max(noise, _apart(figures({}, 0), figures(_least(nodes, share / 2), 0, 2)))
     for choices in _choices(nodes, source.width, settings):
         if best <= max(CLOSE, noise):
@@ -96,10 +96,8 @@ def _apart(first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class TrainedNodes:
-    """All trees' nodes, one after the other, with child numbers that count through.
-
-    tree: the tree of each node. weight, gain, value, hessian: as in the file. left, right: LEAF at a leaf.
-    """
+    """The nodes of all trees in one array; children are indices into it. tree: the tree of each node. weight, gain,
+    value, hessian: as in the file. left, right: LEAF at a leaf."""
 
     tree: NDArray[np.int64]
     depth: NDArray[np.int64]
@@ -119,8 +117,8 @@ class TrainedNodes:
         columns = np.array([feature.column for feature in forest.features] or [0])
         for index, (tree, arrays) in enumerate(zip(forest.trees, sums.trees, strict=False)):
             depth = np.zeros(tree.size, dtype=np.int64)
-            for level, places in enumerate(tree.levels):
-                depth[places] = level
+            for level, level_nodes in enumerate(tree.levels):
+                depth[level_nodes] = level
             children = (np.where(side == LEAF, LEAF, side + start) for side in (tree.left, tree.right))
             own = tuple(array[np.clip(tree.ids, 0, len(array) - 1)] for array in arrays)
             parts.append((np.full(tree.size, index), depth, *children, *own, columns[tree.feature], tree.threshold))
@@ -129,7 +127,7 @@ class TrainedNodes:
 
     @property
     def trees(self) -> NDArray[np.int64]:
-        """(trees,) the root of each tree."""
+        """The root of each tree, (trees,)."""
         return np.flatnonzero(self.depth == 0)
 
     @property
@@ -137,12 +135,13 @@ class TrainedNodes:
         return np.asarray(self.left == LEAF)
 
     def first(self, trees: int) -> TrainedNodes:
-        """Those of the first trees."""
+        """Returns the nodes of the first trees."""
         chosen = self.tree < trees
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """What a short training is compared by. rows: their number, of which gains are multiples, in any unit."""
+        """Returns the figures by which short trainings are compared. rows: the number of rows, in any unit, by which
+        gains are divided."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
@@ -157,7 +156,8 @@ class TrainedNodes:
 
 
 def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
-    """eta, lambda and alpha, and whether splits were exact, as far as the nodes tell; depth is the largest seen."""
+    """Returns eta, lambda, alpha and the largest depth, and `tree_method` if splits were exact, as far as the nodes
+    tell."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
@@ -165,17 +165,17 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
-    known, square = nodes.hessian, nodes.weight**2
+    hessian, square = nodes.hessian, nodes.weight**2
     of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
-    side, rest = square[inner], nodes.gain[inner] + square[inner] * known[inner]
+    side, rest = square[inner], nodes.gain[inner] + square[inner] * hessian[inner]
     for child in (nodes.left[inner], nodes.right[inner]):
         leaf, value = nodes.leaf[child], nodes.value[child] ** 2
-        of_leaves, leaves = of_leaves + leaf * value * known[child], leaves + leaf * value
-        side, rest = side - ~leaf * square[child], rest - ~leaf * square[child] * known[child]
+        of_leaves, leaves = of_leaves + leaf * value * hessian[child], leaves + leaf * value
+        side, rest = side - ~leaf * square[child], rest - ~leaf * square[child] * hessian[child]
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
-        """The residual, and 1 / eta^2."""
+        """Returns the residual of the least squares, and 1 / eta^2."""
         left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
         factor = float(left @ right / max(float(left @ left), 1e-300))
         return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor
@@ -193,7 +193,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     settings |= {"eta": eta, "lambda": penalty, "alpha": _alpha(nodes, inner, eta, penalty)}
     leaf = nodes.leaf & (np.abs(nodes.value) > 0)
     if eta < 1 - CLOSE and np.median(np.abs(nodes.value[leaf] - eta * nodes.weight[leaf])) < CLOSE * eta:
-        settings["tree_method"] = "exact"  # other methods write the value of a leaf as its weight, too
+        settings["tree_method"] = "exact"  # other methods store the value of a leaf as its weight
     return settings
 
 
@@ -201,38 +201,38 @@ def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: f
     weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
     sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
     left, right = nodes.left[inner], nodes.right[inner]
-    known = (sign[inner] * sign[left] * sign[right]) != 0  # where a weight is 0, G is unknown
-    more = (sign[left] + sign[right] - sign[inner])[known]
-    less = (sums[inner] - sums[left] - sums[right])[known]
+    nonzero = (sign[inner] * sign[left] * sign[right]) != 0  # G is unknown if a weight is 0
+    more = (sign[left] + sign[right] - sign[inner])[nonzero]
+    less = (sums[inner] - sums[left] - sums[right])[nonzero]
     alpha = float(more @ less / max(float(more @ more), 1e-300))
     return _plain(alpha) if alpha > 0.0 else 0.0
 
 
 def _plain(value: float) -> float:
-    """The value without the last digits that rounding has changed."""
+    """Returns the value without the last digits, which rounding has changed."""
     return 0.0 if value < CLOSE else float(f"{value:.4g}")
 
 
 def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y: NDArray[Any], share: float) -> float:
-    """The share of the hessians of all rows that the roots hold; 1 where it is not known."""
+    """Returns the share of the hessians of all rows that the roots of the trees hold; 1 if it is not known."""
     kind = HESSIANS.get(str(sums.settings["objective"]))
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
         return 1.0
     if kind == "square":
-        whole = np.full(len(nodes.trees), float(len(X)))
+        all_rows = np.full(len(nodes.trees), float(len(X)))
     else:
-        whole = np.array(list(_hessians(source, sums, X, y, kind)))
-    taken = float(nodes.hessian[nodes.trees][: len(whole)].sum() / max(float(whole.sum()), 1e-300)) * share
+        all_rows = np.array(list(_hessians(source, sums, X, y, kind)))
+    taken = float(nodes.hessian[nodes.trees][: len(all_rows)].sum() / max(float(all_rows.sum()), 1e-300)) * share
     if taken > 1 - (CLOSE if share == 1 else PARTLY):
         return 1.0
-    rows = len(whole) * len(X) / source.n_outputs
+    rows = len(all_rows) * len(X) / source.n_outputs
     usual = max(0.05, round(20 * taken) / 20)
-    chance = 3 * math.sqrt((1 - usual) / (usual * rows))  # draws of each row in each tree
+    chance = 3 * math.sqrt((1 - usual) / (usual * rows))  # three standard deviations of drawing rows for the trees
     return usual if usual < 1 and abs(taken - usual) < chance * usual else max(0.01, round(taken, 3))
 
 
 def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
-    """The sum of the hessians of all rows before each tree."""
+    """Yields for each tree the sum of the hessians of all rows just before it."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])
     words = encode(source, X)
@@ -253,14 +253,14 @@ def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: 
 
 
 def _least(nodes: TrainedNodes, share: float) -> dict[str, Any]:
-    """The greatest bounds that all trees keep to, for a share of the rows."""
+    """Returns the largest bounds on hessians and gains that all trees keep, scaled to a share of the rows."""
     hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
     least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
     return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}
 
 
 def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Settings that the model may have been trained with, as its trees look like it; alternatives together."""
+    """Yields lists of alternative settings that the trees look like."""
     leaf, inner = nodes.leaf, np.flatnonzero(~nodes.leaf)
     counts = np.bincount(nodes.tree[leaf])
     most = int(counts.max())
@@ -280,6 +280,6 @@ def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> 
 
 
 def _top(values: Floats) -> float:
-    """The largest magnitude, if several values have it; else 0."""
+    """Returns the largest magnitude if several values have it; otherwise 0."""
     top = float(np.abs(values).max(initial=0.0))
     return top if np.count_nonzero(np.abs(values) > top * (1 - ROUNDED)) >= TIED else 0.0

@@ -1,4 +1,4 @@
-"""Training on rows rounded down to a grid, so that thresholds are its multiples and words are narrow."""
+"""Trains on rows rounded down to a grid, so that thresholds are multiples of its step and words are narrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.forest.numbers import FLOAT64
 
 
 def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """(columns,) The power of two that parts each column of X (rows, columns) into about 2**bits steps."""
+    """Returns (columns,) the step of each column of X: a power of two that gives about 2**bits steps."""
     steps = np.ones(X.shape[1])
     for index in range(X.shape[1]):
         finite = X[np.isfinite(X[:, index]), index]
@@ -25,10 +25,8 @@ def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
 
 
 def on_grid(forest: Forest, steps: NDArray[np.float64]) -> Forest:
-    """The forest for raw rows, given one for rows in whole steps: floor(x / step) < t exactly when x < step * ceil(t).
-
-    steps: (columns,) powers of two. Raises ModelError for a forest with sets.
-    """
+    """Turns a forest trained on whole steps into a forest for raw rows: floor(x / step) < t if and only if x < step *
+    ceil(t). steps: (columns,) powers of two. Raises ModelError for a forest with set conditions."""
     of_feature = np.array([steps[feature.column] for feature in forest.features] or [1.0])
     trees = []
     for index, tree in enumerate(forest.trees):

@@ -1,4 +1,4 @@
-"""The trainers of scikit-learn, XGBoost and LightGBM, with what a search may try of them."""
+"""Defines the trainers of scikit-learn, XGBoost and LightGBM, and the parameters that a search may try."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ INPUT_BITS = Choice("input_bits", (None, 2, 3, 4, 5, 6, 8))
 
 @dataclass(frozen=True)
 class Library:
-    """A trainer of a library. extra: what `pip install "forestc[...]"` takes to have it. train: fits an estimator or a
-    booster on rows, whose columns have the given names."""
+    """A trainer of a library. extra: the extra of `pip install "forestc[...]"` that installs it. train: fits an
+    estimator or a booster on rows."""
 
     name: str
     extra: str
@@ -40,15 +40,16 @@ class Library:
     train: Callable[[Task, NDArray[np.float64], Options], Any]
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """input_bits: bits of the grid to which the rows are rounded down before training, about; None: no grid."""
+        """Returns the parameters. `input_bits` are about the bits of the grid on which rows are rounded down; None: no
+        grid."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:
         return ()
 
     def fit(self, task: Task, options: Options) -> Any:
-        """The library's own model; a Forest if it was trained on a grid. Raises OptionError for a single class,
-        ForestcError if the library is not installed or rejects the rows."""
+        """Returns the library's own model, or a Forest if it was trained on a grid. Raises OptionError for a single
+        class. Raises ForestcError if the library is not installed or rejects the rows."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             raise OptionError(
                 "all rows have the same label", where="training rows", do="give rows of two classes or more"
@@ -66,7 +67,11 @@ class Library:
             raise
         except Exception as error:  # noqa: BLE001 - each library has its own kinds of errors
             why = " ".join(str(error).split())[:300] or type(error).__name__
-            raise ForestcError(f"{self.name} rejects the rows or options: {why}", where="training rows") from None
+            raise ForestcError(
+                f"{self.name} rejects the rows or options: {why}",
+                where="training rows",
+                do="check the rows, and the trainer's options",
+            ) from None
         return model if steps is None else on_grid(load(model), steps)
 
 
@@ -89,7 +94,7 @@ def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
 
 
 def _objective(task: Task, regression: str, binary: str, several: str) -> dict[str, Any]:
-    """The library's options for what is learnt. regression, binary, several: its names of the objectives."""
+    """Returns the library's options for the task's objective. regression, binary, several: names of objectives."""
     if task.n_classes > 2:
         return {"objective": several, "num_class": task.n_classes}
     return {"objective": binary if task.n_classes == 2 else regression}
@@ -131,8 +136,8 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split and for a column read first here.
-        # It knows no price of a threshold; a column is charged a full comparator.
+        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split, and for each column read first.
+        # It knows no price of thresholds, so each column is charged a full comparator.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,
@@ -143,7 +148,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
 
 
 def _plain(names: tuple[str, ...]) -> list[str]:
-    """Names that libraries take: no brackets, commas, blanks or colons, and no two alike."""
+    """Returns names that the libraries accept: without brackets, commas, blanks or colons, and all different."""
     plain = ["".join(letter if letter.isalnum() or letter in "_-." else "_" for letter in name) for name in names]
     return plain if len(set(plain)) == len(plain) else [f"{name}_{index}" for index, name in enumerate(plain)]
 

@@ -1,4 +1,4 @@
-"""Boosting in which trees pay for what they take of the hardware, on rows with noise where these are few."""
+"""Trains by boosting in which trees pay for their hardware. If rows are few, noisy copies of them are added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting.boost import whole_bias
+from forestc.algorithms.boosting.boost import integer_bias
 from forestc.algorithms.boosting.cuts import cuts_at, cuts_of, grid_cuts, quantile_cuts
 from forestc.algorithms.boosting.trees import Growth
 from forestc.errors import OptionError
@@ -23,19 +23,21 @@ from forestc.rows.noise import with_noise
 from forestc.system.version import __version__
 from forestc.training.base import Task
 
-FEW_COLUMNS = 32  # up to which every tree may read all columns
-FEW_ROWS = 5_000  # rows that small ensembles overfit, so that noise helps
-MOST_CELLS = 1 << 24  # rows, copies included, times columns
+FEW_COLUMNS = 32  # columns up to which every tree may read all of them
+FEW_ROWS = 5_000  # rows; small ensembles overfit fewer rows, and noise helps
+MOST_CELLS = 1 << 24  # rows, copies included, times columns at most
 
 
 class PricedTrainer:
-    """`--train priced`: trees that share conditions and whose leaves have few bits, by the prices of the device."""
+    """The trainer of `--train priced`: trees share conditions and have leaves of few bits, as the prices of the device
+    demand."""
 
     name = "priced"
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Thresholds `cuts` a column (quantiles) or steps of `input_bits` (grid); leaves of 0 bits are floats; each row
-        with `copies` whose values moved by `noise`, a standard deviation in ranks, as a share of the rows."""
+        """Returns the parameters. `cuts` thresholds of a column lie at quantiles, or 2**`input_bits` on a grid. With
+        `leaf_bits` of 0 leaves are floats. Each row gets `copies`, with values moved by `noise` ranks, as a share of
+        the rows."""
         wide = len(task.names) > FEW_COLUMNS
         return (
             Whole("trees", 2, 200, log=True),
@@ -57,10 +59,11 @@ class PricedTrainer:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Symmetric trees with votes, a table of few LUTs each, at a price that rises as they get fewer. For
-        processors, which would pay for all splits of the full tree and take wider leaves for nothing, free trees."""
+        """Returns symmetric trees with leaves of one bit (a few LUTs each), at prices that rise as trees get fewer. For
+        processors it returns free trees with wider leaves: a symmetric tree would cost all splits of the full tree, and
+        wide leaves are free."""
         firmware = task.prices.firmware
-        known = {
+        common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),
             "depth": 5,
             "leaf_bits": 3 if firmware else 1,
@@ -72,11 +75,11 @@ class PricedTrainer:
         }
         ladder = ((2, 1.0, 1e-3), (3, 1.0, 5e-4), (5, 1.0, 3e-4), (8, 0.7, 2e-4), (14, 0.5, 1e-4), (25, 0.35, 5e-5))
         wide = 0.35 if firmware else 1.0
-        return tuple(known | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
+        return tuple(common | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
-        """The forest, over float64 features; its classes are class numbers. Leaves of few bits count from 0 in whole
-        units, and so do the biases. Raises OptionError for a single class or constant values."""
+        """Returns the forest over float64 features; classes are class numbers. Leaves of few bits count from 0 in whole
+        units, and so do biases. Raises OptionError for a single class or constant values."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             where, do = "training rows", "give rows of two classes or more"
             raise OptionError("all rows have the same label", where=where, do=do)
@@ -94,7 +97,7 @@ class PricedTrainer:
 
         features, trees = read_features(trees or [constant_tree(quantized=False)], len(task.names), feature, "training")
         return sum_of_trees(
-            whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
+            integer_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias,
             name="priced",
             features=features,
             columns=len(task.names),
@@ -113,7 +116,7 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
         symmetric=options.get("shape", "symmetric") == "symmetric",
         rate=float(options.get("rate") or 0.3),
         leaf_bits=int(options.get("leaf_bits", 0)),
-        unit=unit if task.n_classes else leaf_unit(unit, task.y),  # values may be of any size
+        unit=unit if task.n_classes else leaf_unit(unit, task.y),  # values of a regression may be of any size
         l2=float(options.get("l2", 1.0)),
         price=float(options.get("price", 0.0)),
         sampled=float(options.get("columns") or 1.0),
@@ -123,7 +126,7 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
 
 
 def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
-    """The candidate thresholds, and the rows."""
+    """Returns the grower with the candidate thresholds and the rows."""
     if options.get("thresholds", "quantiles") == "grid":
         find = partial(grid_cuts, bits=int(options.get("input_bits") or 5))
     else:
@@ -146,7 +149,7 @@ def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
 
 
 def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """The rows, and copies of them with noise; fewer of very many rows."""
+    """Returns the rows and noisy copies of them; fewer copies if rows are very many."""
     copies = min(copies, MOST_CELLS // max(1, task.X.size) - 1) if noise else 0
     if copies <= 0:
         return task.X, task.y

@@ -1,4 +1,4 @@
-"""Seeds of everything that is trained, so that the same command gives the same bytes."""
+"""Sets the seeds of all training, so that the same command gives the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Names of the libraries whose sums depend on the number of threads, with what else makes them repeat.
+# Libraries with sums that depend on the number of threads, and settings to make them repeatable.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},
@@ -21,7 +21,7 @@ THREADED: dict[str, dict[str, Any]] = {
 
 
 class Estimator(Protocol):
-    """An estimator of scikit-learn, or of a library with its interface."""
+    """An estimator of scikit-learn, or of a library with the same interface."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def set_params(self, **params: object) -> object: ...
@@ -29,11 +29,9 @@ class Estimator(Protocol):
 
 
 def seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Returns an unfitted copy of a scikit-learn estimator that gives the same model each time it is fitted.
-
-    Every seed is a number, in estimators inside others too (pipelines, bagging, votes) and in splitters. With seed 0
-    those that the user chose stay. Libraries whose sums depend on the number of threads get one.
-    """
+    """Returns an unfitted copy of a scikit-learn estimator that gives the same model each time it is fitted. Every seed
+    becomes a number, also in nested estimators (pipelines, bagging, votes) and in splitters. With seed 0 the user's own
+    seeds stay. A library whose sums depend on the number of threads gets one thread."""
     from sklearn.base import clone
 
     copy: Estimator = clone(estimator)
@@ -52,8 +50,8 @@ def seeded(estimator: Estimator, seed: int) -> Estimator:
         roots = [kind.__module__.partition(".")[0] for kind in type(owner).__mro__]
         library = next((root for root in roots if root in THREADED), "")
         if library in THREADED:
-            known = owner.get_params(deep=False)
-            threads, seeds = ([key for key in names if key in known] for names in (THREADS, SEEDS))
+            parameters = owner.get_params(deep=False)
+            threads, seeds = ([key for key in names if key in parameters] for names in (THREADS, SEEDS))
             changed |= dict.fromkeys(threads or ["n_jobs" if library != "catboost" else "thread_count"], 1)
             changed |= THREADED[library]
             changed |= {} if seeds else {"random_state": seed}
@@ -71,7 +69,7 @@ def _is_number(value: object) -> bool:
 
 @contextmanager
 def seeded_numpy(seed: int) -> Iterator[None]:
-    """Gives NumPy's global generator a seed, for libraries that draw from it, and afterwards puts it back."""
+    """Seeds NumPy's global generator, for libraries that draw from it, and restores its state afterwards."""
     before = np.random.get_state()
     np.random.seed(seed)
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from split_problems import outcomes_of, problem, shape_of, state_of
 
-from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
+from forestc.algorithms.splits.decision_keeping import RequiredDecisions, keep_decisions
 from forestc.algorithms.splits.kept_decisions import (
     Decided,
     MovableLeaves,
@@ -146,7 +146,7 @@ def test_what_is_kept_decides_as_wanted_and_leaves_what_was_found():
             state.group, state.value, bias, state.condition, state.flipped, len(splits.tree), 1.0, 0.0, 0.0, 1.0, state
         )
         before = [array.copy() for array in state]
-        wanted = Wanted(label, False, 3, 40, 0.1, 3.0)
+        wanted = RequiredDecisions(label, False, 3, 40, 0.1, 3.0)
         kept = keep_decisions(trees, shape_of(trees, splits), splits, outcomes_of(holds, 6), found, wanted)
         assert all(np.array_equal(*pair) for pair in zip(before, state, strict=True))
         if kept is None:  # rows with the same outcomes and different labels

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab
-from forestc.passes.share_thresholds.share_thresholds import place
+from forestc.passes.share_thresholds.share_thresholds import fewest_thresholds
 
 
 def zeros(word, width):
@@ -82,7 +82,7 @@ def test_no_size_of_numbers_breaks_an_interval(ends):
     low, high = (np.array(side) for side in zip(*pairs, strict=True))
     own = np.where(np.isfinite(high), high, np.where(np.isfinite(low), low + 1, 0.0))
     for few_bits in (True, False):
-        points, taken = place(low, high, own, few_bits, narrow=False)
+        points, taken = fewest_thresholds(low, high, own, few_bits, narrow=False)
         assert (low < points[taken]).all() and (points[taken] <= high).all()
         assert len(points) == len(stab(low, high).low)
 
@@ -91,6 +91,6 @@ def test_what_no_row_bounds_stays_near_the_rows():
     """A condition that all rows meet, or none, does not wander off to a rounder number."""
     low, high = np.array([-np.inf, 2.2, 5.0]), np.array([0.3, 3.7, np.inf])
     for few_bits in (True, False):
-        points, _ = place(low, high, np.array([0.3, 3.0, 6.0]), few_bits, narrow=True)
+        points, _ = fewest_thresholds(low, high, np.array([0.3, 3.0, 6.0]), few_bits, narrow=True)
         assert 0 <= points[0] <= 0.3 and abs(points[1] - (3.0 if few_bits else 2.95)) < 1e-6
         assert 5.0 < points[2] <= 6.0

@@ -15,8 +15,8 @@ def random_sums(seed):
     random = np.random.default_rng(seed)
     sums, terms, places = 8, 3, 4
     sign = random.choice([-1, 0, 1], (sums, terms)).astype(np.int8)
-    place = random.integers(0, places, (sums, terms)).astype(np.int32)
-    return Sums(place, sign, random.integers(-2, 2, sums), random.integers(1, 4, sums)), places
+    integer = random.integers(0, places, (sums, terms)).astype(np.int32)
+    return Sums(integer, sign, random.integers(-2, 2, sums), random.integers(1, 4, sums)), places
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -32,7 +32,7 @@ def test_all_sums_are_right_if_any_nudges_do_that(seed):
 
 def test_right_sums_are_left_alone():
     sums, places = random_sums(0)
-    right = Sums(sums.place, sums.sign, np.abs(sums.room), sums.count)
+    right = Sums(sums.integer, sums.sign, np.abs(sums.room), sums.count)
     assert not nudges_for(right, places, 5, 10**9)[0].any()
 
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from forestc.algorithms.boosting.boost import Boosted, Charges, boost, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, Charges, boost, integer_bias
 from forestc.algorithms.boosting.cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
 from forestc.algorithms.boosting.kernels import Scoring, answer, lowered
 from forestc.algorithms.boosting.trees import GrownTree, Growth
@@ -220,4 +220,4 @@ def test_half_votes_are_rounded_where_it_saves_adders(trees, bias):
     """Leaves of one bit, counted from 0, are half a unit above those about 0."""
     fed = [GrownTree(output, *[None] * 7) for output, count in enumerate(trees) for _ in range(count)]
     grown = Boosted(tuple(fed), np.zeros(len(trees)), (), 0.0)
-    assert tuple(whole_bias(grown, Growth(leaf_bits=1, unit=0.5))) == bias
+    assert tuple(integer_bias(grown, Growth(leaf_bits=1, unit=0.5))) == bias

@@ -9,7 +9,7 @@ from forestc import load
 from forestc.algorithms.walk import leaves_reached
 from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Forest
-from forestc.passes.quick_evaluation import walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees
 from forestc.rows.encode import encode, evaluate
 
 
@@ -27,7 +27,7 @@ def assert_agrees(model: Trained, count: int, seed: int = 0) -> Forest:
     rows = hard_rows(forest, model, count, seed)
     found = evaluate(forest, rows)
     words = encode(forest, rows)
-    walked = leaves_reached(walked_trees(forest), words)
+    walked = leaves_reached(concatenated_trees(forest), words)
     for index, tree in enumerate(forest.trees):
         assert np.array_equal(walked[:, index], leaf_nodes(forest, tree, words)), f"tree {index} by compiled code"
     if model.leaves is not None:

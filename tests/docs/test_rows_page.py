@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ Y = X[:, 0] / 4
 
 @pytest.mark.parametrize("kind", ["list", "empty", "absent", "csv", "parquet", "text"])
 def test_a_row_without_a_value_is_refused_with_its_number(kind, tmp_path):
-    assert re.search(r"A row without a label is\s+refused, with its number", PAGE.read_text(encoding="utf-8"))
+    assert "A row without a label is refused, with its number" in " ".join(PAGE.read_text(encoding="utf-8").split())
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
     frame.loc[7, "y"] = None
     labels = {"list": None, "empty": " ", "absent": pd.NA, "text": "tall"}

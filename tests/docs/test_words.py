@@ -38,6 +38,13 @@ def test_local_names_say_what_they_hold(folder):
     assert not [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in vague if id(node) not in attributes]
 
 
+def docstring_lines(kind):
+    """The lines of the docstrings in a class: public ones have sections, which are as long as the lists in them."""
+    parts = [part for part in ast.walk(kind) if isinstance(part, ast.ClassDef | ast.FunctionDef)]
+    texts = [part.body[0] for part in parts if ast.get_docstring(part)]
+    return sum(text.end_lineno - text.lineno + 1 for text in texts)
+
+
 def test_a_class_has_a_name_of_its_own_and_fits_300_lines():
     paths = [path for folder in ("forestc", "hw_sim") for path in sorted((ROOT / folder).rglob("*.py"))]
     nodes = [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
@@ -45,7 +52,7 @@ def test_a_class_has_a_name_of_its_own_and_fits_300_lines():
     for path, node in nodes:
         if isinstance(node, ast.ClassDef):
             homes.setdefault(node.name, set()).add(str(path.relative_to(ROOT)))
-            lengths[node.name] = node.end_lineno - node.lineno + 1
+            lengths[node.name] = node.end_lineno - node.lineno + 1 - docstring_lines(node)
     assert len(homes) > 300
     assert not {name: places for name, places in homes.items() if len(places) > 1}
     assert not {name: lines for name, lines in lengths.items() if lines > 300}

@@ -13,19 +13,19 @@ import forestc
 from forestc.costs.devices import DEVICES
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, described, open_engine, write_engine
-from forestc.engine.sizing import WantedEngine, blocks_of, capacity_for
+from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
 from forestc.errors import ForestcError, OptionError
 
-WANTED = WantedEngine(100, 12_800, 28, word_bits=8)
+WANTED = EngineRequest(100, 12_800, 28, word_bits=8)
 
 
 def test_the_most_walkers_that_the_memory_has_room_for():
     for wanted, device, walkers, banks in (
         (WANTED, "ecp5-85k", 100, 2),
         (WANTED, "ecp5-45k", 54, 2),
-        (WantedEngine(100, 65_536, 64, 10), "ecp5-85k", 69, 1),
+        (EngineRequest(100, 65_536, 64, 10), "ecp5-85k", 69, 1),
         (replace(WANTED, banks=1, walkers=20), "ecp5-85k", 20, 1),
-        (WantedEngine(40, 22_000, 16), "ice40-up5k", 2, 1),
+        (EngineRequest(40, 22_000, 16), "ice40-up5k", 2, 1),
     ):
         capacity = capacity_for(wanted, device)
         assert (capacity.walkers, capacity.banks) == (walkers, banks), device
@@ -40,12 +40,12 @@ def test_the_most_walkers_that_the_memory_has_room_for():
 
 def test_words_are_as_wide_as_nodes_have_room_for():
     assert capacity_for(replace(WANTED, word_bits=None), "ecp5-85k").word_bits == 16
-    assert capacity_for(WantedEngine(40, 22_000, 16), "ice40-up5k").word_bits == 11
+    assert capacity_for(EngineRequest(40, 22_000, 16), "ice40-up5k").word_bits == 11
 
 
 def test_what_is_too_large_is_said():
     with pytest.raises(ForestcError, match=r"takes \d+ blocks of memory, and ecp5-25k has 56.*nodes="):
-        capacity_for(WantedEngine(100, 200_000, 28), "ecp5-25k")
+        capacity_for(EngineRequest(100, 200_000, 28), "ecp5-25k")
     with pytest.raises(OptionError, match=r"the memory of xcup is not known.*ecp5-85k"):
         capacity_for(WANTED, "xcup")
     with pytest.raises(OptionError, match="number of walkers depends on the device"):

@@ -11,10 +11,10 @@ from sklearn.ensemble import RandomForestClassifier
 from forestc.commands.explore import COMMANDS
 from forestc.errors import OptionError
 from forestc.exploration import candidate
-from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
+from forestc.exploration.request import ExploreRequest
 from forestc.exploration.space import SHRINK, starts
 from forestc.exploration.study import Trial
 
@@ -25,7 +25,7 @@ def material(tmp_path_factory):
     train, _ = exploration_trainers.rows()
     X, y = train.drop(columns="target").to_numpy(), train["target"].to_numpy()
     model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(X, y)
-    asked = Asked(model, goals=goals_of(None, "xcup", None), rows=X, label=y, device="xcup")
+    asked = ExploreRequest(model, goals=goals_of(None, "xcup", None), rows=X, label=y, device="xcup")
     return material_of(asked, tmp_path_factory.mktemp("study"))
 
 
@@ -39,13 +39,13 @@ def test_what_trials_have_in_common_runs_once_and_changes_nothing(material, monk
     shared = Bench(material, COMMANDS)
     found = [run(shared, options) for options in choices]
     assert found == [run(Bench(material, COMMANDS), options) for options in choices]
-    before = dict(shared._kept)
+    before = dict(shared._cache)
     run(shared, choices[1])
-    assert dict(shared._kept).keys() == before.keys()  # nothing ran again
-    monkeypatch.setattr(candidate, "KEPT", 1)  # most of it is forgotten at once
+    assert dict(shared._cache).keys() == before.keys()  # nothing ran again
+    monkeypatch.setattr(candidate, "CACHED", 1)  # most of it is forgotten at once
     few = Bench(material, COMMANDS)
     assert [run(few, options) for options in choices[:2]] == found[:2]
-    assert len(few._kept) <= len(material.folds)
+    assert len(few._cache) <= len(material.folds)
 
 
 def test_a_level_takes_its_share_of_the_time_and_records_what_it_took(material):

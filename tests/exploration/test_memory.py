@@ -14,10 +14,10 @@ from thinned import thinned
 import forestc
 from forestc.commands.explore import COMMANDS
 from forestc.errors import CheckError, OptionError
-from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
+from forestc.exploration.request import ExploreRequest
 from forestc.exploration.space import SHRINK, starts
 from forestc.exploration.study import Trial
 from forestc.forest.text import print_forest
@@ -25,7 +25,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import PassResult
 from forestc.passes.promises import EveryPath, Exact
 from forestc.search import memory
-from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_result
+from forestc.search.memory import ResultStore, StoredArrays, printed_result, read_result
 from forestc.toolchain import verilator
 
 # without extract-rules, whose result depends on how fast the machine is
@@ -35,7 +35,7 @@ WAYS = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees
 @pytest.fixture
 def material(tmp_path):
     exploration_trainers.written(tmp_path, depth=3)
-    asked = Asked(
+    asked = ExploreRequest(
         tmp_path / "model.forest", tmp_path / "train.csv", goals=goals_of(None, "xcup", None), label="target",
         device="xcup", validation=tmp_path / "test.csv",
     )  # fmt: skip
@@ -75,7 +75,7 @@ def test_a_folder_of_kept_results_has_the_bytes_of_one_without(material, way, tm
     if way == 1:
         finished = other.run(Job("finish", trial))
     forestc.compile(
-        material.asked.model, material.asked.rows, tmp_path / "without" / "design", **first.keywords(finished)
+        material.request.model, material.request.rows, tmp_path / "without" / "design", **first.keywords(finished)
     )
     made = files(material.folder / "trials" / "0000" / "design")
     made.pop("check.json")
@@ -115,7 +115,7 @@ def test_damaged_files_are_made_again(material, damage):
 
 
 def test_files_of_python_objects_are_not_opened(tmp_path):
-    memory = KeptArrays(ResultStore(tmp_path), "key")
+    memory = StoredArrays(ResultStore(tmp_path), "key")
     memory.remember("numbers", {"a": np.arange(3)})
     assert memory.recall("numbers")["a"].tolist() == [0, 1, 2] and memory.recall("others") is None
     file = tmp_path / "objects.npz"

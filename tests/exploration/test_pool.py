@@ -18,7 +18,7 @@ from forestc.system import interrupts
 
 
 def bench(mb=None):
-    return SimpleNamespace(material=SimpleNamespace(asked=SimpleNamespace(trial_seconds=9, trial_mb=mb), folder=None))
+    return SimpleNamespace(material=SimpleNamespace(request=SimpleNamespace(trial_seconds=9, trial_mb=mb), folder=None))
 
 
 @pytest.mark.parametrize(("level", "speak"), [(logging.NOTSET, [True, False]), (logging.ERROR, [False, False])])

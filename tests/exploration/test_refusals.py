@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from forestc.commands.explore import COMMANDS, asked_before, command_of, explore, notes_of
+from forestc.commands.explore import COMMANDS, command_of, explore, notes_of, stored_arguments
 from forestc.errors import ForestcError, OptionError, RowsError
-from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
-from forestc.exploration.study import Trial, write_asked
+from forestc.exploration.request import ExploreRequest
+from forestc.exploration.study import Trial, write_request
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.passes.scorer import row_errors
@@ -29,7 +29,7 @@ def test_test_rows_that_a_trainer_sees_are_counted_by_all_columns(tmp_path, orde
     train.to_csv(tmp_path / "train.csv", index=False)
     mixed = pd.concat([test.iloc[:40], train.iloc[:7]])
     mixed[mixed.columns[::order]].to_csv(tmp_path / "test.csv", index=False)
-    asked = Asked(
+    asked = ExploreRequest(
         goals=goals_of(None, "xcup", None), train=("lightgbm",), rows=tmp_path / "train.csv", label="target",
         test=tmp_path / "test.csv", device="xcup",
     )  # fmt: skip
@@ -64,9 +64,9 @@ def test_what_can_not_be_asked_for_is_refused_with_what_can_be(tmp_path, given, 
 
 def test_a_study_of_a_python_function_is_not_resumed_by_its_folder_alone(tmp_path):
     asked = {"rows": "train.csv", "train": None, "model": None, "top": "estimate"}
-    write_asked(tmp_path, goals_of(None, "xcup", None), (), asked)
+    write_request(tmp_path, goals_of(None, "xcup", None), (), asked)
     with pytest.raises(ForestcError, match=r"was asked for with Python objects; .*; resume it from Python"):
-        asked_before(tmp_path)
+        stored_arguments(tmp_path)
 
 
 def test_classes_that_the_model_numbers_are_named(tmp_path):
@@ -77,10 +77,14 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     train.to_csv(tmp_path / "train.csv", index=False)
     given = {"model": tmp_path / "model.forest", "rows": tmp_path / "train.csv", "label": "target", "device": "xcup"}
     with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with classes= to rename them"):
-        material_of(Asked(goals=goals_of(None, "xcup", None), **given), tmp_path)
-    material = material_of(Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
+        material_of(ExploreRequest(goals=goals_of(None, "xcup", None), **given), tmp_path)
+    material = material_of(
+        ExploreRequest(goals=goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path
+    )
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
-    other = Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
+    other = ExploreRequest(
+        goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given
+    )
     assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
     assert row_errors(material.forest, material.rows(material.folds[0].fit)).accuracy > 0.8
     assert "--classes bad,good" in Bench(material, COMMANDS).command(Trial(0, "complete", {"level": 1}))
@@ -88,7 +92,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
 
 def test_the_command_of_a_study_says_what_was_asked(tmp_path):
     """A pickle is opened again only with the flag; a study without proofs is repeated without."""
-    asked = Asked(
+    asked = ExploreRequest(
         goals=goals_of(None, "xcup", None), limits=limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
         device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True, iterations="best",
     )  # fmt: skip
@@ -107,8 +111,8 @@ def test_the_command_of_a_study_says_what_was_asked(tmp_path):
 def test_iterations_are_of_a_model():
     goals = goals_of(None, "xcup", None)
     with pytest.raises(OptionError, match="iterations are a model's, and no model is given"):
-        Asked(goals=goals, train=("xgboost",), rows="r.csv", device="xcup", iterations=3)
-    asked = Asked(goals=goals, model="m.json", rows="r.csv", device="xcup", iterations=3)
+        ExploreRequest(goals=goals, train=("xgboost",), rows="r.csv", device="xcup", iterations=3)
+    asked = ExploreRequest(goals=goals, model="m.json", rows="r.csv", device="xcup", iterations=3)
     with pytest.raises(OptionError, match="the study has another iterations: 4"):
         asked.same({**asked.as_dict(), "iterations": 4}, goals, ())
 
@@ -116,4 +120,4 @@ def test_iterations_are_of_a_model():
 def test_a_tolerance_is_a_share():
     for given in (2, 1, 0.51, -0.1, True):
         with pytest.raises(OptionError, match=r"use a share up to 0\.5: 0\.01, or 1%, is one point"):
-            Asked(model="m", rows="r", device="xcup", goals=goals_of(None, "xcup", None), tolerance=given)
+            ExploreRequest(model="m", rows="r", device="xcup", goals=goals_of(None, "xcup", None), tolerance=given)

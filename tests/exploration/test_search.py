@@ -20,15 +20,15 @@ import pytest
 from exploration_pool import searches_here
 
 import forestc
-from forestc.commands.explore import asked_before, notes_of
+from forestc.commands.explore import notes_of, stored_arguments
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
-from forestc.exploration.asked import Asked, masked
 from forestc.exploration.candidate import Bench
 from forestc.exploration.choice import choice, unpruned
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool
+from forestc.exploration.request import ExploreRequest, masked
 from forestc.exploration.search import StudySearch
 from forestc.exploration.study import Goal, Score, Trial, open_study
 from forestc.system.deadline import LateError
@@ -128,7 +128,7 @@ def test_a_killed_search_of_two_workers_goes_on_to_the_trials_of_one(done, work,
     search.wait()
     assert 0 < len(open_study(work / "killed").trials) < TRIALS
     monkeypatch.chdir(work)
-    again = forestc.explore(**asked_before(work / "killed"), out=work / "killed", resume=True)
+    again = forestc.explore(**stored_arguments(work / "killed"), out=work / "killed", resume=True)
     assert trials_of(again) == trials_of(done)
     assert [trial.number for trial in again.front] == [trial.number for trial in done.front]
 
@@ -156,13 +156,13 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     def fails_first(bench, job, clock):
         wrong.append(job.trial)
         if job.trial.number == wrong[0].number:
-            raise CheckError("row 3 differs")
+            raise CheckError("row 3 differs", do="report it")
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
     study = explored(work, "wrong_check", validation=work / "other.csv", trials=6)
     failed = study.trials[wrong[0].number]
-    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
+    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs; report it", False)
     assert failed.figures == wrong[0].figures  # what lower rungs measured stays
     assert study.front and all(trial.has_design for trial in study.front)
 
@@ -214,14 +214,14 @@ def test_test_rows_among_the_rows_are_warned_of(work):
 
 def test_rows_that_candidates_are_made_of_and_judged_on_are_reported(work):
     material = material_of(
-        Asked(
+        ExploreRequest(
             work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target",
             validation=work / "train.csv", device="xcup",
         ),
         work,
     )  # fmt: skip
     assert notes_of(material)[1:] == ["150 of 150 validation rows are also among the rows given: accuracy is flattered"]
-    bare = material_of(replace(material.asked, label=None, rows=work / "bare.csv", validation=None), work)
+    bare = material_of(replace(material.request, label=None, rows=work / "bare.csv", validation=None), work)
     assert any("accuracy is how often a design answers as the model does" in note for note in notes_of(bare))
 
 
@@ -305,7 +305,7 @@ def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
 
     pool = object.__new__(DaskPool)
     pool._client, pool._jobs = SimpleNamespace(nthreads=dict, wait_for_workers=none_comes), {}
-    with pytest.raises(ToolError, match="no workers left; start some, then add resume=True"):
+    with pytest.raises(ToolError, match="no workers left; scheduler; start some, then add resume=True"):
         pool.free()
 
 
@@ -323,7 +323,7 @@ def test_ctrl_c_writes_the_front_of_what_was_found_and_says_how_to_finish_it(wor
     whole, front = study.asked["finish"]
     assert (whole, front) == (f"forestc explore --resume -o {study.folder}", f"{whole} --trials {tried}")
     monkeypatch.chdir(work)
-    again = forestc.explore(**{**asked_before(study.folder), "trials": tried}, out=study.folder, resume=True)
+    again = forestc.explore(**{**stored_arguments(study.folder), "trials": tried}, out=study.folder, resume=True)
     assert len(again.complete) == len(again.trials) == tried and not again.asked["stopped"]
     assert again.front and all(trial.has_design for trial in again.front)
     assert again.asked["unfinished"] is None and again.asked["finish"] == []
@@ -369,7 +369,7 @@ def test_a_search_ends_in_its_time_and_goes_on(work, done, here, monkeypatch):
     assert not study.asked["stopped"] and len(study.complete) == 5 and study.front
     assert study.asked["unfinished"]["untried"] + len(study.trials) == TRIALS
     monkeypatch.chdir(work)
-    asked = asked_before(study.folder)
+    asked = stored_arguments(study.folder)
     assert "seconds" not in asked
     again = forestc.explore(**asked, out=study.folder, resume=True)
     assert trials_of(again) == trials_of(done)
@@ -390,7 +390,7 @@ def test_a_study_that_ended_early_recommends_what_was_synthesized_and_shows_the_
 
 def test_only_designs_near_the_front_of_estimates_are_synthesized(done, work):
     """A design that goes up would be on the front were it a tenth smaller and a standard error more accurate."""
-    asked = Asked(
+    asked = ExploreRequest(
         work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target", device="xcup",
         validation=work / "other.csv",
     )  # fmt: skip
@@ -416,8 +416,8 @@ def test_the_recommended_design_is_finished_first_and_again_after_the_climb(tmp_
         limits=(), goals=(Goal("lut", False), Goal("accuracy", True)), jobs=1,
     )  # fmt: skip
     search = StudySearch.__new__(StudySearch)
-    search.asked, search.material, search.pool = asked, SimpleNamespace(folder=tmp_path), SimpleNamespace(drop=list)
-    search.known, search.until, search.late = {}, 100.0, False
+    search.request, search.material, search.pool = asked, SimpleNamespace(folder=tmp_path), SimpleNamespace(drop=list)
+    search.corrections, search.until, search.late = {}, 100.0, False
     score = Score(0.9, 0.01, 100, lost=0.0, lost_error=0.0)
     luts = {1: 50.0, 2: 60.0, 3: 70.0}
     search.trials = {

@@ -11,8 +11,8 @@ from models import trained
 from forestc import load
 from forestc.costs.prices import prices
 from forestc.errors import OptionError
-from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of, limits_of
+from forestc.exploration.request import ExploreRequest
 from forestc.exploration.space import LEAF_PASS, SHRINK, compile_space, passes_of, spelt, starts
 from forestc.exploration.study import Goal, Limit
 from forestc.options.parameters import Choice, Whole, used
@@ -57,7 +57,7 @@ def test_random_choices_of_the_spaces_are_accepted():
 def space_for(kind="xgboost-binary", **more):
     model, X, y = trained(kind)
     forest = load(model)
-    asked = Asked(model, goals=goals_of(None, "xcup", None), rows=X, device="xcup", **more)
+    asked = ExploreRequest(model, goals=goals_of(None, "xcup", None), rows=X, device="xcup", **more)
     half = len(X) // 2
     return compile_space(asked, forest, ArrayRows(X[:half], y[:half]), ArrayRows(X[half:], y[half:])), asked
 
@@ -142,5 +142,5 @@ def test_what_can_not_be_asked_is_named(goals, limits, device, cpu, says):
     with pytest.raises(OptionError) as caught:
         wanted = goals_of(goals, device, cpu)
         limits = limits_of(limits, device, cpu)
-        Asked("model.json", "rows.csv", goals=wanted, limits=limits, device=device, cpu=cpu)
+        ExploreRequest("model.json", "rows.csv", goals=wanted, limits=limits, device=device, cpu=cpu)
     assert says in caught.value.args[0]

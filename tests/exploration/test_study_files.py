@@ -7,11 +7,11 @@ import json
 import pytest
 from made_studies import made_study
 
-from forestc.commands.explore import asked_before, explore
+from forestc.commands.explore import explore, stored_arguments
 from forestc.errors import ForestcError
 from forestc.exploration import sampling
 from forestc.exploration.study import open_study
-from forestc.search.memory import FOLDER, KeptArrays, ResultStore
+from forestc.search.memory import FOLDER, ResultStore, StoredArrays
 
 
 @pytest.mark.parametrize("name", [".lock", "storage.log", FOLDER, "trials/0001"])
@@ -58,7 +58,7 @@ def test_what_a_study_was_asked_has_its_types(tmp_path, change, said):
     path = study.folder / "study.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ForestcError, match=rf"study\.json is damaged \(.*{said}"):
-        asked_before(study.folder)
+        stored_arguments(study.folder)
 
 
 def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):
@@ -68,7 +68,7 @@ def test_kept_content_takes_no_more_memory_than_it_says(tmp_path, monkeypatch):
 
     import numpy as np
 
-    memory = KeptArrays(ResultStore(tmp_path), "key")
+    memory = StoredArrays(ResultStore(tmp_path), "key")
     memory.remember("arrays", {"a": np.arange(3)})
     assert memory.recall("arrays")["a"].tolist() == [0, 1, 2]
     (path,) = tmp_path.iterdir()

@@ -19,7 +19,7 @@ from damage import Copy, byte_copies, json_copies, text_copies
 
 import forestc
 from forestc.checks.engine_files import image_in
-from forestc.commands.explore import asked_before
+from forestc.commands.explore import stored_arguments
 from forestc.costs.fitted import FILE as FITTED
 from forestc.costs.fitted import parsed as parsed_costs
 from forestc.engine.folder import described, open_engine
@@ -37,7 +37,7 @@ from forestc.report.page.notebook import open_study
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
 from forestc.rows.range_files import ranges_from
-from forestc.search.memory import KeptArrays, ResultStore, printed_result, read_result
+from forestc.search.memory import ResultStore, StoredArrays, printed_result, read_result
 
 KEPT = Path(__file__).parents[1] / "kept"
 ANSWERS = json.loads((KEPT / "answers.json").read_text())
@@ -83,7 +83,7 @@ def unpack(folder: Path) -> None:
     )
     (folder / "peers.csv").write_text("name,lut,accuracy\nx,12,0.5\ny,,0.9\n")
     (folder / "fitted.json").write_text(FITTED.read_text())
-    memory = KeptArrays(ResultStore(folder / "memory"), "key")
+    memory = StoredArrays(ResultStore(folder / "memory"), "key")
     memory.remember("arrays", {"a": np.arange(40.0), "b": np.zeros((3, 4), dtype=np.int32)})
     (folder / "result.bin").write_bytes(_result(folder))
     (folder / "outside").mkdir()
@@ -180,7 +180,7 @@ def _measured(folder: Path, changed: Copy) -> None:
 
 def _study(folder: Path, changed: Copy) -> None:
     study, record = open_study(folder / "study"), json.loads(changed.data)
-    asked_before(folder / "study")
+    stored_arguments(folder / "study")
     assert dict(study.asked) == {key: record[key] for key in record if key not in ("format", "goals", "limits")}
 
 
@@ -251,7 +251,7 @@ def _ranges(name: str) -> Callable[[Path, Copy], None]:
 
 def _memory(folder: Path, changed: Copy) -> None:
     """What is damaged is made again; what is read are arrays."""
-    arrays = KeptArrays(ResultStore(folder / "memory"), "key").recall("arrays")
+    arrays = StoredArrays(ResultStore(folder / "memory"), "key").recall("arrays")
     assert arrays is None or all(isinstance(array, np.ndarray) for array in arrays.values())
 
 

@@ -129,7 +129,7 @@ def direct(forest, rows):
         absent = np.isnan(rows[:, forest.features[condition.feature].column])
         sides[condition] = condition.sends_left(words[:, condition.feature], absent)
     ends, visits = [], []
-    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, places in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         end, steps = np.zeros(len(rows), dtype=int), 0
         for row in range(len(rows)):
             while tree.left[end[row]] >= 0:

@@ -76,7 +76,7 @@ def test_a_slot_is_below_its_threshold_where_the_condition_holds(seed):
         absent &= feature.missing
         left = condition.sends_left(own, absent)
         if slot in (ALWAYS, NEVER):
-            used = any((places == place).any() for places in forest.conditions.places)
+            used = any((places == place).any() for places in forest.conditions.node_conditions)
             assert not used or (left == (slot == ALWAYS)).all()
         elif slot != APART:
             rank = np.searchsorted(slots.slots[slot].cuts, own, side="right")

@@ -21,7 +21,7 @@ from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.text import print_forest
 from forestc.passes import passes_from
 from forestc.passes.promises import Exact, KeepsDecisions
-from forestc.passes.prune_splits import ensemble, kept_rows
+from forestc.passes.prune_splits import core_rows, ensemble
 from forestc.passes.prune_splits.ensemble import _leaves_in_order
 from forestc.passes.prune_splits.prune_splits import PruneSplits, PruningLadder
 from forestc.passes.scorer import Scorer
@@ -81,8 +81,8 @@ def test_rows_outside_the_core_keep_their_decisions(kind, monkeypatch):
     )[0]
     monkeypatch.setattr(ensemble, "MOST_FIT", len(X) // 3 * len(source.trees))
     step, texts = PruneSplits(keep="decisions", copies=1), []
-    for most in (kept_rows.MOST_CODES, 10):
-        monkeypatch.setattr(kept_rows, "MOST_CODES", most)
+    for most in (core_rows.MOST_CODES, 10):
+        monkeypatch.setattr(core_rows, "MOST_CODES", most)
         result = settled(step, source, ArrayRows(X, y, size=50))
         assert np.array_equal(evaluate(source, X).index, evaluate(result.forest, X).index)
         assert result.report["cost"][1] < result.report["cost"][0]

@@ -57,7 +57,7 @@ def test_the_forest_says_what_was_grown(symmetric):
         ladder = GrowingLadder(forest, ArrayRows(X), RegrowTrees(copies=0))
         growth = Growth(rounds=3, depth=3, leaves=6, symmetric=symmetric, leaf_bits=1 + seed % 3, unit=0.5, least=0.1)
         grown = ladder.grower.grown(growth)
-        result = ladder.made(grown, growth)
+        result = ladder.rebuilt(grown, growth)
         scores = np.repeat(grown.bias[:, None], len(X), axis=1)
         for tree in grown.trees:
             scores[tree.output] += [_value(tree, ladder.grower.cuts, row) for row in range(len(X))]

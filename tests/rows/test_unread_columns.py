@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import forestc
 from forestc.errors import OptionError, RowsError
-from forestc.rows.categories import place_categories
+from forestc.rows.categories import with_categories
 
 QUIET = {"n_estimators": 1, "num_leaves": 3, "min_child_samples": 5, "verbose": -1}
 
@@ -44,7 +44,7 @@ def test_rows_say_whose_the_lists_of_categories_are(tmp_path, packets):
     forest = forestc.load(model)
     assert len(forest.categories) == 2 and not any(feature.labels for feature in forest.features)
     for rows in forms(frame.assign(y=y), tmp_path):
-        placed = place_categories(forest, rows, "y")
+        placed = with_categories(forest, rows, "y")
         assert [feature.labels for feature in placed.features] == [("tcp", "udp"), ()]
     design = forestc.compile(model, frame, tmp_path / "o", label=y, targets="c").design
     assert np.array_equal(design.predict(frame), model.predict(frame))
@@ -55,11 +55,11 @@ def test_lists_are_not_given_to_columns_that_may_be_others(packets):
     model, frame, _ = packets
     forest = forestc.load(model)
     crossed = frame.rename(columns={"flag": "proto", "proto": "flag"})[["proto", "flag", "bytes", "land"]]
-    assert not place_categories(forest, crossed, None).features[0].labels
+    assert not with_categories(forest, crossed, None).features[0].labels
     swapped = frame[["bytes", "proto", "flag", "land"]]  # in another order each column of categories tells its own
-    assert place_categories(forest, swapped, None).features[0].labels == ("tcp", "udp")
+    assert with_categories(forest, swapped, None).features[0].labels == ("tcp", "udp")
     renamed = frame.assign(proto=pd.Categorical(np.where(frame.proto == "tcp", "a", "b")))
-    assert not place_categories(forest, renamed, None).features[0].labels
+    assert not with_categories(forest, renamed, None).features[0].labels
     with pytest.raises(RowsError, match="not numbers"):
         forestc.quantize(model, renamed)
 

@@ -47,7 +47,7 @@ def wide(narrow):
 
 def test_rows_hold_what_is_read(narrow, wide):
     (small, X), (forest, whole) = narrow, wide
-    assert forest.carried == READ and forest.width == 3 and forest.places == (0, 1, 2)
+    assert forest.carried == READ and forest.width == 3 and forest.row_columns == (0, 1, 2)
     for rows in (whole, whole.astype(np.float32), scipy.sparse.csr_matrix(whole), whole.tolist()):
         assert np.array_equal(forestc.evaluate(forest, rows).leaves, forestc.evaluate(small, X).leaves)
     with pytest.raises(RowsError, match="takes rows of 30000 columns"):

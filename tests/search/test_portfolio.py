@@ -192,8 +192,8 @@ def test_where_no_time_is_left_for_sizes_the_smallest_known_is_taken():
     good = [trial for trial in search.trials if trial.good and trial is not plain]
     for trial in search.trials:
         vars(trial).pop("size", None)
-    assert search.known(plain) is min(good, key=lambda trial: trial.cost)
-    assert good[-1].size >= 0 and search.known(plain) is good[-1]  # the only one whose size is known
+    assert search.fallback(plain) is min(good, key=lambda trial: trial.cost)
+    assert good[-1].size >= 0 and search.fallback(plain) is good[-1]  # the only one whose size is known
 
 
 def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():

@@ -72,10 +72,10 @@ TERMINAL = (
 
 def test_what_tools_print_commands_no_terminal(tmp_path, program):
     assert printable(TERMINAL) == "red text link" and printable("naïve\tné\n→") == "naïve\tné\n→"
-    assert str(ToolError(TERMINAL, where=TERMINAL)) == "red text link; red text link"
+    assert str(ToolError(TERMINAL, where=TERMINAL, do="read it")) == "red text link; red text link; read it"
     (tmp_path / "said").write_text(TERMINAL)
     says = program("says", f'#!/bin/sh\ncat "{tmp_path}/said"\nexit "${{1:-0}}"\n')
-    with pytest.raises(ToolError, match=r"exit status 3; red text link$"):
+    with pytest.raises(ToolError, match=r"exit status 3; red text link; run"):
         run_tool([says, "3"], tmp_path)
     assert version(program("cc9", f'#!/bin/sh\ncat "{tmp_path}/said"\n')) == "red text link"
     with pytest.raises(ToolError, match=r"no verdicts; red text link$"):

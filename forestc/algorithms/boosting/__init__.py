@@ -1,1 +1,1 @@
-"""Boosting in which conditions and leaves have prices."""
+"""Gradient boosting in which thresholds, columns, splits and trees have prices."""

@@ -1,15 +1,16 @@
-"""Gradient boosting in which a tree, a node, a feature and a threshold cost what hardware pays for them.
+"""Gradient boosting that charges each tree, split, feature and threshold for its hardware.
 
-The gain of a split is lowered by a price for each feature and each threshold that no tree uses yet, after ToaD (arXiv
-2510.26557, equations of the penalized gain); here the price of a threshold is its comparator's, by the bits it reads,
-and splits and trees have prices, too. Conditions that are known already are free to use again, so that trees come to
-share them. Beyond ToaD:
+As in ToaD (arXiv 2510.26557, equations of the penalized gain), the gain of a split is lowered by a price for each
+feature and each threshold that no tree uses yet. Here a threshold costs its comparator, by the bits that it reads;
+splits and trees have prices, too. Conditions in use are free to use again, so that trees come to share them. Beyond
+ToaD:
 
-- leaves can have few bits while boosting, so that later trees make up for the rounding;
-- trees can be symmetric: one condition a level, a table of up to 2**depth entries, which is one LUT for each bit of the
-  leaves where it reads no more conditions than a LUT has inputs;
-- in sweeps over all trees each is taken out and grown again, given the others (backfitting), if that is better than its
-  old conditions with new leaf values. A threshold that no other tree uses has its full price again.
+- Leaves can have few bits while boosting, so that later trees make up for the rounding.
+- Trees can be symmetric, with one condition for each level. Such a tree is a table of up to 2**depth entries: one LUT
+  for each leaf bit if it reads no more conditions than a LUT has inputs.
+- Sweeps over all trees take each tree out and grow it again, given the others (backfitting). The new tree replaces the
+  old one if it is better than the old conditions with new leaf values. A threshold that no other tree uses has its full
+  price again.
 
 Time grows with rows x columns x levels for each tree and sweep; memory with rows x (columns + 2 x trees) bytes.
 """
@@ -33,9 +34,9 @@ Loss = Literal["logistic", "softmax", "squared"]
 
 @dataclass(frozen=True)
 class Charges:
-    """What the parts of a forest cost, in one unit. cuts: of each column's thresholds; columns: of a column that is
-    read; both once. splits: of each level of a symmetric tree, from the root; in other trees of each split, all the
-    same. tree: of each tree."""
+    """Costs of the parts of a forest, all in one unit. cuts: cost of each threshold, by column, charged once. columns:
+    (columns,) cost of reading a column, charged once. splits: cost of each level of a symmetric tree, the root first;
+    for other trees one number, the cost of any split. tree: cost of each tree."""
 
     cuts: tuple[Floats, ...]
     columns: Floats
@@ -45,7 +46,8 @@ class Charges:
 
 @dataclass(frozen=True)
 class Boosted:
-    """bias: (outputs,). losses: mean loss of the rows after each round and sweep. spent: cost of all parts."""
+    """The trees that `boost` grew, with the bias of each output, (outputs,). losses: mean loss over the rows after each
+    round and each sweep. spent: cost of all parts, in the unit of `Charges`."""
 
     trees: tuple[GrownTree, ...]
     bias: Floats
@@ -55,7 +57,8 @@ class Boosted:
 
 @dataclass
 class _Ledger:
-    """What trees use, and so what a split on each threshold costs now. price: loss per unit of cost."""
+    """Counts of the trees that use each condition and each column; they decide what a split costs now. price: loss that
+    one unit of cost must save."""
 
     charges: Charges
     price: float
@@ -69,14 +72,14 @@ class _Ledger:
             self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
-        """sign: 1 for a tree that comes, -1 for one that goes."""
+        """Adds a tree to the counts (sign 1), or takes it out (sign -1)."""
         for condition in tree.conditions:
             self.uses[condition] += sign
         for column in {column for column, _ in tree.conditions}:
             self.readers[column] += sign
 
     def prices(self) -> Floats:
-        """(columns, cuts) in units of cost, without the splits'."""
+        """Returns the current cost of each condition, (columns, cuts), without the cost of the split itself."""
         costs = self._full + self.charges.columns[:, None]
         for column, count in self.readers.items():
             if count:
@@ -87,13 +90,13 @@ class _Ledger:
         return costs
 
     def own(self, tree: GrownTree, growth: Growth) -> float:
-        """What a tree costs besides thresholds and columns."""
+        """Returns the cost of a tree and its splits, without thresholds and columns."""
         inner = int((tree.left >= 0).sum())
         splits = self.charges.splits
         return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
-        """What the conditions of a tree that is not booked would cost."""
+        """Returns the cost of the thresholds and columns of a tree, except for those in use by counted trees."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
         new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
         return float(new + sum(self.charges.columns[column] for column in columns))
@@ -101,7 +104,8 @@ class _Ledger:
 
 @dataclass
 class _Boosting:
-    """Trees so far. places: the leaf of each row in each tree."""
+    """The state of `boost`. scores: (outputs, rows) sums of the trees so far. columns: indices of the columns that have
+    thresholds. reached: for each tree, the leaf that each row reaches."""
 
     cuts: Cuts
     y: Floats
@@ -112,13 +116,13 @@ class _Boosting:
     columns: Ints
     rng: np.random.Generator
     trees: list[GrownTree] = field(default_factory=list)
-    places: list[NDArray[np.uint16]] = field(default_factory=list)
+    reached: list[NDArray[np.uint16]] = field(default_factory=list)
 
     def slopes(self, output: int) -> Slopes:
         return _slopes(self.scores, self.y, self.loss, output)
 
     def candidate(self, slopes: Slopes, output: int) -> Candidate | None:
-        """A new tree that is worth its price, with its leaf values."""
+        """Returns a new tree with its leaf values; None if none is worth its price."""
         columns = self.columns
         if self.growth.sampled < 1 and len(columns):
             count = max(1, round(self.growth.sampled * len(columns)))
@@ -128,39 +132,37 @@ class _Boosting:
         grown = grow(self.cuts, offer, slopes, self.growth, output)
         if grown is None or grown.net <= (fixed := self.ledger.price * self.ledger.charges.tree):
             return None
-        values, _ = leaf_values(grown.tree, grown.places, slopes, self.growth)
+        values, _ = leaf_values(grown.tree, grown.reached, slopes, self.growth)
         return replace(grown, tree=replace(grown.tree, value=values), net=grown.net - fixed)
 
     def add(self, candidate: Candidate) -> None:
         self.ledger.book(candidate.tree, 1)
-        self.scores[candidate.tree.output] += candidate.tree.value[candidate.places]
+        self.scores[candidate.tree.output] += candidate.tree.value[candidate.reached]
         self.trees.append(candidate.tree)
-        self.places.append(candidate.places.astype(np.uint16))
+        self.reached.append(candidate.reached.astype(np.uint16))
 
     def revisit(self, index: int) -> None:
-        """Takes a tree out and puts back the better of a new tree and the old one with new leaf values."""
-        old, places = self.trees[index], self.places[index]
+        """Takes a tree out and puts back the better of two: a new tree, or the old one with new leaf values."""
+        old, reached = self.trees[index], self.reached[index]
         output = old.output
         self.ledger.book(old, -1)
-        self.scores[output] -= old.value[places]
+        self.scores[output] -= old.value[reached]
         slopes = self.slopes(output)
-        values, gained = leaf_values(old, places.astype(np.int64), slopes, self.growth)
+        values, gained = leaf_values(old, reached.astype(np.int64), slopes, self.growth)
         cost = self.ledger.own(old, self.growth) + self.ledger.of_conditions(old)
         grown = self.candidate(slopes, output)
         if grown is not None and grown.net > gained - self.ledger.price * cost:
-            self.trees[index], self.places[index] = grown.tree, grown.places.astype(np.uint16)
+            self.trees[index], self.reached[index] = grown.tree, grown.reached.astype(np.uint16)
         else:
             self.trees[index] = replace(old, value=values)
         self.ledger.book(self.trees[index], 1)
-        self.scores[output] += self.trees[index].value[self.places[index]]
+        self.scores[output] += self.trees[index].value[self.reached[index]]
 
 
 def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, growth: Growth) -> Boosted:
-    """Boosts trees on coded rows.
-
-    y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for softmax. outputs: 1, or the classes of
-    softmax, each with a tree a round. Ends before `rounds` where no tree of a round is worth its cost.
-    """
+    """Returns trees boosted on coded rows. y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for
+    softmax. outputs: for softmax the number of classes, each with one tree a round; otherwise 1. Ends before
+    `growth.rounds` if no tree of a round is worth its cost and trees may read all columns."""
     bias = _start(y, loss, outputs, growth)
     state = _Boosting(
         cuts, y, loss, growth,
@@ -191,22 +193,21 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
     return Boosted(tuple(state.trees), bias, tuple(losses), spent)
 
 
-def whole_bias(grown: Boosted, growth: Growth) -> Ints:
-    """The bias of each output in units, (outputs,), when leaves of few bits count from 0 instead of about 0.
-
-    An odd number of trees leaves half a unit. It is cut off, which changes no decision between two classes; or added
-    where fewer outputs then differ, as an adder is saved for each that equals the smallest.
+def integer_bias(grown: Boosted, growth: Growth) -> Ints:
+    """Returns the bias of each output in units, (outputs,), for leaves that count from 0 instead of being symmetric
+    about 0. An odd number of trees can leave half a unit. All biases are then rounded down, which changes no decision
+    between two classes. They are rounded up if more outputs then equal the smallest, as each of these saves an adder.
     """
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
-    whole = grown.bias / growth.unit - top / 2 * trees
-    down, up = np.floor(whole + 1e-6), np.ceil(whole - 1e-6)
+    units = grown.bias / growth.unit - top / 2 * trees
+    down, up = np.floor(units + 1e-6), np.ceil(units - 1e-6)
     raised = [int((rounded > rounded.min()).sum()) for rounded in (down, up)]
     return np.asarray(down if raised[0] <= raised[1] else up).astype(np.int64)
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """The best constant scores, on the levels of the leaves."""
+    """Returns the best constant score of each output, (outputs,); in whole units if leaves have few bits."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":
@@ -218,7 +219,7 @@ def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
 
 
 def _slopes(scores: Floats, y: Floats, loss: Loss, output: int) -> Slopes:
-    """The derivatives of the loss by an output's scores."""
+    """Returns the derivatives of the loss with respect to the scores of one output."""
     score = scores[output]
     if loss == "squared":
         return Slopes(score - y, np.ones_like(score))
@@ -236,5 +237,5 @@ def _loss(scores: Floats, y: Floats, loss: Loss) -> float:
     if loss == "logistic":
         return float(np.logaddexp(0, np.where(y > 0, -scores[0], scores[0])).mean())
     top = scores.max(axis=0)
-    whole = top + np.log(np.exp(scores - top).sum(axis=0))
-    return float((whole - scores[y.astype(np.int64), np.arange(len(y))]).mean())
+    log_total = top + np.log(np.exp(scores - top).sum(axis=0))
+    return float((log_total - scores[y.astype(np.int64), np.arange(len(y))]).mean())

@@ -1,7 +1,7 @@
-"""Candidate thresholds for boosting: few, and cheap for hardware to compare with.
+"""Chooses candidate thresholds for boosting: few, and cheap for hardware to compare with.
 
-Between two neighboring quantiles of a column any threshold parts the rows nearly alike. The one with the most trailing
-zero bits is taken, as a comparator reads none of these.
+Between two neighboring quantiles of a column all thresholds divide the rows nearly alike. The threshold with the most
+trailing zero bits is taken, because a comparator does not read these bits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
 from forestc.algorithms.boosting.kernels import Coded
 from forestc.errors import OptionError
 
-MOST_CUTS = 250  # of a column, whose codes are bytes
+MOST_CUTS = 250  # thresholds of a column at most: their codes are bytes
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """thresholds: ascending, for each column. bits: what a comparator with each of them reads. codes: (columns, rows)
-    the number of thresholds that are not above the value; `missing` for NaN. has_missing: (columns,)."""
+    """The thresholds of each column, and the rows coded by them. thresholds: for each column, ascending. bits: the
+    number of bits that the comparator of each threshold reads. codes: (columns, rows) the number of thresholds at or
+    below the value; `missing` for NaN. has_missing: (columns,) True if the column has a NaN."""
 
     thresholds: tuple[Floats, ...]
     bits: tuple[Ints, ...]
@@ -34,26 +35,26 @@ class Cuts:
 
     @cached_property
     def coded(self) -> Coded:
-        """As compiled functions take it."""
+        """The codes as compiled functions take them."""
         counts = np.array([len(thresholds) for thresholds in self.thresholds], dtype=np.int64)
         return Coded(self.codes, counts, self.has_missing, self.missing)
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """At most `count` thresholds between the quantiles of a column without NaN, each the roundest number between its
-    two neighboring quantiles."""
+    """Returns at most `count` thresholds of a column without NaN: between each two neighboring quantiles the number of
+    most trailing zero bits (see `roundest`)."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
     if len(values) - 1 > count:
-        at = np.searchsorted(np.cumsum(rows), np.linspace(0, len(column), count + 1)[1:-1])
-        values = values[np.unique(np.concatenate([[0], at, [len(values) - 1]]))]
+        ranks = np.searchsorted(np.cumsum(rows), np.linspace(0, len(column), count + 1)[1:-1])
+        values = values[np.unique(np.concatenate([[0], ranks, [len(values) - 1]]))]
     return np.unique([roundest(low, high) for low, high in pairwise(values)])
 
 
 def grid_step(column: Floats, bits: int) -> float | None:
-    """The power of two that parts the middle 98 % of a column without NaN into at most 2**bits steps; None for a
-    column of one value."""
+    """Returns a step for a grid of thresholds: the smallest power of two such that 2**bits steps span the middle 98 %
+    of a column without NaN, or all of it if these values are equal. None if all values are equal."""
     low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = column.min(), column.max()
@@ -61,17 +62,20 @@ def grid_step(column: Floats, bits: int) -> float | None:
 
 
 def grid_cuts(column: Floats, bits: int) -> Floats:
-    """The multiples of `grid_step` within the middle 98 % of a column without NaN, where rows lie between them."""
+    """Returns the multiples of `grid_step` that separate rows of a column without NaN; if they are too many, at most
+    `MOST_CUTS` in the middle 98 %."""
     step = grid_step(column, bits)
     if step is None:
         return np.empty(0)
-    steps = np.unique(np.floor(column / step))[1:]  # between steps that no row parts, one threshold is enough
+    # Multiples with no row between them separate the same rows: one of them is enough.
+    steps = np.unique(np.floor(column / step))[1:]
     low, high = np.quantile(steps, [0.01, 0.99]) if len(steps) > MOST_CUTS else (-math.inf, math.inf)
     return steps[(steps >= low) & (steps <= high)][:MOST_CUTS] * step
 
 
 def roundest(low: float, high: float) -> float:
-    """The multiple of the largest power of two in (low, high]; high where double precision has none between."""
+    """Returns the number in (low, high] that is a multiple of the largest power of two, such as 0 or 8; `high` if
+    double precision has no rounder one."""
     if low < 0 <= high:
         return 0.0
     exponent = math.frexp(max(abs(low), abs(high)))[1]
@@ -83,28 +87,29 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Bits of a fixed-point word of the column, from its highest bit down to the lowest that each threshold needs."""
+    """Returns for each threshold the number of bits that its comparator reads: from the highest bit of the column's
+    fixed-point word down to the lowest bit needed."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)
-    whole = np.ldexp(fraction, 53).astype(np.int64)
-    zeros = np.log2(np.maximum(whole & -whole, 1)).astype(np.int64)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    zeros = np.log2(np.maximum(mantissa & -mantissa, 1)).astype(np.int64)
     lowest = exponent - 53 + zeros  # the threshold is an odd multiple of 2**lowest
     signed = int(column.min(initial=0.0) < 0)
     return np.where(thresholds == 0, signed, np.maximum(top - lowest, 1) + signed).astype(np.int64)
 
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
-    """The cuts of each column of X (rows, columns), NaN where missing. find: thresholds of a column without NaN.
-
-    Raises OptionError for more than `MOST_CUTS` thresholds of a column.
-    """
+    """Returns the thresholds and codes of each column of X: (rows, columns), NaN if missing. find: returns the
+    thresholds of a column without NaN and infinities. Raises OptionError for more than `MOST_CUTS` thresholds of a
+    column."""
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Cuts at these thresholds of each column of X (rows, columns), NaN where missing. Raises as `cuts_of` does."""
+    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN for missing values. Raises
+    OptionError if a column has more than `MOST_CUTS` thresholds."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)

@@ -1,8 +1,8 @@
-"""The compiled parts of boosting: sums of gradients by code, and the best split by gain less its charge.
+"""Compiled functions of boosting: sums of gradients by code, and the split of largest gain less its price.
 
-A leaf with gradient sum G and curvature sum H that answers w lowers the loss by -(G w + (H + l2) w**2 / 2), to second
-order. Free leaves answer -G / (H + l2); leaves of b bits the nearest of 2**b levels, one `unit` apart and symmetric
-about 0.
+A leaf with value w, gradient sum G and curvature sum H lowers the loss by -(G w + (H + l2) w**2 / 2), to second order.
+A free leaf has the value -G / (H + l2). A leaf of b bits has the nearest of 2**b levels, which are one `unit` apart and
+symmetric about 0.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from forestc.system.compiled import compiled
 
 
 class Coded(NamedTuple):
-    """codes: (columns, rows) the number of cuts that are not above the value; `missing` for NaN. counts: (columns,) of
-    cuts. has_missing: (columns,)."""
+    """Coded rows, for compiled functions. codes: (columns, rows) number of thresholds at or below the value; `missing`
+    for NaN. counts: (columns,) number of thresholds. has_missing: (columns,) True if the column has a NaN."""
 
     codes: Bytes
     counts: Ints
@@ -26,14 +26,15 @@ class Coded(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Derivatives of the loss by one output's scores, (rows,) each."""
+    """First and second derivative of the loss by the scores of one output, (rows,) each."""
 
     gradient: Floats
     curvature: Floats
 
 
 class Scoring(NamedTuple):
-    """unit: 0 for free leaves. top: the number of a leaf's levels less one."""
+    """Parameters of leaf values. l2: regularization. unit: distance between two levels of a leaf; 0 for free leaves.
+    top: number of levels less one."""
 
     l2: float
     unit: float
@@ -42,7 +43,7 @@ class Scoring(NamedTuple):
 
 @compiled()
 def answer(gradient, curvature, scoring):  # type: ignore[no-untyped-def]
-    """The value of a leaf."""
+    """Returns the value of a leaf with these sums of gradient and curvature."""
     l2, unit, top = scoring
     weight = curvature + l2
     value = -gradient / weight if weight > 0 else 0.0
@@ -54,19 +55,19 @@ def answer(gradient, curvature, scoring):  # type: ignore[no-untyped-def]
 
 @compiled()
 def lowered(gradient, curvature, scoring):  # type: ignore[no-untyped-def]
-    """How far a leaf lowers the loss."""
+    """Returns how far a leaf with these sums of gradient and curvature lowers the loss."""
     value = answer(gradient, curvature, scoring)
     return -(gradient * value + 0.5 * (curvature + scoring.l2) * value * value)
 
 
 @compiled()
 def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped-def]
-    """sums[i, code] becomes (G, H) of the given rows for column columns[i]."""
+    """Writes to sums[i, code] the gradient and curvature sums of the rows that have this code in column columns[i]."""
     some_g = slopes.gradient[rows]
     some_h = slopes.curvature[rows]
-    for place in range(len(columns)):
-        line = codes[columns[place]]
-        into = sums[place]
+    for index in range(len(columns)):
+        line = codes[columns[index]]
+        into = sums[index]
         into[:] = 0.0
         for at in range(len(rows)):
             code = line[rows[at]]
@@ -76,36 +77,37 @@ def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped
 
 @compiled()
 def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[no-untyped-def]
-    """(gain less its charge, place in columns, cut, missing left) of a node's best split; place -1 if there is none.
-
-    charges: (columns, cuts). least: curvature that each side must have.
-    """
+    """Returns the best split of a node: its gain less its price, its position in `columns`, its cut, and whether
+    missing values go left. The position is -1 if no split gains. sums: (columns, codes, 2) of the node's rows, as
+    `sums_by_code` writes them. charges: (columns of the rows, cuts) price of each condition. least: curvature that each
+    side must have."""
     total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
     missing = coded.missing
     before = lowered(total_g, total_h, scoring)
-    best, best_place, best_cut, best_left = 0.0, -1, -1, False
-    for place in range(len(columns)):
-        column = columns[place]
-        gone_g, gone_h = sums[place, missing, 0], sums[place, missing, 1]
+    best, best_position, best_cut, best_left = 0.0, -1, -1, False
+    for position in range(len(columns)):
+        column = columns[position]
+        gone_g, gone_h = sums[position, missing, 0], sums[position, missing, 1]
         for side in range(2 if coded.has_missing[column] else 1):
             left_g, left_h = (gone_g, gone_h) if side == 1 else (0.0, 0.0)
             for cut in range(coded.counts[column]):
-                left_g += sums[place, cut, 0]
-                left_h += sums[place, cut, 1]
+                left_g += sums[position, cut, 0]
+                left_h += sums[position, cut, 1]
                 right_h = total_h - left_h
                 if left_h < least or right_h < least:
                     continue
                 gain = lowered(left_g, left_h, scoring) + lowered(total_g - left_g, right_h, scoring)
                 gain -= before + charges[column, cut]
                 if gain > best:
-                    best, best_place, best_cut, best_left = gain, place, cut, side == 1
-    return best, best_place, best_cut, best_left
+                    best, best_position, best_cut, best_left = gain, position, cut, side == 1
+    return best, best_position, best_cut, best_left
 
 
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
-    """best[i] becomes (gain less its charge, cut, missing left) of the best condition of column columns[i] when it
-    splits every leaf. leaf: (rows,) of each row."""
+    """Writes to best[i] the condition of column columns[i] that gains most if it splits every leaf: its gain less its
+    price, its cut (-1 if none gains), and whether missing values go left. leaf: (rows,) number of each row's leaf.
+    charges: (columns of the rows, cuts) price of each condition."""
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))
@@ -117,11 +119,11 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
     for k in range(leaves):
         before += lowered(totals[k, 0], totals[k, 1], scoring)
     on_left = np.empty((leaves, 2))
-    parted = np.empty(leaves)  # how far the two sides of each leaf lower the loss
-    for place in range(len(columns)):
-        column = columns[place]
-        best[place, 0] = 0.0
-        best[place, 1] = -1.0
+    parted = np.empty(leaves)  # loss saved by the two sides of each leaf
+    for index in range(len(columns)):
+        column = columns[index]
+        best[index, 0] = 0.0
+        best[index, 1] = -1.0
         if coded.counts[column] == 0:
             continue
         line = coded.codes[column]
@@ -136,12 +138,13 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
             for cut in range(coded.counts[column]):
                 gain = -before - charges[column, cut]
                 for k in range(leaves):
-                    if cut == 0 or sums[k, cut, 1] > 0:  # else no row of the leaf lies before this cut alone
+                    # Otherwise no row of the leaf has this code, and its sides stay the same.
+                    if cut == 0 or sums[k, cut, 1] > 0:
                         on_left[k, 0] += sums[k, cut, 0]
                         on_left[k, 1] += sums[k, cut, 1]
                         right_g, right_h = totals[k, 0] - on_left[k, 0], totals[k, 1] - on_left[k, 1]
                         parted[k] = lowered(on_left[k, 0], on_left[k, 1], scoring)
                         parted[k] += lowered(right_g, right_h, scoring)
                     gain += parted[k]
-                if gain > best[place, 0]:
-                    best[place, 0], best[place, 1], best[place, 2] = gain, cut, side
+                if gain > best[index, 0]:
+                    best[index, 0], best[index, 1], best[index, 2] = gain, cut, side

@@ -1,4 +1,4 @@
-"""One tree of boosting, grown where the gain less its cost is largest: node by node, or a condition a level."""
+"""Grows one tree of boosting for the largest gain less price: split by split, or with one condition for each level."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from forestc.algorithms.boosting.cuts import Cuts
 from forestc.algorithms.boosting.kernels import Scoring, Slopes, answer, best_level, best_split, lowered, sums_by_code
 from forestc.system.compiled import share_out
 
-LEAF = -1  # in place of a child
-FEW = 2_000_000  # sums for which threads are not worth starting
+LEAF = -1  # marks a leaf among the children
+FEW = 2_000_000  # additions below which starting threads takes longer than it saves
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees grow. rounds: trees for each output. rate: learning rate of free leaves. leaf_bits: 0 for free leaves;
-    else leaves are 2**leaf_bits levels, `unit` apart. price: loss per row that one unit of cost must save. sampled: the
-    share of the columns that each tree may read. least: curvature (rows, for squared loss) on either side of a split.
-    sweeps: how often each tree is grown again, given all others, once all are there.
+    """Settings of boosting.
+
+    rounds: trees for each output. depth, leaves: limits of a tree; symmetric trees have no limit of leaves. rate:
+    learning rate of free leaves. leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free leaves. price:
+    loss per row that one unit of cost must save. sampled: share of the columns that each tree may read. least:
+    curvature (rows, for squared loss) that each side of a split must have, unless trees are symmetric. sweeps: how
+    often each tree is grown again after the last round, given all others.
     """
 
     rounds: int = 50
@@ -45,7 +48,9 @@ class Growth:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """Node 0 is the root. column, cut: of inner nodes; left: -1 at a leaf. value: of leaves. cover: rows."""
+    """A tree as arrays of its nodes; node 0 is the root. output: number of the output that the tree adds to. column,
+    cut: condition of an inner node: rows with a code of at most `cut` go left. left, right: children; -1 at a leaf.
+    value: of leaves. cover: number of rows that reach the node."""
 
     output: int
     column: Int32s
@@ -58,16 +63,16 @@ class GrownTree:
 
     @property
     def conditions(self) -> set[tuple[int, int]]:
-        """The (column, cut) that it reads."""
+        """The conditions of the tree's splits, each (column, cut)."""
         inner = self.left != LEAF
         return set(zip(self.column[inner].tolist(), self.cut[inner].tolist(), strict=True))
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a tree may read, and for how much, in loss. columns: that have cuts. prices: (columns of the rows, cuts) of
-    each condition, free once the tree has it. splits: on top of that, of each level of a symmetric tree, from the root;
-    of a split anywhere in others, all the same."""
+    """The conditions that a tree may use, and their prices in loss. columns: indices of the columns that it may read.
+    prices: (columns of the rows, cuts) of each condition; a condition is free once the tree has it. splits: added for
+    each level of a symmetric tree, the root first; for other trees one number, added for each split."""
 
     columns: Ints
     prices: Floats
@@ -76,16 +81,16 @@ class Offer:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grown tree, the leaf of each row, and its gain less its cost."""
+    """A grown tree. reached: the leaf of each row. net: gain less price, in loss."""
 
     tree: GrownTree
-    places: Ints
+    reached: Ints
     net: float
 
 
 @dataclass
 class _GrowingTree:
-    """A tree that grows."""
+    """Lists of node fields, for a tree under construction."""
 
     column: list[int] = field(default_factory=list)
     cut: list[int] = field(default_factory=list)
@@ -119,11 +124,11 @@ class _GrowingTree:
         )
 
 
-def leaf_values(tree: GrownTree, places: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
-    """The best value of each leaf, (nodes,) with 0 at inner nodes, and how far they lower the loss below that of a
-    single leaf. places: the leaf of each row."""
-    g = np.bincount(places, weights=slopes.gradient, minlength=len(tree.left))
-    h = np.bincount(places, weights=slopes.curvature, minlength=len(tree.left))
+def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
+    """Returns the best value of each leaf, (nodes,) with 0 at inner nodes, and the loss that full leaf values save over
+    a single leaf. reached: the leaf of each row."""
+    g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
+    h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
     rate = 1.0 if growth.leaf_bits else growth.rate
     leaves = np.flatnonzero(tree.left == LEAF)
     values = np.zeros(len(tree.left))
@@ -133,12 +138,12 @@ def leaf_values(tree: GrownTree, places: Ints, slopes: Slopes, growth: Growth) -
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
-    """The tree, with zeros for leaf values; None if no split is worth its price."""
+    """Returns a tree with zeros for leaf values; None if no split is worth its price."""
     grown = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
     if grown is None:
         return None
-    nodes, places, net = grown
-    return Candidate(nodes.finished(output), places, net)
+    nodes, reached, net = grown
+    return Candidate(nodes.finished(output), reached, net)
 
 
 def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice) -> Bits:
@@ -150,7 +155,8 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice)
 
 @dataclass
 class _Open:
-    """A leaf that may still be split. best: (gain less price, place, cut, missing left)."""
+    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: its best split, as
+    `best_split` returns it."""
 
     rows: Ints
     sums: Floats
@@ -159,7 +165,8 @@ class _Open:
 
 
 def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
-    """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
+    """Grows a tree by the best split of any leaf, again and again. A condition becomes cheaper for all other leaves
+    once a split has it, so their best splits are then searched again."""
     split = offer.splits[0]
     prices = offer.prices + split
 
@@ -170,7 +177,7 @@ def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tup
         return best
 
     rows = np.arange(len(slopes.gradient))
-    places = np.zeros(len(rows), dtype=np.int64)
+    reached = np.zeros(len(rows), dtype=np.int64)
     nodes = _GrowingTree()
     sums = _summed(cuts, offer.columns, rows, slopes)
     opened = {nodes.leaf(len(rows)): _Open(rows, sums, 0, search(sums))}
@@ -179,10 +186,10 @@ def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tup
     while heap and leaves < growth.leaves:
         _, node = heapq.heappop(heap)
         taken = opened.pop(node)
-        gain, place, cut, missing_left = taken.best
-        if place < 0:
+        gain, position, cut, missing_left = taken.best
+        if position < 0:
             break
-        condition = int(offer.columns[place]), cut, missing_left
+        condition = int(offer.columns[position]), cut, missing_left
         left = _goes_left(cuts, condition, taken.rows)
         sides = taken.rows[left], taken.rows[~left]
         children = nodes.split(node, condition, (len(sides[0]), len(sides[1])))
@@ -190,7 +197,7 @@ def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tup
         is_new = prices[condition[:2]] > split
         prices[condition[:2]] = split
         for side, child in zip(sides, children, strict=True):
-            places[side] = child
+            reached[side] = child
         if taken.depth + 1 < growth.depth:
             few = 0 if len(sides[0]) <= len(sides[1]) else 1
             some = _summed(cuts, offer.columns, sides[few], slopes)
@@ -201,7 +208,7 @@ def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tup
                 leaf.best = search(leaf.sums)
         heap = [(-leaf.best[0], node) for node, leaf in opened.items()]
         heapq.heapify(heap)
-    return None if leaves == 1 else (nodes, places, net)
+    return None if leaves == 1 else (nodes, reached, net)
 
 
 def _summed(cuts: Cuts, columns: Ints, rows: Ints, slopes: Slopes) -> Floats:

@@ -1,1 +1,1 @@
-"""Covers by column generation: rules, factorization of binary matrices."""
+"""Set covers by column generation: decision rules, and factors of binary matrices."""

@@ -1,7 +1,8 @@
-"""Heaviest bicliques: maximize a' H b over bits a and b, the pricing problem of binary matrix factorization.
+"""Finds heavy bicliques: bits a and b that maximize a' H b, the pricing problem of binary matrix factorization.
 
-Greedy starts in many orders, improved by taking the best a for b and the best b for a in turn (Karapetyan and Punnen
-2013; Kovacs, Gunluk and Hauser 2021, section 3.1); and an exact branch and bound over the columns of H.
+Greedy starts take the rows of H in many orders; each is improved by taking the best a for b and the best b for a in
+turn (Karapetyan and Punnen 2013; Kovacs, Gunluk and Hauser 2021, section 3.1). An exact search branches over the
+columns of H.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.covers.column_generation import stoppable
 from forestc.system.compiled import compiled
 
-ORDERS = 15  # greedy starts for H, and as many for its transpose
-NOISE = 0.2  # relative noise of the perturbed orders
-CLOSE = 0.6  # of the best weight so far: lighter bicliques are not returned
-MOST_KEPT = 64  # bicliques that one exact search returns
+ORDERS = 15  # starts greedily from this many orders of the rows of H, and as many of its columns
+NOISE = 0.2  # scales the noise of perturbed orders, relative to the key that sorts the rows
+CLOSE = 0.6  # share of the best weight so far that a biclique must exceed to be returned
+MOST_KEPT = 64  # bicliques that one exact search returns at most
 
 
 @dataclass(frozen=True)
 class Biclique:
-    """rows, columns: the bits a and b. weight: a' H b."""
+    """A biclique of the rows (bits a) and columns (bits b) of a matrix H. weight: a' H b, the sum of its entries."""
 
     rows: Bits
     columns: Bits
@@ -32,7 +33,7 @@ class Biclique:
 
 
 def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
-    """Locally best bicliques of positive weight from 30 greedy starts, distinct, the heaviest first."""
+    """Returns distinct, locally best bicliques of positive weight from 30 greedy starts, the heaviest first."""
     bicliques: dict[bytes, Biclique] = {}
     for turned in (False, True):
         matrix = np.ascontiguousarray(H.T) if turned else H
@@ -52,7 +53,7 @@ def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
 
 
 def improved(H: Floats, columns: Bits) -> Biclique:
-    """The biclique that alternating improvement reaches from these columns."""
+    """Returns the biclique that alternating improvement reaches from the given columns."""
     rows, columns = _alternated(H, columns.copy())
     return Biclique(rows, columns, float(H[np.ix_(rows, columns)].sum()))
 
@@ -60,12 +61,12 @@ def improved(H: Floats, columns: Bits) -> Biclique:
 def heaviest_biclique(
     H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
-    """Bicliques heavier than `least`, the heaviest first, and an upper bound on the weight of all bicliques, which is
-    the weight of the first, or `least` if there is none, unless the search ended early: after about `steps` steps
-    (additions), or at the deadline (of time.monotonic()). Third, whether it came to its end.
+    """Returns bicliques heavier than `least`, the heaviest first; an upper bound on the weight of every biclique; and
+    whether the search was complete. If complete, the bound is the weight of the first, or `least` if there is none.
+    steps: stops after about this many additions. deadline: stops at this time of time.monotonic().
 
-    The bound at a node is the sum over rows of max(0, weight so far + positive weights of the undecided columns); see
-    `_branched`. Branches over the shorter side of H.
+    The search branches over the shorter side of H. Its bound at a node is the sum over rows of max(0, weight so far +
+    positive weights of the undecided columns); see `_branched`.
     """
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
@@ -125,7 +126,7 @@ def _greedy(H: Floats, orders: Ints) -> Any:
 
 @compiled()
 def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any:
-    """Depth-first over columns in order of their weight; include before exclude."""
+    """Searches depth-first over columns, largest sum of absolute weights first; includes each before excluding it."""
     n, m = H.shape
     size = np.zeros(m)
     for i in range(n):
@@ -136,14 +137,14 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
     for d in range(m):
         for i in range(n):
             G[d, i] = H[i, order[d]]
-    positive = np.zeros((m + 1, n))  # positive weights of the columns from d on
+    positive = np.zeros((m + 1, n))  # positive weights, summed over the columns from d on
     for d in range(m - 1, -1, -1):
         for i in range(n):
             positive[d, i] = positive[d + 1, i] + max(0.0, G[d, i])
     sums = np.zeros((m + 1, n))
     state = np.zeros(m + 1, dtype=np.int8)  # 0: include next, 1: exclude next, 2: done
     taken = np.zeros(m, dtype=np.bool_)
-    kept = np.zeros((most, m), dtype=np.bool_)
+    found = np.zeros((most, m), dtype=np.bool_)
     bounds = np.zeros(m + 1)
     count = 0
     best = least
@@ -181,9 +182,9 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
             taken[order[d]] = include
             if include and value > max(least, CLOSE * best) + 1e-9:
                 at = 0 if value > best else 1 + count % (most - 1)  # the best one is never overwritten
-                kept[at] = taken
+                found[at] = taken
                 for e in range(d + 1, m):
-                    kept[at, order[e]] = False
+                    found[at, order[e]] = False
                 if at:
                     count += 1
                 best = max(best, value)
@@ -194,4 +195,4 @@ def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any
         else:
             taken[order[d]] = False
             d -= 1
-    return kept[(0 if best > least else 1) : 1 + min(count, most - 1)], max(best, worst), complete
+    return found[(0 if best > least else 1) : 1 + min(count, most - 1)], max(best, worst), complete

@@ -1,13 +1,14 @@
 """Boolean rank-k factorization of a binary matrix by column generation (Kovacs, Gunluk and Hauser 2021).
 
-A: (n, k) and B: (k, m) are bits whose Boolean product, (A o B)_ij = OR_f (A_if AND B_fj), differs from X in as few
-entries as can be. A column of the master problem is a rank-1 matrix, a biclique of rows and columns. MIP(rho) counts a
-zero entry that is covered c times as rho * c, where the true error counts it once: rho = 1 is at least the true error
-and gives the best factors, rho = 1 / k is at most that and gives a bound on it (eqs. 14 to 17).
+The factors A: (n, k) and B: (k, m) are bits. Their Boolean product, (A o B)_ij = OR_f (A_if AND B_fj), should differ
+from the matrix X in as few entries as possible. A column of the master problem is a rank-1 matrix, a biclique of rows
+and columns. MIP(rho) charges rho * c for a zero entry that c columns cover; the true error charges 1. With rho = 1 its
+value is at least the true error and it gives the best factors; with rho = 1 / k its value is at most the true error and
+gives a bound on it (eqs. 14 to 17).
 
 A local search for factors goes from k-greedy starts. With A fixed, each column of B is improved by itself, and the
 reverse (Barahona and Goncalves 2019; Kovacs, Gunluk and Hauser 2021, section 3.1): bits are flipped while the error
-falls. To escape, a factor is thrown away and another grown from what the rest leaves uncovered; worse factors are
+falls. To leave a local optimum, a factor is thrown away and another is grown from uncovered entries; worse factors are
 accepted as in simulated annealing.
 """
 
@@ -36,12 +37,12 @@ from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.errors import OptionError, RowsError
 from forestc.system.compiled import compiled, interruptible
 
-HEAT = 0.01  # share of the error that a worse choice may cost, at the start
+HEAT = 0.01  # share of the least error that sets the first temperature of the annealing; more accepts worse factors
 
 
 @dataclass(frozen=True)
 class Factors:
-    """A: (n, k), B: (k, m). error: the weight of the entries in which A o B differs from X."""
+    """Factors A: (n, k) and B: (k, m). error: weight of the entries in which their product A o B differs from X."""
 
     A: Bits
     B: Bits
@@ -49,27 +50,27 @@ class Factors:
 
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
-    """k times the best biclique that greedy starts find, where entries of X that are covered count no more. weight:
-    (n, m), 0 where X is missing."""
+    """Returns k factors, each the heaviest biclique that greedy starts find over entries not yet covered, after
+    `polished`. weight: (n, m), 0 where X is missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
-    for place in range(k):
+    for factor in range(k):
         bicliques = greedy_bicliques(H, random)
         if not bicliques:
             break
-        A[:, place], B[place] = bicliques[0].rows, bicliques[0].columns
-        H[np.ix_(A[:, place], B[place])] = 0.0
+        A[:, factor], B[factor] = bicliques[0].rows, bicliques[0].columns
+        H[np.ix_(A[:, factor], B[factor])] = 0.0
     return polished(X, weight, A, B)
 
 
 def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
-    """Alternating improvement until no flip of one bit helps."""
+    """Returns the factors after flips of single bits of A and B, until no flip lowers the error."""
     return searched(X, weight, Factors(A, B, math.inf), 0, 0)
 
 
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
-    """Alternating improvement, then `tries` times another factor in place of one (see `HEAT`). Returns
-    the best ones met."""
+    """Returns the best factors that a local search finds: it flips bits that lower the error, then `tries` times grows
+    one or two factors anew and flips again; see `HEAT`."""
     value, A, B = np.where(X, weight, -weight), start.A.copy(), start.B.copy()
     count = A.astype(np.int64) @ B.astype(np.int64)
     A, B, error = stoppable(_searched, value, A, B, count, tries, seed, deadline=deadline)
@@ -78,7 +79,8 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
 
 @compiled()
 def _improve(value: Floats, A: Bits, B: Bits, count: Ints) -> Any:
-    """Flips bits of A and of B while that gains."""
+    """Flips single bits of A and B, in place, while that lowers the error. value: (n, m) weight, negative for a zero of
+    X. count: (n, m) number of factors that cover an entry."""
     n, k, m = len(A), len(B), B.shape[1]
     again = True
     while again:
@@ -125,8 +127,8 @@ def _error(value: Floats, count: Ints) -> Any:
 
 @compiled()
 def _regrow(value: Floats, A: Bits, B: Bits, f: int, count: Ints) -> None:
-    """Another factor in the place of factor f: from the uncovered entries of a random row or column, alternately
-    improved."""
+    """Replaces factor f by one grown from the uncovered ones of a random row, or from two random columns; improves it
+    alternately by rows and columns."""
     n, m = value.shape
     for i in range(n):
         if A[i, f]:
@@ -178,7 +180,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
         old_A, old_B, old_count = A.copy(), B.copy(), count.copy()
         for _ in range(1 + np.random.randint(2)):
             _regrow(value, A, B, np.random.randint(k), count)
-        if np.random.random() < 0.25:  # a random bit too: regrown factors alone do not reach everything
+        if np.random.random() < 0.25:  # flips a random bit, too: regrown factors alone do not reach all factors
             f, j = np.random.randint(k), np.random.randint(B.shape[1])
             B[f, j] = not B[f, j]
             for i in range(len(A)):
@@ -186,7 +188,8 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
                     count[i, j] += 1 if B[f, j] else -1
         _improve(value, A, B, count)
         changed = _error(value, count)
-        heat = max(HEAT * least, 0.5) * (1.0 - step / tries)  # cools down to 0: worse factors are taken ever less often
+        # The temperature falls to 0, so that worse factors are accepted ever less often.
+        heat = max(HEAT * least, 0.5) * (1.0 - step / tries)
         if changed <= error + 1e-9 or np.random.random() < math.exp((error - changed) / max(heat, 1e-9)):
             error = changed
             if error < least - 1e-9:
@@ -196,19 +199,22 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
     return least_A, least_B, least
 
 
-RESTARTS, TRIES = 4, 5000  # of the local search that comes first
-SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1  # of the time: local search, integer programs, MLP(1 / k)
-OVERLAP_COSTS = (1.0, 0.95)  # rho of the integer programs over the columns found
+RESTARTS, TRIES = 4, 5000  # restarts of the first local search, and tries of each
+# Shares of the time limit: local search, integer programs, the bound from MLP(1 / k).
+SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
+OVERLAP_COSTS = (1.0, 0.95)  # sets rho of each integer program over the generated columns
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """A: (n, k), B: (k, m). error: entries in which A o B differs from X, missing ones not counted. bound: no factors
-    of rank k have fewer. optimal: error equals the bound.
+    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. error: entries in which A o B
+    differs from X, without missing ones. bound: no factors of rank k have a smaller error. optimal: error equals bound.
+    interrupted: Ctrl-C was pressed.
 
-    model_error, model_bound, relaxation: the same of MIP(rho), in which every covering of a zero costs rho: the best
-    value found, a lower bound on it, and the value of the linear relaxation over the columns found; complete: that is
-    MLP(rho) itself. interrupted: Ctrl-C was pressed."""
+    Four fields are about MIP(rho), in which every covering of a zero costs rho. model_error: best value found.
+    model_bound: lower bound on its optimum. relaxation: optimum of the linear relaxation over the generated columns.
+    complete: `relaxation` is the optimum over all columns, MLP(rho).
+    """
 
     A: Bits
     B: Bits
@@ -223,17 +229,17 @@ class Factorization:
 
     @property
     def gap(self) -> float:
-        """(error - bound) / error, 0 if optimal."""
+        """(error - bound) / error; 0 if optimal."""
         return 0.0 if self.optimal or not self.error else (self.error - self.bound) / self.error
 
     @property
     def model_gap(self) -> float:
-        """The gap of MIP(rho)."""
+        """1 - model_bound / model_error, at least 0: the relative gap of MIP(rho)."""
         return max(0.0, 1 - self.model_bound / self.model_error) if self.model_error > 0 else 0.0
 
 
 def boolean_product(A: Bits, B: Bits) -> Bits:
-    """A o B: (n, m)."""
+    """Returns A o B, (n, m): bit ij is the OR over f of A_if AND B_fj."""
     return np.asarray(A.astype(np.int64) @ B.astype(np.int64) > 0)
 
 
@@ -246,13 +252,10 @@ def factorize(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Factorization:
-    """Factors of rank k of X: (n, m) of 0 and 1, NaN where an entry is missing and doesn't count.
-
-    rho: in the columns' master problem, what a covering of a zero costs; above 0. time_limit: in seconds. Equal rows
-    and equal columns are factorized once, with their number as a weight.
-
-    Raises RowsError for entries that are not 0, 1 or NaN, OptionError for k < 1, rho <= 0, or no time.
-    """
+    """Returns factors of rank k of X: (n, m) of 0 and 1, or NaN for a missing entry, which does not count. rho: cost of
+    covering a zero in the master problem, above 0. time_limit: in seconds. Equal rows and equal columns are factorized
+    once, weighted by their number. Raises RowsError for entries other than 0, 1 and NaN; OptionError if k < 1, rho <= 0
+    or time_limit <= 0."""
     X = _checked(X, k, rho, time_limit)
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
@@ -288,13 +291,17 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
         raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
     if k < 1 or not rho > 0 or not time_limit > 0:
-        raise OptionError("k, rho and time_limit must be above 0", where=f"k {k}, rho {rho}, time_limit {time_limit}")
+        raise OptionError(
+            "k, rho and time_limit must be above 0",
+            where=f"k {k}, rho {rho}, time_limit {time_limit}",
+            do="give larger ones",
+        )
     return X
 
 
 @dataclass(frozen=True)
 class _WeightedMatrix:
-    """X: distinct rows and columns. weight: entries that each stands for, 0 if it is missing."""
+    """A matrix X without repeated rows and columns. weight: number of original entries of each entry; 0 if missing."""
 
     X: Bits
     weight: Floats
@@ -305,7 +312,7 @@ class _WeightedMatrix:
 
 
 def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
-    """The problem over distinct rows and columns, and for each row and column of X its place in it."""
+    """Returns X without repeated rows and columns, and for each original row and column its index there."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
@@ -315,11 +322,12 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Bicliques:
-    """The pricing problem of MLP(rho): duals on the ones, -rho on the zeros."""
+    """The pricing problem of MLP(rho), the linear relaxation of MIP(rho). A one weighs its dual, a zero -rho times its
+    weight. index: (n, m) row of the master problem for each one of X, otherwise -1."""
 
     problem: _WeightedMatrix
     rho: float
-    place: Ints
+    index: Ints
     random: np.random.Generator
 
     def matrix(self, duals: Floats) -> Floats:
@@ -329,7 +337,7 @@ class _Bicliques:
 
     def column(self, a: Bits, b: Bits) -> Column:
         inside = np.outer(a, b)
-        rows = self.place[inside & self.problem.ones].astype(np.int32)
+        rows = self.index[inside & self.problem.ones].astype(np.int32)
         cost = self.rho * float(self.problem.weight[inside & ~self.problem.X].sum())
         return Column(rows, cost, 1.0, (a.tobytes(), b.tobytes()))
 
@@ -341,7 +349,7 @@ class _Bicliques:
         return self.columns([biclique for biclique in bicliques if biclique.weight > price])
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
-        return self.quick(duals, price)  # all are of size 1
+        return self.quick(duals, price)  # all columns have size 1, so each fits
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
         bicliques, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)
@@ -349,13 +357,13 @@ class _Bicliques:
 
 
 def _bits(column: Column) -> tuple[Bits, Bits]:
-    """The rows and columns of a biclique."""
+    """Returns the rows and the columns of a biclique as bits, from its master column."""
     a, b = column.key
     return np.frombuffer(a, dtype=np.bool_), np.frombuffer(b, dtype=np.bool_)
 
 
 class _BestFactors:
-    """The best factors so far, and the bicliques met on the way."""
+    """The best factors so far, and all bicliques met. model_value: least value of MIP(1) met."""
 
     def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
@@ -366,7 +374,7 @@ class _BestFactors:
         self.model_value = total
 
     def offer(self, factors: Factors) -> None:
-        """Keeps the factors if they are the best so far, and their bicliques."""
+        """Keeps the bicliques of the factors, and the factors themselves if they are the best so far."""
         for a, b in zip(factors.A.T, factors.B, strict=True):
             if a.any() and b.any():
                 self.met[a.tobytes(), b.tobytes()] = (a.copy(), b.copy())
@@ -378,7 +386,7 @@ class _BestFactors:
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:
-        """Local search from k-greedy starts."""
+        """Runs the local search from k-greedy starts, until the time `until` of time.monotonic()."""
         X, weight = self.problem.X, self.problem.weight
         for restart in range(RESTARTS):
             if restart and time.monotonic() > until:
@@ -391,28 +399,28 @@ class _BestFactors:
 
     def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
         ones, weight = self.problem.ones, self.problem.weight
-        place = np.full(ones.shape, -1, dtype=np.int64)
-        place[ones] = np.arange(np.count_nonzero(ones))
+        index = np.full(ones.shape, -1, dtype=np.int64)
+        index[ones] = np.arange(np.count_nonzero(ones))
         cover = Cover(weight[ones], float(self.k), 1.0, rho == 1.0)
-        return cover, _Bicliques(self.problem, rho, place, np.random.default_rng(self.seed))
+        return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed))
 
     def generated(self, rho: float, deadline: float) -> Generated:
-        """Column generation on MLP(rho), and its best cover as factors."""
+        """Runs column generation on MLP(rho), and offers its best cover as factors."""
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
         generated = generate(
             pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
             seed=self.seed, progress=self.progress,
         )  # fmt: skip
-        self.take([generated.columns[place] for place in generated.chosen])
+        self.take([generated.columns[index] for index in generated.chosen])
         return generated
 
     def take(self, columns: Sequence[Column]) -> None:
-        """The factors of these columns, improved."""
+        """Offers the factors of these columns to `offer`, as they are and polished."""
         n, m = self.problem.X.shape
         A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
-        for place, column in enumerate(columns):
-            A[:, place], B[place] = _bits(column)
+        for index, column in enumerate(columns):
+            A[:, index], B[index] = _bits(column)
         self.offer(Factors(A, B, self.error(A, B)))
         self.offer(polished(self.problem.X, self.problem.weight, A, B))
 
@@ -420,7 +428,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """The integer programs over the columns found, for each cost of overlaps."""
+        """Solves an integer program over all bicliques met for each rho of `OVERLAP_COSTS`, and offers the factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
@@ -432,8 +440,8 @@ class _BestFactors:
             start = time.monotonic()
             share = start + (deadline - start) / (2 if cost == OVERLAP_COSTS[0] else 1)
             selection.solve(share, generated.bound if cost == rho else 0.0, self.seed)
-            self.take([selection.columns[place] for place in selection.best[1]])
+            self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:
-        """A bound on the true error, by MLP(1 / k)."""
+        """Returns a lower bound on the true error from MLP(1 / k); 0 if no time is left."""
         return self.generated(1.0 / self.k, deadline).bound if time.monotonic() < deadline else 0.0

@@ -1,16 +1,16 @@
-"""Clauses of high worth: a beam search and an exact branch and bound over literals.
+"""Finds clauses of high worth, by a beam search and by an exact branch and bound over literals.
 
-A clause is a conjunction of literals. Each row has a weight, positive if it is to be covered; the gain of a clause is
-the weight of the rows that satisfy it, and its size is one more than its literals. With a positive row's dual and a
-negative row's (negative) weight, gain - price * size is the reduced gain of the pricing problem of Dash, Gunluk and Wei
-(2018, eqs. 6 to 10).
+A clause is a conjunction of literals. Each row has a weight, positive if the clause should cover it. The gain of a
+clause is the weight of the rows that satisfy it; its size is one more than its literals. If a positive row weighs its
+dual and a negative row weighs less than 0, gain - price * size is the reduced gain of the pricing problem of Dash,
+Gunluk and Wei (2018, eqs. 6 to 10).
 
 The literals of a feature read one code of the row: each holds on a span of codes, or outside of it. So one pass over
-the rows of a clause gives, by a histogram of every feature's codes, the gain of the clause with any one literal more.
+the rows of a clause gives, by histograms of codes, the gain of the clause with any one literal more.
 
-The paper's integer program (eqs. 5 to 10) is no last resort where the branch and bound does not end. Measured at the
-duals of the last round (budget 16, bounds on gain / size after 20 s, branch and bound, HiGHS, CP-SAT): heart 1.31 (its
-optimum, after 0.6 s), 21.1, 21.6; pima 56.4, 88.6, 92.3; WDBC 7.4, 10.6, 11.6. So it is not used.
+The paper's integer program (eqs. 5 to 10) does not help where the branch and bound does not end, so it is not used.
+Upper bounds on gain / size after 20 s at the duals of the last round (budget 16), by branch and bound, HiGHS and
+CP-SAT: heart 1.31 (its optimum, after 0.6 s), 21.1, 21.6; pima 56.4, 88.6, 92.3; WDBC 7.4, 10.6, 11.6.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from forestc.algorithms.arrays import Bits, Floats, Int32s, Ints
 from forestc.algorithms.covers.column_generation import stoppable
 from forestc.system.compiled import compiled
 
-LONG = 10**17  # steps without end
-MOST_KEPT = 64  # clauses that one search returns
+LONG = 10**17  # steps that no search reaches: no limit
+MOST_KEPT = 64  # clauses that a search for the best returns at most
 
 
 class SpanLiterals(NamedTuple):
-    """Literals by spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
-    (features + 1,) first code of each feature. feature, low, high, inverted: (literals,) the literal holds if its
-    feature's code is in low .. high - 1, or if inverted, is not."""
+    """Literals as spans of codes. codes: (rows, features) int32, offset so that no two features share a code. start:
+    (features + 1,) first code of each feature. feature, low, high, inverted: (literals,). A literal holds if the code
+    of its feature is in low .. high - 1; an inverted one, if it is not."""
 
     codes: Int32s
     start: Ints
@@ -42,12 +42,12 @@ class SpanLiterals(NamedTuple):
     inverted: Bits
 
     def of(self, rows: Ints, chosen: Ints) -> SpanLiterals:
-        """Some of the rows and some of the literals, which are numbered anew."""
+        """Returns the given rows and literals alone; literals are numbered anew."""
         feature, low, high = self.feature[chosen], self.low[chosen], self.high[chosen]
         return SpanLiterals(self.codes[rows], self.start, feature, low, high, self.inverted[chosen])
 
     def covered(self, clause: tuple[int, ...]) -> Bits:
-        """The rows that satisfy a clause."""
+        """Returns for each row whether it satisfies the clause."""
         result = np.ones(len(self.codes), dtype=bool)
         for literal in clause:
             code = self.codes[:, self.feature[literal]]
@@ -57,12 +57,10 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Literals from bits: (rows, literals), each a column of what holds.
-
-    groups: (literals,) the feature of each literal: thresholds of one number and their negations, the values of one
-    category and their negations. It makes pricing faster and is checked: literals of a group that are no spans of one
-    order of the group's patterns are taken one by one. None: each literal by itself.
-    """
+    """Returns the literals of a table of bits (rows, literals), each True for the rows where the literal holds. groups:
+    (literals,) the feature of each literal, for faster pricing; None for a feature each. A feature may be a number,
+    with thresholds and their negations, or a category, with values and their negations. If the literals of a group are
+    no spans of one order of codes, each becomes a feature of its own."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []
@@ -74,15 +72,15 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
         patterns, code = np.unique(bits[:, members], axis=0, return_inverse=True)
         order = _ordered(patterns)
         spans = [_span(column) for column in patterns[order].T]
-        known = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
-        if len(known) < len(members):
+        found = [(literal, span) for literal, span in zip(members.tolist(), spans, strict=True) if span is not None]
+        if len(found) < len(members):
             if len(members) == 1:
                 raise AssertionError("one literal is always a span")
             pending = [np.array([literal]) for literal in members.tolist()] + pending
             continue
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        for literal, span in known:
+        for literal, span in found:
             feature[literal] = len(codes)
             low[literal], high[literal], inverted[literal] = start[-1] + span[0], start[-1] + span[1], span[2]
         codes.append(start[-1] + rank[code.reshape(-1)])
@@ -92,26 +90,26 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """An order of a group's patterns in which thresholds are spans: by distance from an end of the chain."""
+    """Returns an order of a group's distinct bit patterns that makes thresholds spans: by distance from an end."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """The span of true places, or of false ones and True; None if neither is a span."""
+    """Returns (first, past, inverted) of the True entries, or of the False ones with inverted True; None if no span."""
     for inverted in (False, True):
-        places = np.flatnonzero(column != inverted)
-        if not len(places):
+        indices = np.flatnonzero(column != inverted)
+        if not len(indices):
             return 0, 0, inverted
-        if len(places) == places[-1] - places[0] + 1:
-            return int(places[0]), int(places[-1]) + 1, inverted
+        if len(indices) == indices[-1] - indices[0] + 1:
+            return int(indices[0]), int(indices[-1]) + 1, inverted
     return None
 
 
 @dataclass(frozen=True)
 class Clauses:
-    """Clauses of positive reduced gain, the best first. worth: at least gain / size of every clause there is, but no
-    less than the price that was asked; complete: the search came to its end, so that it is exactly that."""
+    """Clauses of positive reduced gain, the best first. worth: upper bound on gain / size of all clauses, at least the
+    given price. complete: the search came to its end, so that `worth` is exact."""
 
     clauses: list[tuple[int, ...]]
     worth: float = math.inf
@@ -119,7 +117,7 @@ class Clauses:
 
 
 def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
-    """Grows the `width` best clauses of each length by every literal."""
+    """Returns the best clauses of a beam search. It adds each literal to the `width` best clauses of each length."""
     clauses, gain = _beam(literals, weight, price, longest, width, MOST_KEPT)
     return Clauses(_sorted(clauses, gain, price))
 
@@ -127,12 +125,12 @@ def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: i
 def best_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
-    """Branch and bound for the largest gain / size over clauses of at most `longest` literals.
+    """Finds clauses of large gain / size with at most `longest` literals, by branch and bound. steps: stops after about
+    this many additions. deadline: stops at this time of time.monotonic().
 
-    A clause and its descendants are left where even the rows' positive weight, or the removal of negative weight by
-    each further literal as if they removed different rows, can't beat the best worth so far. A literal that removes no
-    negative weight is never of use, here or further down. steps: about how many
-    additions the search may take.
+    A clause and its descendants are skipped if an upper bound cannot beat the best worth so far: the positive weight of
+    the rows, or the negative weight that further literals remove, as if they removed different rows. A literal that
+    removes no negative weight is useless here and further down.
     """
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
@@ -143,8 +141,9 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
-    positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
+    """Returns all clauses with gain - price * size > -slack, except if another clause is as good: it covers the same
+    positive rows or more, no more negative weight, and is no larger. The result is not complete if there are more than
+    `most`, or after the deadline."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
@@ -155,14 +154,15 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
     keys = [tuple(sorted(row[row >= 0].tolist())) for row in clauses]
     reduced = [value - price * (len(clause) + 1) for clause, value in zip(keys, gain.tolist(), strict=True)]
     order = np.argsort(-np.array(reduced), kind="stable").tolist()
-    return [keys[place] for place in order if reduced[place] > least]
+    return [keys[index] for index in order if reduced[index] > least]
 
 
 @compiled()
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Positive and negative weight of the rows, and of those among them that satisfy each chosen literal: p and q."""
+    """Returns the positive and the negative weight of the rows; writes the same of the rows that satisfy each chosen
+    literal to p and q. Negative weights come without their sign."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0
@@ -204,7 +204,7 @@ def _holds(literals: SpanLiterals, i: int, k: int) -> bool:
 
 @compiled()
 def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
-    """Whether literal k holds only where the other holds, so that of the two k alone says as much."""
+    """Returns True if literal k holds only where the other one holds: both together then say no more than k."""
     _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
         return False
@@ -217,7 +217,7 @@ def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
 
 @compiled()
 def _same(clause: Ints, other: Ints, length: int) -> Any:
-    """Whether two clauses of this length have the same literals."""
+    """Returns True if `clause` consists of the first `length` literals of `other`, in any order."""
     if length < len(clause) and clause[length] >= 0:
         return False
     for e in range(length):
@@ -231,7 +231,8 @@ def _same(clause: Ints, other: Ints, length: int) -> Any:
 
 @compiled()
 def _keep(clauses: Ints, gain: Floats, value: Floats, count: int, clause: Ints, length: int, g: float, v: float) -> Any:
-    """Adds a clause to those kept, in place of the worst if there is no room."""
+    """Adds a clause to the list of the best unless it is there; it replaces the worst if the list is full. Returns the
+    length of the list. g: gain. v: value by which clauses are compared."""
     worst, most = 0, len(gain)
     for e in range(count):
         if value[e] == v and _same(clauses[e], clause, length):
@@ -302,27 +303,27 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Writes the literals that may follow to `tail`, each with a bound, the largest loss first: it has all others to
-    follow. Returns their number, 0 where two literals or more can't bring enough."""
-    # the best that two literals or more can bring: by the largest loss of positive weight among them
-    kept = len(candidates)
-    order = np.argsort(loss[:kept])
+    """Writes to `tail` the literals that may come next, the largest loss of positive weight first, and bounds on their
+    worth. All others may follow the first. Returns their number; 0 if no two further literals bring enough."""
+    # Bounds the gain of two literals or more, by the one among them with the largest loss of positive weight.
+    count = len(candidates)
+    order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)
     freed, best, out = 0.0, -np.inf, 0
-    for o in range(kept):
+    for o in range(count):
         e = order[o]
         freed += max(0.0, removed[e] - worth)
         best = max(best, min(base + freed, total_p - worth * (depth + 3)) - loss[e])
     if best <= 1e-9 - slack:
         return 0
-    for o in range(kept - 1, -1, -1):
+    for o in range(count - 1, -1, -1):
         e = order[o]
         upper = min(
             total_p - loss[e] - worth * (depth + 3),
             base - loss[e] + removed[e] - worth + freed - max(0.0, removed[e] - worth),
         )
         freed -= max(0.0, removed[e] - worth)
-        # below 0: it can't be the next literal, but may follow one of those before it
+        # With a bound below 0 the literal cannot come next, but it may follow an earlier one.
         tail[out] = candidates[e]
         bound[out] = worth + max(0.0, upper) / (depth + 3) if upper > 1e-9 - slack else -1.0
         out += 1
@@ -333,16 +334,15 @@ def _followers(
 def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
-    """Depth-first: at each depth the rows of the clause, and the literals that may still follow, each with a bound.
-
-    slack > 0: all clauses of reduced gain above -slack at this price, instead of the one of highest worth."""
+    """Searches depth-first. Each depth has the rows of its clause, and the literals that may follow, each with a bound.
+    slack: 0 to find the clause of highest worth; otherwise finds all clauses of reduced gain above -slack."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
     clause = np.full(longest, -1)
     worth = price
-    open_worth = 0.0  # of what was left undone
-    rows = np.empty((longest + 1) * n, dtype=np.int64)  # of each depth, one after another
+    open_worth = 0.0  # upper bound on the worth of all branches not searched
+    rows = np.empty((longest + 1) * n, dtype=np.int64)  # rows of the clause at each depth, one depth after another
     first, past = np.zeros(longest + 2, dtype=np.int64), np.zeros(longest + 2, dtype=np.int64)
     for i in range(n):
         if weight[i] != 0:
@@ -355,7 +355,7 @@ def _branched(
     depth, fresh, complete, nodes = 0, True, True, 0
     loss, removed = np.zeros(many), np.zeros(many)
     while depth >= 0:
-        if fresh:  # price every literal that may follow, and keep those that may lead to something better
+        if fresh:  # prices all literals that may follow, and retains those of use further down
             fresh = False
             nodes += (past[depth] - first[depth]) * literals.codes.shape[1] + codes + size[depth]
             candidates = tail[depth, : size[depth]].copy()
@@ -375,16 +375,25 @@ def _branched(
                         clauses[count, : depth + 1] = clause[: depth + 1]
                         gain[count] = g
                         count += 1
-            kept = 0
+            survivors = 0
             at[depth], size[depth] = 0, 0
             if depth + 1 < longest:
                 for e in range(len(candidates)):
                     if q[e] < total_q - 1e-12 and q[e] > 1e-12 and p[e] > worth * (depth + 3) + 1e-9 - slack:
-                        candidates[kept] = candidates[e]
-                        loss[kept], removed[kept] = total_p - p[e], total_q - q[e]
-                        kept += 1
+                        candidates[survivors] = candidates[e]
+                        loss[survivors], removed[survivors] = total_p - p[e], total_q - q[e]
+                        survivors += 1
                 size[depth] = _followers(
-                    candidates[:kept], loss, removed, total_p, total_q, worth, depth, slack, tail[depth], bound[depth]
+                    candidates[:survivors],
+                    loss,
+                    removed,
+                    total_p,
+                    total_q,
+                    worth,
+                    depth,
+                    slack,
+                    tail[depth],
+                    bound[depth],
                 )
         stop = flag[0] != 0 or nodes > steps
         if stop or at[depth] >= size[depth]:
@@ -395,11 +404,11 @@ def _branched(
                     at[depth] += 1
             depth -= 1
             continue
-        place = at[depth]
+        index = at[depth]
         at[depth] += 1
-        if bound[depth, place] < 0 or (slack == 0.0 and bound[depth, place] <= worth + 1e-12):
+        if bound[depth, index] < 0 or (slack == 0.0 and bound[depth, index] <= worth + 1e-12):
             continue
-        literal = tail[depth, place]
+        literal = tail[depth, index]
         clause[depth] = literal
         begin = past[depth]
         end = begin
@@ -409,7 +418,7 @@ def _branched(
                 end += 1
         first[depth + 1], past[depth + 1] = begin, end
         out = 0
-        for e in range(place + 1, size[depth]):
+        for e in range(index + 1, size[depth]):
             other = tail[depth, e]
             if not _implies(literals, other, literal) and not _implies(literals, literal, other):
                 tail[depth + 1, out] = other

@@ -1,33 +1,33 @@
 """Column generation for penalized covers: one engine for decision rules and for binary matrix factorization.
 
-Rows are covered by columns that are far too many to list. A row that no chosen column covers costs its penalty, column
+Rows are covered by columns that are far too many to list. A row that no chosen column covers costs its penalty. Column
 k costs cost_k and takes size_k of a budget:
 
     minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
     subject to  missed_i + sum_{k covers i} w_k >= 1 for every row i,   sum_k size_k * w_k <= budget,   w_k in {0, 1}
 
 With clauses for columns this is the master of Dash, Gunluk and Wei (2018, eqs. 1 to 4), with rank-1 matrices it is
-MIP(rho) of Kovacs, Gunluk and Hauser (2021, eqs. 14 and 15). The linear relaxation over the columns found so far, the
-restricted master, is kept as its dual, so that a new column is a new row and a solve has as many rows as columns:
+MIP(rho) of Kovacs, Gunluk and Hauser (2021, eqs. 14 and 15). The restricted master is the linear relaxation over the
+columns found so far. It is solved as its dual, in which a new column is a new row:
 
     maximize  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
               0 <= dual_i <= penalty_i, price >= 0
 
-The simplex method restarts from the last basis, and the duals that are priced are smoothed towards the best duals so
-far (Wentges 1997), without which they jump between corners. Measured on the primary tumour matrix (k = 5, 20 s): bound
-1014 and relaxation 1018.2; interior point without crossover 996 and 1019.6.
+The simplex method restarts from the last basis. The duals that are priced are smoothed towards the best duals so far
+(Wentges 1997); without smoothing they jump between corners. Measured on the primary tumour matrix (k = 5, 20 s): bound
+1014 and relaxation 1018.2; by an interior point method without crossover 996 and 1019.6.
 
-Any duals within their bounds give a lower bound on the best cover, fractional or not, once the largest worth
-(sum_{i in k} dual_i - cost_k) / size_k over all columns is known, or bounded from above:
+The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. From any duals within their bounds, and the largest
+worth of all columns or an upper bound on it, follows a lower bound on all covers, fractional or not:
 
     sum_i dual_i - budget * max(0, worth)
 
 It is at least as large as z_RMLP + (C / 2) z_CG of the first paper and equals z_RMLP - k (omega - mu) of the second.
 
-The columns that the relaxation asks for need not be those of the best cover, so a large neighborhood search, `refill`,
-lets some columns leave the best cover and prices new ones for the open rows: on breast cancer (WDBC, budget 10) all
-that column generation finds in 20 seconds hold no cover of a loss below 16, and this search finds 13 in two. The dual
-of an open row is its penalty here, that of a covered row 0.
+The best cover may need columns that the relaxation does not ask for. So a large neighborhood search, `refill`, drops
+some columns of the best cover and prices new ones for the rows then uncovered: the dual of an uncovered row is its
+penalty, that of a covered row 0. On breast cancer (WDBC, budget 10), the columns of 20 seconds of column generation
+alone have no cover of a loss below 16; with this search a loss of 13 takes two seconds.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from forestc.system.compiled import interruptible
 
 Progress = Callable[[str], None]
 
-COLUMNS_A_ROUND = 20  # that one pricing returns at most
-MOST_DROPPED = 3  # columns that leave the best cover in a try of `refill`
-MOST_IN_VAIN = 100  # tries in a row that better nothing, after which the search ends
-PRICES = (0.0, 0.5, 1.0)  # shares of the relaxation's price of the budget
+COLUMNS_A_ROUND = 20  # columns that one pricing returns at most
+MOST_DROPPED = 3  # columns that leave the best cover in one try of `refill` at most
+MOST_IN_VAIN = 100  # stops `refill` after this many tries in a row without a better cover
+PRICES = (0.0, 0.5, 1.0)  # shares of the budget's price in the relaxation; each try of `refill` draws one
 
 
 @dataclass(frozen=True)
 class Priced:
-    """columns: of positive reduced gain, the best first. worth: at least (sum of duals - cost) / size of every column
-    that exists; inf if nothing is known. complete: the search came to its end."""
+    """Result of pricing. columns: of positive reduced gain, the best first. worth: upper bound on (sum of duals - cost)
+    / size of all columns; inf if nothing is known. complete: the search came to its end."""
 
     columns: list[Column]
     worth: float = math.inf
@@ -66,39 +66,41 @@ class Priced:
 
 
 class Pricer(Protocol):
-    """Finds columns whose duals outweigh cost_k + price * size_k."""
+    """A search for columns with a sum of duals above cost + price * size."""
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
-        """Good columns fast; an empty list proves nothing."""
+        """Returns good columns fast; an empty list proves nothing."""
         ...
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
-        """As quick, of at most this size, and faster where it can be."""
+        """Returns good columns of at most size `room`, faster than `quick` if possible."""
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """The best column, others, and a bound on the worth of all. It ends after about `steps` additions,
-        or at the deadline (of time.monotonic()), with what is known by then."""
+        """Returns the best column, others, and an upper bound on the worth of all (see `Priced`). Stops after about
+        `steps` additions or at the deadline (of time.monotonic()), with the results so far."""
         ...
 
 
-LEAST_GAIN = 1e-7  # a reduced cost nearer to 0 than this is rounding
-SMOOTHING = (0.8, 0.4, 0.0)  # share of the best duals so far in the duals that are priced, tried in turn
-FREQUENT = 5  # rounds between two local searches for a better incumbent
-FEW_STEPS, MANY_STEPS = 10**8, 10**17  # of exact pricing: in every round, and where nothing else finds a column
+LEAST_GAIN = 1e-7  # treats a reduced cost nearer to 0 than this as rounding
+SMOOTHING = (0.8, 0.4, 0.0)  # shares of the best duals so far in the duals that are priced, tried in turn
+FREQUENT = 5  # rounds between two local searches for a better cover
+FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in every round; if nothing else finds a column
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
-LAST_SHARE = 0.15  # share of the time kept for a last exact pricing, which makes the bound
-INACTIVE = -1  # in place of the rounds that a column was idle
-SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400  # of `refill`: now and then, without cheap columns, in the end
-REFILL_SHARE = 0.1  # of the time that is left, for SOME_TRIES
-MOST_IDLE = 8  # rounds after which an unused column leaves the master
+LAST_SHARE = 0.15  # share of the time reserved for a last exact pricing, which gives the bound
+INACTIVE = -1  # marks an inactive column among the counts of idle rounds
+# Tries of `refill`: in some rounds, if pricing finds no column, and at the end.
+SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
+REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
+MOST_IDLE = 8  # rounds that a column may be unused before it leaves the master
 
 
 @dataclass(frozen=True)
 class Generated:
-    """columns: all that were found. chosen: indices of the best cover found over them. value: its objective. bound: no
-    cover over any columns is below it. relaxed: optimum of the relaxation over the columns found; complete: it is that
-    over all columns too. duals, price: those of the bound. interrupted: Ctrl-C was pressed."""
+    """Result of `generate`. columns: all columns found. chosen: indices of the best cover found. value: objective of
+    that cover. bound: lower bound on all covers over all columns. relaxed: optimum of the relaxation over the columns
+    found.
+    complete: `relaxed` is the optimum over all columns. duals, price: source of the bound. interrupted: by Ctrl-C."""
 
     columns: list[Column]
     chosen: tuple[int, ...]
@@ -113,8 +115,8 @@ class Generated:
 
 
 def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
-    """function(flag, *values) of compiled code that polls its flag: set after the deadline (of time.monotonic()) and on
-    Ctrl-C. The code runs in a thread of its own, since Python can't interrupt it."""
+    """Runs compiled code that polls a flag, as function(flag, *values), and returns its result. The flag is set after
+    the deadline (of time.monotonic()) and on Ctrl-C. Python cannot interrupt the code, so it has its own thread."""
     flag: Ints = np.zeros(1, dtype=np.int64)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(function, flag, *values)
@@ -129,8 +131,8 @@ def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math
 
 
 class Master:
-    """The dual of the restricted master problem over the columns of a pool that are active. Columns are added and
-    removed in place: those that have long been far from use are removed, and come back when they gain again."""
+    """The dual of the restricted master problem, over the active columns of a pool. Columns unused for long become
+    inactive; they are activated again when they gain."""
 
     def __init__(self, cover: Cover, seed: int) -> None:
         import highspy
@@ -146,7 +148,7 @@ class Master:
         self._highs.passModel(make_model(cost, upper, ([], []), nothing, by_rows=False, maximize=True))
 
     def add(self, columns: Sequence[Column]) -> None:
-        """More columns, active at once."""
+        """Adds columns, active from the start."""
         if not columns:
             return
         price = len(self.cover.penalty)
@@ -159,18 +161,18 @@ class Master:
         self._cost = np.concatenate([self._cost, cost])
         self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=np.int64)])
 
-    def activate(self, places: Sequence[int]) -> int:
-        """Those of these columns that were inactive are active again. Returns how many."""
+    def activate(self, indices: Sequence[int]) -> int:
+        """Activates again the inactive ones of these columns, given by index. Returns how many."""
         many = 0
-        for place in places:
-            if self._idle[place] == INACTIVE:
-                self._highs.changeRowBounds(place, -self._inf, self._cost[place])
-                self._idle[place] = 0
+        for position in indices:
+            if self._idle[position] == INACTIVE:
+                self._highs.changeRowBounds(position, -self._inf, self._cost[position])
+                self._idle[position] = 0
                 many += 1
         return many
 
     def solve(self) -> Relaxed:
-        """Solves it, and takes columns out that have been unused for `MOST_IDLE` rounds."""
+        """Solves the problem; then deactivates columns unused for more than `MOST_IDLE` rounds."""
         self._highs.run()
         used = self._highs if self._highs.getModelStatus() == self._optimal else self._again()
         value, solution = float(used.getInfo().objective_function_value), used.getSolution()
@@ -179,13 +181,13 @@ class Master:
         taken = np.abs(np.asarray(solution.row_dual)) if len(self._cost) else np.zeros(0)
         active = self._idle != INACTIVE
         self._idle[active] = np.where(taken[active] > 1e-6, 0, self._idle[active] + 1)
-        for place in np.flatnonzero(self._idle > MOST_IDLE).tolist():
-            self._highs.changeRowBounds(place, -self._inf, self._inf)
-            self._idle[place] = INACTIVE
+        for position in np.flatnonzero(self._idle > MOST_IDLE).tolist():
+            self._highs.changeRowBounds(position, -self._inf, self._inf)
+            self._idle[position] = INACTIVE
         return Relaxed(value, duals, price, taken)
 
     def _again(self) -> Any:
-        """The same from the start, where a warm solve fails."""
+        """Solves the problem from the start, after a warm start failed. Raises InternalError if that fails, too."""
         fresh = make_highs(seed=self._seed, solver="simplex")
         fresh.passModel(self._highs.getModel())
         fresh.run()
@@ -196,7 +198,8 @@ class Master:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An optimum of the restricted master. price: of one unit of the budget. taken: how much of each column."""
+    """An optimum of the restricted master. price: of one unit of the budget. taken: (columns,) values of the
+    variables."""
 
     value: float
     duals: Floats
@@ -214,33 +217,32 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Betters `selection.best` in at most `tries` tries, until a time (of time.monotonic()) or many failures in a row.
-
-    add: puts a column into the selection and returns its place.
-    """
+    """Improves `selection.best`: drops a few of its columns and prices new ones, in at most `tries` tries. Stops early
+    at the time `until` (of time.monotonic()) or after `MOST_IN_VAIN` failures in a row. add: puts a column into the
+    selection and returns its index. price: of one unit of the budget."""
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
             return
         before = selection.best
         chosen = random.permutation(np.array(selection.best[1], dtype=np.int64))
-        kept = chosen[random.integers(0, min(MOST_DROPPED, len(chosen)) + 1) :].tolist()
+        selected = chosen[random.integers(0, min(MOST_DROPPED, len(chosen)) + 1) :].tolist()
         size_price = price * float(random.choice(PRICES))
         open_ = cover.penalty.copy()
         room = cover.budget
-        for place in kept:
-            open_[columns[place].rows] = 0.0
-            room -= columns[place].size
+        for index in selected:
+            open_[columns[index].rows] = 0.0
+            room -= columns[index].size
         while room >= cover.least_size:
             fitting = [column for column in pricer.fitting(open_, size_price, room) if column.size <= room]
             gains = [float(open_[column.rows].sum()) - column.cost - size_price * column.size for column in fitting]
             if not fitting or max(gains) <= 0:
                 break
             best = fitting[int(np.argmax(gains))]
-            kept.append(add(best))
+            selected.append(add(best))
             open_[best.rows] = 0.0
             room -= best.size
-        selection.offer(kept)
+        selection.offer(selected)
         vain = vain + 1 if selection.best == before else 0
 
 
@@ -254,12 +256,10 @@ def generate(
     progress: Progress | None = None,
     rounds: int | None = None,
 ) -> Generated:
-    """Columns, the best cover that `selection`, empty so far, finds over them, and a bound, by column generation.
-
-    deadline: of time.monotonic(). Ctrl-C ends the search early, and what is known by then is returned. The same seed
-    gives the same columns unless the deadline cuts a pricing short. rounds: the most; the search also ends there.
-    start: columns to begin with; the first, the first two and so on are covers to beat, as far as the budget goes.
-    """
+    """Generates columns; finds with `selection`, empty so far, the best cover over them; and computes a bound on all
+    covers. deadline: a time of time.monotonic(). The same seed gives the same columns unless the deadline cuts a step
+    short. rounds: the most rounds; None for no limit. start: columns to begin with. The first, the first two and so on
+    are covers to beat, as far as the budget allows. Ctrl-C ends the search early; the results so far are returned."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -278,7 +278,7 @@ def generate(
 
 
 class _Run:
-    """The state of `generate`."""
+    """The state of `generate`. The center holds the duals of the best bound so far."""
 
     def __init__(
         self, pricer: Pricer, selection: CoverSearch, deadline: float, seed: int, progress: Progress | None,
@@ -289,26 +289,26 @@ class _Run:
         self.begin, self.deadline = time.monotonic(), deadline
         self.last_call = deadline - LAST_SHARE * max(0.0, deadline - self.begin)
         self.master = Master(self.cover, seed)
-        self.places: dict[Hashable, int] = {}
+        self.indices: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
-        # all duals 0 are the first center: their bound is 0
+        # The first center has all duals 0, which give a bound of 0.
         self.center, self.center_price, self.center_value = np.zeros(len(self.cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
-        self.solved = 0  # columns that the master was last solved with
+        self.solved = 0  # number of columns in the last solve of the master
         self.random = np.random.default_rng(seed)
 
     def add(self, columns: Sequence[Column]) -> int:
-        """Columns for the master. Those of the pool are activated again."""
-        known = len(self.selection.columns)
+        """Adds columns to the master; those in the pool already are activated again. Returns how many became active."""
+        pool_size = len(self.selection.columns)
         new: list[Column] = []
         again: list[int] = []
         for column in columns:
-            place = self.places.setdefault(column.key, known + len(new))
-            if place == known + len(new):
+            index = self.indices.setdefault(column.key, pool_size + len(new))
+            if index == pool_size + len(new):
                 new.append(column)
-            elif place < known:
-                again.append(place)
+            elif index < pool_size:
+                again.append(index)
         activated = self.master.activate(again)
         self.master.add(new)
         self.selection.add(new)
@@ -317,20 +317,20 @@ class _Run:
     def offer(self, columns: Sequence[Column]) -> None:
         """Offers the first of these columns, the first two and so on as covers."""
         sizes = np.cumsum([column.size for column in columns])
-        places = [self.places[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
-        for count in range(1, len(places) + 1):
-            self.selection.offer(places[:count])
+        indices = [self.indices[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
+        for count in range(1, len(indices) + 1):
+            self.selection.offer(indices[:count])
 
-    def place_of(self, column: Column) -> int:
-        """The place of a column, which is added if it is new."""
+    def index_of(self, column: Column) -> int:
+        """Returns the index of a column; adds it if it is new."""
         self.add([column])
-        return self.places[column.key]
+        return self.indices[column.key]
 
     def refill(self, price: float, tries: int, share: float = REFILL_SHARE) -> None:
-        """Tries to better the best cover, for at most this share of the time left."""
+        """Tries to improve the best cover for at most this share of the remaining time."""
         start = time.monotonic()
         until = start + share * (self.last_call - start)
-        refill(self.pricer, self.selection, self.place_of, price, tries=tries, until=until, random=self.random)
+        refill(self.pricer, self.selection, self.index_of, price, tries=tries, until=until, random=self.random)
 
     def rounds(self) -> None:
         taken, at_price = np.zeros(len(self.selection.columns)), 0.0
@@ -356,12 +356,12 @@ class _Run:
         self.tell()
 
     def closed(self) -> bool:
-        """Whether more columns can't help: the bound meets the relaxation, or the incumbent."""
+        """Returns True if more columns cannot help, because the bound meets the relaxation or the best cover."""
         self.complete = self.complete or self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
         return self.complete or self.cover.rounded(self.bound) >= self.selection.best[0] - 1e-9
 
     def find(self, at: Relaxed) -> int:
-        """Adds columns that gain at the duals of the master, and how many; improves the bound on the way."""
+        """Adds columns that gain at the master's duals, and returns how many; also improves the bound."""
         added = 0
         if self.wait:
             self.wait -= 1
@@ -371,7 +371,7 @@ class _Run:
                 price = share * self.center_price + (1 - share) * at.price
                 count, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
                 added += count
-                if not over:  # the search is long: try again later, and ever later
+                if not over:  # exact pricing takes long: wait some rounds, and ever more
                     self.failures += 1
                     self.wait = min(20, 2**self.failures)
                     break
@@ -381,7 +381,7 @@ class _Run:
             self.refill(at.price, FEW_TRIES, EXACT_SHARE)
             added = len(self.gaining(self.selection.columns[self.solved :], at))
         if not added:
-            # a limit here loses completeness, not the bound
+            # If the time limit cuts this pricing short, the bound stays valid, but no optimum is proved.
             start = time.monotonic()
             until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
@@ -392,7 +392,7 @@ class _Run:
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
-        """Exact pricing at these duals: how many columns were added, and whether the search came to its end."""
+        """Prices exactly at these duals. Returns how many columns were added, and whether pricing was complete."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:

@@ -1,8 +1,8 @@
-"""The best cover over given columns: swap local search, then the integer program.
+"""Finds the best cover over given columns, by local search and by an integer program.
 
-The problem is that of `column_generation`, restricted to columns that are at hand. The local search adds, drops and
-swaps columns, always by the move that gains most, and escapes by dropping a few at random. Of equal objectives
-the one of smaller size wins.
+The problem is that of `column_generation`, restricted to given columns. The local search adds, drops and swaps columns,
+always by the move that gains most; to leave a local optimum it drops a few at random. Of covers with equal objectives,
+the smaller one wins.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.highs import make_highs, make_model, most_calls, run
 from forestc.system.compiled import compiled
 
-TRIES = 20  # random escapes of one call of `improve`
-LONGEST = 2.0  # seconds of one call of `improve`
+TRIES = 20  # tries of one call of `improve` to leave a local optimum
+LONGEST = 2.0  # seconds after which `improve` starts no further try
 
 
 @dataclass(frozen=True)
 class Column:
-    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
+    """A set of rows that a cover may choose. rows: indices, ascending. size: units of the budget that it takes. key:
+    hashable identity, such as a clause; equal keys are equal columns."""
 
     rows: Int32s
     cost: float
@@ -36,8 +37,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Cover:
-    """The problem without its columns. penalty: (rows,) > 0. least_size: no column is smaller. integral: all penalties
-    and costs are whole numbers, so that bounds may be rounded up."""
+    """A covering problem without its columns. penalty: (rows,) > 0, of a row that is not covered. least_size: no column
+    is smaller. integral: all penalties and costs are whole numbers, so that bounds may be rounded up."""
 
     penalty: Floats
     budget: float
@@ -45,12 +46,12 @@ class Cover:
     integral: bool
 
     def rounded(self, bound: float) -> float:
-        """The bound on covers that follows from a bound on fractional covers."""
+        """Returns the bound on covers that follows from a bound on fractional covers."""
         return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
 class CoverSearch:
-    """Keeps the best cover over a growing list of columns."""
+    """A search for the best cover over a growing list of columns."""
 
     def __init__(self, cover: Cover, seed: int) -> None:
         self.cover = cover
@@ -58,24 +59,23 @@ class CoverSearch:
         self._random = np.random.default_rng(seed)
         self._chosen: tuple[int, ...] = ()
         self._value, self._size = float(cover.penalty.sum()), 0.0
-        # a step in size that can't outweigh a step in the objective
+        # Weighs size so little that it only decides between equal objectives.
         self._tie = (1.0 if cover.integral else 1e-6) * 1e-3 / max(1.0, cover.budget)
         self._flat: tuple[Any, ...] | None = None
 
     @property
     def best(self) -> tuple[float, tuple[int, ...]]:
-        """Objective and columns of the best cover so far."""
+        """Objective and column indices of the best cover so far."""
         return self._value, self._chosen
 
     def add(self, columns: Sequence[Column]) -> None:
-        """More columns to choose from."""
         self.columns += columns
         if columns:
             self._flat = None
 
     def improve(self, taken: Floats) -> None:
-        """Local search from the columns that the relaxation takes most of, from the best cover, and from covers near
-        it. taken: (columns,)."""
+        """Improves the best cover by local search: from the columns that the relaxation takes most of, from the best
+        cover, and from covers near it. taken: (columns,) value of each column's variable in the relaxation."""
         if not self.columns:
             return
         until = time.monotonic() + LONGEST
@@ -90,22 +90,22 @@ class CoverSearch:
             self._search(near)
 
     def offer(self, chosen: Sequence[int]) -> None:
-        """A cover found elsewhere, kept if it is better."""
+        """Makes a cover, given by column indices, the best one if it is better and fits the budget."""
         distinct = sorted(set(map(int, chosen)))
         missed = self.cover.penalty.copy()
-        for place in distinct:
-            missed[self.columns[place].rows] = 0.0
-        value = float(missed.sum()) + sum(self.columns[place].cost for place in distinct)
-        size = sum(self.columns[place].size for place in distinct)
+        for index in distinct:
+            missed[self.columns[index].rows] = 0.0
+        value = float(missed.sum()) + sum(self.columns[index].cost for index in distinct)
+        size = sum(self.columns[index].size for index in distinct)
         if size <= self.cover.budget + 1e-9 and (
             value + self._tie * size < self._value + self._tie * self._size - 0.5 * self._tie
         ):
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
     def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
-        """The integer program over all columns at hand, from the best cover so far. target: a bound at which the search
-        may stop. nodes: the most of its search tree. Returns whether the best cover is now proved to be the best over
-        these columns."""
+        """Solves the integer program over all columns, starting from the best cover. target: a lower bound; an empty
+        cover that meets it needs no search. nodes: limit of the search tree. Returns whether the best cover is proved
+        optimal over these columns."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True
         seconds = deadline - time.monotonic()
@@ -116,13 +116,13 @@ class CoverSearch:
         return proved
 
     def _fitting(self, order: Ints) -> Ints:
-        """The first columns in this order that fit into the budget together."""
-        room, kept = self.cover.budget, []
-        for place in order.tolist():
-            if self.columns[place].size <= room:
-                room -= self.columns[place].size
-                kept.append(place)
-        return np.array(kept, dtype=np.int64)
+        """Returns columns of this order as long as the budget lasts; columns too large for the rest are left out."""
+        room, selected = self.cover.budget, []
+        for index in order.tolist():
+            if self.columns[index].size <= room:
+                room -= self.columns[index].size
+                selected.append(index)
+        return np.array(selected, dtype=np.int64)
 
     def _search(self, start: Ints) -> None:
         if self._flat is None:
@@ -137,7 +137,8 @@ class CoverSearch:
 
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
-    """Best-improvement local search; cost includes the tie-break. Returns the columns chosen."""
+    """Returns the columns of a cover that no add, drop or swap improves, found from `start` by the best move each time.
+    cost: of each column, with the tie-break."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)
@@ -189,7 +190,7 @@ def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floa
 
 
 def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int | None) -> tuple[list[int], bool]:
-    """The columns that HiGHS chooses, and whether it proved that no others are better."""
+    """Returns the columns that HiGHS chooses, and whether it proved them optimal."""
     import highspy
 
     cover, columns = search.cover, search.columns
@@ -199,23 +200,24 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     bounds = np.append(np.ones(rows), -np.inf), np.append(np.full(rows, np.inf), cover.budget)
     lines: list[tuple[ArrayLike, ArrayLike]] = [([row], [1.0]) for row in range(rows)]
     lines += [(np.append(c.rows, rows), np.append(np.ones(len(c.rows)), c.size)) for c in columns]
-    # missed_i is integral anyway; declared continuous, HiGHS 1.14 calls wrong optima optimal (9 of 2,500 small covers)
+    # The variables missed_i would be integral anyway. If they are continuous, HiGHS 1.14 calls wrong optima optimal (9
+    # of 2,500 small covers).
     model = make_model(cost, np.ones(rows + many), bounds, lines, by_rows=False, whole=rows + many)
     limits = {} if nodes is None else {"mip_max_nodes": nodes}
     highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)
     highs.passModel(model)
     start = np.zeros(rows + many)
     missed = np.ones(rows)
-    for place in search.best[1]:
-        start[rows + place] = 1.0
-        missed[columns[place].rows] = 0.0
+    for index in search.best[1]:
+        start[rows + index] = 1.0
+        missed[columns[index].rows] = 0.0
     start[:rows] = missed
-    known = highspy.HighsSolution()
-    known.col_value = start
-    highs.setSolution(known)
+    solution = highspy.HighsSolution()
+    solution.col_value = start
+    highs.setSolution(solution)
     run(highs, None if nodes is None else most_calls(nodes))
     values = np.asarray(highs.getSolution().col_value)
     proved = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
     if not len(values) or not math.isfinite(highs.getInfo().objective_function_value):
         return list(search.best[1]), False
-    return [int(place) for place in np.flatnonzero(values[rows:] > 0.5)], proved
+    return [int(index) for index in np.flatnonzero(values[rows:] > 0.5)], proved

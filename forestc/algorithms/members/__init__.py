@@ -1,1 +1,1 @@
-"""Members of an ensemble: the best few, by search and by integer program."""
+"""Selects the best members of an ensemble, by local search and by an integer program."""

@@ -1,6 +1,6 @@
-"""Members of a regression: which trees to add up, each choice with its best scale and offset.
+"""Selects trees of a regression by least squares, each choice with its best scale and offset.
 
-All that a choice needs to know of the rows is in two sums of products, so a move costs no pass over the rows.
+Sums of products over the rows are computed once, so a move costs no pass over the rows.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 
-SWEEPS = 4  # of `refit` over all leaves
+SWEEPS = 4  # sweeps of `refit` over all trees
 
 
 @dataclass(frozen=True)
 class Squares:
-    """An `Objective` of members whose values are added up, times a scale, plus an offset. Its value is the rows times R
-    squared, of the best scale and offset.
-
-    products: (members, members) sums over the rows of products of two members' values, less their means. targets:
-    (members,) the same of a member and the labels. total: of the labels by themselves.
-    """
+    """An `Objective` for a regression: the members' values are added up, scaled, and offset. Its value is the number of
+    rows times R squared, for the best scale and offset. products: (members, members) sums over the rows of products of
+    two members' values, each less its mean. targets: (members,) the same of a member and the labels. total: sum of the
+    squared labels, less their mean."""
 
     products: Floats
     targets: Floats
@@ -32,7 +30,7 @@ class Squares:
 
     @staticmethod
     def of(values: Floats, label: Floats) -> Squares:
-        """values: (members, rows). label: (rows,)."""
+        """Returns the objective for values (members, rows) and labels (rows,)."""
         centered, target = values - values.mean(axis=1, keepdims=True), label - label.mean()
         return Squares(centered @ centered.T, centered @ target, float(target @ target), len(label))
 
@@ -59,23 +57,21 @@ class Squares:
         return np.asarray(np.where(steps == 0, -np.inf, values))
 
     def scale(self, times: Ints) -> float:
-        """What the sum of a choice is multiplied with: at least 0; 0 where no scale betters the mean of the labels."""
+        """Returns the best factor for the sum of a choice, at least 0; 0 if no factor beats the mean label."""
         target, square = float(self.targets @ times), float(times @ self.products @ times)
         return max(0.0, target) / square if square > 0 else 0.0
 
     def _explained(self, target: Floats, square: Floats) -> Any:
-        """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / square."""
+        """Returns rows times R squared: the best scale >= 0 lowers the squared error by target^2 / square."""
         won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
 
 
 def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
-    """New leaf values of trees that are added up, by least squares, one leaf after the other.
-
-    leaf: (trees, rows) the leaf that each row reaches. values: of each tree, (leaves,) whole numbers; they stay whole,
-    and between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves.
-    Time O(SWEEPS * trees * rows).
-    """
+    """Returns new leaf values of trees that are added up, by least squares, one tree after the other. leaf: (trees,
+    rows) the leaf that each row reaches. values: for each tree, (leaves,) integers. New values are integers between the
+    smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves. Takes O(SWEEPS *
+    trees * rows) time."""
     values = [leaves.copy() for leaves in values]
     low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
     total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))
@@ -83,7 +79,8 @@ def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))
-            new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)  # a row of doubt each
+            # Counts a row without error for each leaf, so that leaves with few rows move less.
+            new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)
             total = total + (new - leaves)[at]
             leaves[:] = new
     return values

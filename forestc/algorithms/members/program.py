@@ -1,9 +1,9 @@
-"""The integer program of ensemble selection on HiGHS, from a known selection and with cuts.
+"""Solves the integer program of ensemble selection with HiGHS, from a given selection and with cuts.
 
-Variables: x of the members, the threshold L, and t of the patterns: 1 where one is decided as its gain wishes. Only the
-implication from t to the votes is needed, (2) and (5): a larger objective already makes t as large as it can be, so (3)
-and (6) are redundant, as section 3.1 of the paper says of accuracy; with gains it holds for all weights. y of pairs of
-members, (14)-(17), come in with limits on diversity.
+Variables: x of the members, the threshold L, and t of the patterns, 1 if a pattern is decided as its gain asks. Only
+the implications from t to the votes, (2) and (5), are needed: the objective already makes t as large as possible, so
+(3) and (6) are redundant. Section 3.1 of the paper says so for accuracy; with gains it holds for all weights. Limits on
+diversity add variables y of pairs of members, (14)-(17).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 @dataclass(frozen=True)
 class Solved:
-    """found: the best selection. bound: no selection is worth more, by the solver. nodes: that it searched."""
+    """Result of `solve`. found: the best selection. bound: no selection has a larger value. nodes: of HiGHS's
+    search."""
 
     found: MemberChoice
     bound: float
@@ -28,7 +29,7 @@ class Solved:
 
 
 class _Program:
-    """Columns and rows as they are added; a row is (its lowest value, {column: coefficient})."""
+    """An integer program under construction. A row is (lower bound, {column: coefficient})."""
 
     def __init__(self) -> None:
         self.cost: list[float] = []
@@ -54,11 +55,9 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """The best selection that HiGHS finds in the time limit, in seconds, never worse than `start`. Each member counts
-    at most once.
-
-    cuts: sets of patterns of which at least one is not decided as wished. A price in the limits is not used.
-    """
+    """Returns the best selection that HiGHS finds in the time limit, in seconds; never worse than `start`. Each member
+    counts at most once. cuts: sets of patterns; in each, at least one is decided against its gain (negative if the gain
+    is above 0). The price in `limits` is ignored."""
     import highspy
 
     program = _Program()
@@ -70,7 +69,8 @@ def solve(
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
-        # the sum is more than L (2), or at most L (5), where t is 1; `slack` is how far it may be off where t is 0
+        # If t is 1, the sum of votes must be more than L (2), or at most L (5). If t is 0, `slack` lifts this
+        # constraint.
         votes = patterns.votes[voters, row].astype(float)
         slack = most + 1.0 if gain > 0 else float(votes.sum())
         terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
@@ -86,13 +86,13 @@ def solve(
     if limits.diversity is not None:
         completed += _add_diversity(program, limits.diversity, chosen)
     values = np.zeros(len(program.cost))
-    for first, known in completed:
-        values[first : first + len(known)] = known
+    for first, start_values in completed:
+        values[first : first + len(start_values)] = start_values
     sums = patterns.sums(start.times)
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
-    # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
+    # Pairs and parts would be integral anyway. If they are continuous, HiGHS 1.14 has called wrong optima optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
     unbounded = np.full(len(lowest), np.inf)
@@ -104,7 +104,8 @@ def solve(
     solver.setSolution(first_solution)
     run(solver)
     info = solver.getInfo()
-    lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
+    # The variables t count the gain over a decision of every pattern against its gain.
+    lost = float(patterns.gain[patterns.gain < 0].sum())
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost
     best = start
@@ -116,12 +117,13 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-Known = list[tuple[int, Floats]]  # a first column and the values of the start from it on
+StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block
 
 
-def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> Known:
-    """A column for each shared part, at least as large as each member that needs it, and a row for each bill."""
-    known: Known = []
+def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
+    """Adds a row for each bill and a column for each shared part, at least as large as each member that needs it.
+    Returns the start's values of the new columns."""
+    start_values: StartValues = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
             continue
@@ -132,30 +134,31 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> Known:
         terms = {k: -float(cost) for k, cost in enumerate(bill.own)}
         program.at_least(-bill.most, terms | {parts + j: -float(price) for j, price in enumerate(bill.part)})
         if len(bill.part):
-            known.append((parts, np.asarray(bill.uses[chosen].any(axis=0), dtype=np.float64)))
-    return known
+            start_values.append((parts, np.asarray(bill.uses[chosen].any(axis=0), dtype=np.float64)))
+    return start_values
 
 
-def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> Known:
-    """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
+def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
+    """Adds constraints (14)-(18) and (20), one for at least two members, and a column y for each pair of members.
+    Returns the start's values of the new columns."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))
-    place = np.zeros((members, members), dtype=np.int64)
-    place[a, b] = place[b, a] = first + np.arange(len(a))
+    column_of = np.zeros((members, members), dtype=np.int64)
+    column_of[a, b] = column_of[b, a] = first + np.arange(len(a))
     credits, tau, gamma = diversity.credits, diversity.tau, diversity.gamma
     for k, m in zip(a.tolist(), b.tolist(), strict=True):
-        y = int(place[k, m])
+        y = int(column_of[k, m])
         program.at_least(-1.0, {y: 1.0, k: -1.0, m: -1.0})  # (14)
         program.at_least(0.0, {k: 1.0, y: -1.0})  # (15)
         program.at_least(0.0, {m: 1.0, y: -1.0})  # (16)
     if tau:
         for k in range(members):  # (18), with K tau (1 - x_k) on the left
-            terms = {int(place[k, m]): float(credits[k, m]) for m in range(members) if m != k}
+            terms = {int(column_of[k, m]): float(credits[k, m]) for m in range(members) if m != k}
             terms |= dict.fromkeys((m for m in range(members) if m != k), -tau)
             terms[k] = -tau - tau * members
             program.at_least(-tau - tau * members, terms)
     if gamma:  # (20)
-        program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(a, b, strict=True)})
+        program.at_least(0.0, {int(column_of[k, m]): float(credits[k, m]) - gamma for k, m in zip(a, b, strict=True)})
     program.at_least(2.0, dict.fromkeys(range(members), 1.0))
     return [(first, np.asarray(chosen[a] & chosen[b], dtype=np.float64))]

@@ -1,8 +1,8 @@
-"""Local search over the members of an ensemble: steepest ascent by single moves, with kicks, from several starts.
+"""Selects members of an ensemble by local search: steepest ascent by single moves, with kicks, from several starts.
 
-A move puts a member in or out (or counts it once more or less); the threshold is the best one after every move. At a
-local optimum a few random members are moved and the ascent begins again; the result is kept unless it is worse. Some
-starts count rows just below the threshold in part, which leads them across plateaus of the value.
+A move puts a member in or out, or counts it once more or less; the threshold is the best one after every move. At a
+local optimum, a kick moves a few random members and the ascent begins again; the result is kept unless it is worse. In
+some starts, rows just below the threshold count in part, which leads the search across plateaus of the value.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Ints
 from forestc.algorithms.members.vote_patterns import Limits, Objective
 
-SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
-KICK = 4  # most members that a kick moves
-MEMBERS_A_MOVE = 50  # members for which one more move is made after a scan of all moves
-LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
+SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count, for one start after the other
+KICK = 4  # members that a kick moves at most
+MEMBERS_A_MOVE = 50  # adds a move after each scan of all moves for this many members of the ensemble
+LEAST_SCANS, MOST_SCANS = 60, 2000  # scans of all moves from each start, at least and at most
 
 
 @dataclass(frozen=True)
 class MemberChoice:
-    """times: (members,) how often each member counts. threshold: the best one. gained: its value. cost: by the price of
-    the limits, which is not part of gained."""
+    """A choice of members. times: (members,) how often each member counts. threshold: the best one. gained: value of
+    the choice. cost: by the price of the limits, not part of `gained`."""
 
     times: Ints
     threshold: int
@@ -39,8 +39,8 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """starts: choices that the search starts from. scans: most scans of all moves from each of them, for each member.
-    work: most rows (times classes) times members times moves that are tried, over all starts."""
+    """Limits on the work of `search`. starts: choices to start from. scans: each start gets at most scans x members
+    scans of all moves. work: rows (times classes) x members x scans over all starts, roughly at most."""
 
     starts: int = 16
     scans: int = 20
@@ -58,12 +58,10 @@ def search(
     enough: float = np.inf,
     few: bool = True,
 ) -> MemberChoice | None:
-    """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
-
-    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count.
-    enough: a value that no choice exceeds, at which the search ends. few: whether of equal choices the one with fewest
-    members is taken, or the one with most. Deterministic: the number of scans depends on the sizes alone. Time O(work).
-    """
+    """Returns the best choice found; None if none keeps the limits. begin: a choice to start from, beside full, empty
+    and random ones. most_times: how often a member may count. enough: no choice has a larger value; the search ends
+    when it is reached. few: among equal choices take the one with fewest members; if False, with most. Deterministic:
+    the number of scans depends on the sizes alone. Takes O(work) time."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
@@ -79,7 +77,7 @@ def search(
 
 
 def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
-    """Whether a choice is worth more, or the same with fewer (not few: more) members."""
+    """Returns True if a choice is worth more than the best, or as much with fewer members (with more, if not `few`)."""
     gain, least = (choice.gained - choice.cost) - (best.gained - best.cost), 1e-9 * max(1.0, abs(best.gained))
     if abs(gain) > least:
         return gain > 0
@@ -87,13 +85,13 @@ def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
 
 
 def _starts(task: Objective, limits: Limits, count: int, random: np.random.Generator, begin: Ints | None) -> list[Ints]:
-    """Choices to start from; a start may break the limits."""
+    """Returns choices to start from; they may break the limits."""
     members = task.members
     chosen = [] if begin is None else [begin.astype(np.int64)]
     if limits.diversity is not None:
         pair = np.zeros(members, dtype=np.int64)
         pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
-        chosen.append(pair)  # keeps every diversity that any choice keeps
+        chosen.append(pair)  # the most diverse pair keeps any limit that some choice keeps
         count = max(count, len(chosen))
     chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     while len(chosen) < count:
@@ -111,9 +109,9 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> MemberChoice | None:
-    """The best choice on one walk of `scans` scans of all moves."""
+    """Returns the best choice met in `scans` scans of all moves from one start; None if none keeps the limits."""
     best: MemberChoice | None = None
-    kept, kept_worth = times, (np.inf, -np.inf)
+    current, current_worth = times, (np.inf, -np.inf)
     while scans > 0:
         times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans)
         scans -= scanned
@@ -122,9 +120,9 @@ def _climb(
             choice = MemberChoice(times.copy(), threshold, value, _cost(limits, times > 0))
             if best is None or _better(choice, best, few):
                 best = choice
-        if worth[0] < kept_worth[0] or (worth[0] == kept_worth[0] and worth[1] >= kept_worth[1]):
-            kept, kept_worth = times, worth
-        times = kept.copy()
+        if worth[0] < current_worth[0] or (worth[0] == current_worth[0] and worth[1] >= current_worth[1]):
+            current, current_worth = times, worth
+        times = current.copy()
         for member in random.integers(0, len(times), 1 + random.integers(KICK)):
             times[member] = random.integers(1, most_times + 1) if times[member] == 0 else 0
     return best
@@ -137,14 +135,15 @@ def _cost(limits: Limits, chosen: Bits) -> float:
 def _ascend(
     task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int
 ) -> tuple[Ints, tuple[float, float], int]:
-    """A choice that no single move betters, its (violation, worth), and the number of scans of all moves."""
+    """Returns a choice that no single move improves (or the last one after `most` scans), its (violation, worth), and
+    the number of scans of all moves."""
     times = times.copy()
     sums = task.sums(times)
     violation, worth = limits.violation(times > 0), -np.inf
     for scan in range(1, most + 1):
         moves = _moves(task, limits, times, sums, smooth, most_times)
         improved = False
-        # of many members several moves are made after one scan, each if it still betters the choice at its turn
+        # With many members, several moves follow one scan, each only if it still improves the choice.
         for turn, move in enumerate(moves[: 1 + len(times) // MEMBERS_A_MOVE]):
             if turn:
                 move = _again(task, limits, times, sums, smooth, move)
@@ -161,7 +160,7 @@ def _ascend(
 
 
 class _Move(NamedTuple):
-    """A member that counts `step` times more, and the violation of the limits and the worth after that."""
+    """A move: `member` counts `step` times more. violation, worth: of the choice after it."""
 
     violation: float
     worth: float
@@ -172,7 +171,7 @@ class _Move(NamedTuple):
 def _moves(
     task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
 ) -> list[_Move]:
-    """The best moves, those with the least violation first, and of these those that are worth most."""
+    """Returns the best moves, sorted by least violation of the limits, then by largest worth."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
     priced = limits.price if limits.bills else 0.0
@@ -183,7 +182,7 @@ def _moves(
         steps = np.where((times + direction < 0) | (times + direction > most_times), 0, direction)
         if not steps.any():
             continue
-        flips = (times == 0) | (times + steps == 0)  # the others change how often a chosen member counts
+        flips = (times == 0) | (times + steps == 0)  # other moves change only how often a chosen member counts
         broken = np.where(steps == 0, np.inf, np.where(flips, broken_by_flip, violation))
         worth = task.values_after(sums, steps, smooth) - np.where(flips, flip_price, price)
         for member in np.lexsort((-worth, broken))[: 1 + len(times) // MEMBERS_A_MOVE]:
@@ -192,7 +191,7 @@ def _moves(
 
 
 def _again(task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
-    """The move, judged from the present choice."""
+    """Returns the move with violation and worth computed from the present choice."""
     after = times.copy()
     after[move.member] += move.step
     steps = np.zeros(len(times), dtype=np.int64)

@@ -1,13 +1,13 @@
-"""Ensemble selection: which members of an ensemble of 0/1 votes to keep, and from how many votes on to say 1.
+"""Selects members of an ensemble of 0/1 votes, and the number of their votes that decides for 1.
 
-M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with
-diversity constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive
-if more than L of the chosen members vote 1. Its objective weighs true and false positives and negatives. Constraints
-(14)-(18) ask for a least diversity `tau` of each member, (20) for a least mean diversity `gamma`.
+M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity
+constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive if more
+than L of the chosen members vote 1. Its objective weighs true and false positives and negatives. Constraints (14)-(18)
+ask for a least diversity `tau` of each member, (20) for a least mean diversity `gamma`.
 
-Each row has a gain, what deciding it positive is worth more than deciding it negative. The objective is then a constant
-plus the gains of the rows decided positive, and rows with equal votes are one row. `select` runs a local search
-(`search`), then HiGHS from what it found (`program`), beside combinatorial bounds (`vote_bounds`).
+The gain of a row is the worth of deciding it positive, less the worth of deciding it negative. The objective is then a
+constant plus the gains of the rows decided positive, and rows with equal votes are merged. `select` runs a local search
+(`search`), then HiGHS from its result (`program`), beside combinatorial bounds (`vote_bounds`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
-BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # of the time limit for combinatorial bounds
+BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combinatorial bounds, and the most seconds
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What a row is worth by its class and decision, the weights W of equation (1)."""
+    """Weights W of equation (1): the worth of a row by its class and its decision."""
 
     true_positive: float = 1.0
     false_negative: float = 0.0
@@ -40,24 +40,25 @@ class Weights:
 
     @staticmethod
     def named(name: str, y: Votes) -> Weights:
-        """accuracy, recall, or balanced: the theta-weighted form of section 3.1, which maximizes balanced accuracy
-        (Theorem 1). y: (rows,) 0/1, for theta. Raises OptionError."""
+        """Returns the weights for accuracy, recall or balanced; the last are the theta-weighted form of section 3.1,
+        which maximizes balanced accuracy (Theorem 1). y: (rows,) 0/1, gives theta. Raises OptionError for another name.
+        """
         theta = float(np.mean(y)) if len(y) else 0.0
-        known = {
+        by_name = {
             "accuracy": Weights(),
             "recall": Weights(true_negative=0.0),
             "balanced": Weights(true_positive=1 - theta, true_negative=theta),
         }
-        if name not in known:
-            raise OptionError(f"weights={name}", do=f"use {', '.join(known)}, or four numbers")
-        return known[name]
+        if name not in by_name:
+            raise OptionError(f"weights={name}", do=f"use {', '.join(by_name)}, or four numbers")
+        return by_name[name]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """members: the chosen ones, ascending. threshold: L; more than L of them decide positive. objective: of equation
-    (1), divided by the number of rows. bound: no selection has a larger objective. gap: (bound - objective) /
-    |objective|. optimal: whether the objective is proved to be the largest. seconds: that it took."""
+    """Result of `select`. members: indices, ascending. threshold: L; more than L votes of the members decide positive.
+    objective: of equation (1), divided by the number of rows. bound: no selection has a larger objective. gap: (bound -
+    objective) / |objective|. optimal: the objective is proved the largest. seconds: taken by `select`."""
 
     members: tuple[int, ...]
     threshold: int
@@ -68,13 +69,13 @@ class Selection:
     seconds: float
 
     def decide(self, votes: Votes) -> Votes:
-        """(rows,) 0/1 decisions. votes: (rows, candidates)."""
+        """Returns the 0/1 decision of each row. votes: (rows, candidates), of all candidates."""
         return np.asarray(votes[:, list(self.members)].sum(axis=1, dtype=np.int64) > self.threshold, dtype=np.uint8)
 
 
 def failure_credits(votes: Votes, y: Votes) -> Floats:
-    """(members, members) FC of section 4: the rows on which exactly one of two members fails, over the failures of
-    both; 0 for two members without failures, and on the diagonal."""
+    """Returns the failure credits FC of section 4, (members, members): the rows on which exactly one of two members
+    fails, over the failures of both. It is 0 for two members without failures, and on the diagonal."""
     wrong = (votes != y[:, None]).astype(np.float32)
     both = (wrong.T @ wrong).astype(np.float64)
     total = wrong.sum(axis=0, dtype=np.float64)
@@ -83,8 +84,8 @@ def failure_credits(votes: Votes, y: Votes) -> Floats:
 
 
 def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
-    """(tau, gamma) of the paper's configurations: F1 asks for no diversity, F2 for a mean halfway between the least
-    and the mean of the full ensemble's diversities, F3 also for the least of them from each member (section 5.4)."""
+    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 asks for no diversity; F2 for a mean halfway
+    between the least and the mean diversity of the full ensemble's members; F3 also asks each member for the least."""
     if form == "F1":
         return 0.0, 0.0
     of_member = credits.sum(axis=1) / max(1, len(credits) - 1)
@@ -104,12 +105,13 @@ def select(
     seed: int = 0,
     starts: int = 16,
 ) -> Selection:
-    """The members and the threshold with the largest objective that were found, and a bound on the objective.
+    """Returns the members and the threshold with the largest objective found, and a bound on the objective.
 
-    votes: (rows, members) 0/1. y: (rows,) 0/1, both classes present. tau, gamma: least diversities, 0 for none; with
-    either of them at least two members are chosen. max_members: most members. time_limit: in seconds; 0 is local search
-    alone, with a combinatorial bound. seed, starts: of the local search, which alone decides the result if HiGHS finds
-    nothing better. Raises OptionError and RowsError, for limits that contradict one another with the one to change.
+    votes: (rows, members) 0/1. y: (rows,) 0/1, with both classes. tau, gamma: least diversities, 0 for none; with
+    either, at least two members are chosen. max_members: most members. time_limit: in seconds; with 0, local search and
+    a combinatorial bound alone. seed, starts: of the local search, which alone decides the result if HiGHS finds no
+    better one. Raises RowsError for votes or labels other than these, OptionError for limits that no selection can
+    meet.
     """
     begun = time.perf_counter()
     votes, y = _checked(votes, y)
@@ -118,7 +120,7 @@ def select(
     positive = weighed.true_positive - weighed.false_negative
     negative = weighed.false_positive - weighed.true_negative
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
-    # the objective if every row is decided negative
+    # `base` is the objective if every row is decided negative.
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value
@@ -139,7 +141,7 @@ def select(
 
 
 def _tiny(patterns: Patterns) -> float:
-    """A difference of sums of gains that rounding may cause."""
+    """Returns the largest difference between sums of gains that rounding may cause."""
     return 1e-9 * max(1.0, float(np.abs(patterns.gain).sum()))
 
 
@@ -161,7 +163,7 @@ def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
 
 
 def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Limits:
-    """Raises OptionError for a limit that no selection can meet."""
+    """Returns the limits of a selection. Raises OptionError for a limit that no selection can meet."""
     count = votes.shape[1]
     if most is not None and most < 1:
         raise OptionError(f"max_members={most}", do="allow at least 1")
@@ -169,8 +171,8 @@ def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) 
 
 
 def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
-    """The limits on diversity of at most `most` members, None for none. Raises OptionError for limits that no two
-    members meet; any that two members meet can be met."""
+    """Returns the limits on diversity of at most `most` members; None for no limits. Raises OptionError for limits that
+    no two members meet; any others can be met."""
     for name, value in (("tau", tau), ("gamma", gamma)):
         if not 0 <= value <= 1:
             raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")

@@ -1,10 +1,10 @@
-"""Bounds on the value of any selection, stronger than the relaxation of the program with its large constants.
+"""Bounds the value of any selection from above, more tightly than the relaxation of the integer program does.
 
-Some sets of rows can't all be decided as wished, whatever the members and the threshold. Two such rows are one whose
-positive votes are among those of the other, where the first should be positive and the other negative. Larger sets
-follow from Farkas' lemma: whole combinations of rows whose votes add up the wrong way (combinatorial Benders cuts, G.
-Codato and M. Fischetti, 2006). Of each such set at least one row is lost; the linear program over these cuts is a lower
-bound on what is lost. The cuts also go into the integer program.
+Some sets of rows can't all be decided as their gains ask, whatever the members and the threshold. Two rows conflict if
+one should be positive, the other negative, and the other has all votes of the first. Larger sets follow from Farkas'
+lemma: integer combinations of rows whose votes add up the wrong way (combinatorial Benders cuts, G. Codato and M.
+Fischetti, 2006). Each set loses at least one row, which is a cut. A linear program over the cuts gives a lower bound on
+the loss. The cuts also go into the integer program.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
-MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
-PAIRS_A_ROUND = 4000  # violated pairs that enter the linear program before it is solved again
-MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
-SETS_A_ROUND = 40  # larger sets that are looked for before it is solved again
-LEAST_SECONDS = 10.0  # for a linear program over pairs, even where the time limit is nearly reached
-LEAST_VIOLATION = 1e-6  # of a cut, in lost rows; less is rounding of the solver
-UNITS = 1 << 30  # of the largest multiplier of a set, so that the sums stay below 2^63
+MOST_PAIRS = 200_000  # stops collecting pairs of conflicting rows beyond this many; the largest gains come first
+PAIRS_A_ROUND = 4000  # adds at most this many violated pairs to the linear program before it is solved again
+MOST_SETS = 5000  # returns all sets up to this number; of more, only sets with equality in the linear program
+SETS_A_ROUND = 40  # searches this often for larger sets before the linear program is solved again
+LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
+LEAST_VIOLATION = 1e-6  # treats a smaller violation of a cut, in lost rows, as rounding of the solver
+UNITS = 1 << 30  # scales the largest multiplier of a set to this integer, so that sums stay below 2^63
 
 
 @dataclass(frozen=True)
 class Bound:
-    """value: no selection is worth more. pairs: the same by conflicting pairs alone. sets: rows of which at least one
-    is lost."""
+    """Result of `bound`. value: no selection has a larger value. pairs: the same from conflicting pairs alone. sets:
+    sets of rows, each with at least one lost row."""
 
     value: float
     pairs: float
@@ -38,19 +38,19 @@ class Bound:
 
 
 def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """The bound on `Patterns.value` for 0/1 votes, and the cuts that give it. Larger sets are looked for until the
-    time limit, in seconds; time of the pairs O(patterns^2 * members)."""
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and the cuts that give it. Larger sets are searched for
+    until the time limit, in seconds; pairs take O(patterns^2 * members) time."""
     import highspy
 
     begun = time.perf_counter()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
     lost, optimal = make_highs(), highspy.HighsModelStatus.kOptimal
-    # how far each row is lost; the cuts, its rows, come later
+    # A variable says how far its row is lost; the cuts are added later, as rows of this program.
     no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
     lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
     pool = _conflicts(patterns)
-    kept: list[tuple[int, ...]] = []
+    sets: list[tuple[int, ...]] = []
     loss, by_pairs = 0.0, 0.0
     share = np.zeros(len(worth))
     unused = np.ones(len(pool), dtype=bool)
@@ -72,22 +72,22 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
         run(lost, seconds=max(LEAST_SECONDS, begun + time_limit - time.perf_counter()))
         if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
             break
-        kept += added
+        sets += added
         share = np.array(lost.getSolution().col_value)
         loss = float(lost.getInfo().objective_function_value)
-    whole = bool((patterns.gain == np.rint(patterns.gain)).all())
+    integral = bool((patterns.gain == np.rint(patterns.gain)).all())
 
     def at_most(lost_at_least: float) -> float:
-        return float(np.floor(wished - lost_at_least + 1e-6)) if whole else wished - lost_at_least
+        return float(np.floor(wished - lost_at_least + 1e-6)) if integral else wished - lost_at_least
 
-    if len(kept) > MOST_KEPT:
-        kept = [rows for rows in kept if share[list(rows)].sum() <= 1 + LEAST_VIOLATION]
-    return Bound(at_most(loss), at_most(by_pairs), tuple(kept))
+    if len(sets) > MOST_SETS:
+        sets = [rows for rows in sets if share[list(rows)].sum() <= 1 + LEAST_VIOLATION]
+    return Bound(at_most(loss), at_most(by_pairs), tuple(sets))
 
 
 def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
-    """Pairs of a row wished positive and one wished negative that has all of its votes; and rows without votes that
-    are wished positive, which are always lost."""
+    """Returns pairs of rows that conflict: one of positive gain, and one of negative gain that has all of its votes. A
+    row of positive gain without votes is always lost, and comes alone."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
     wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
     votes = patterns.votes.T.astype(np.float32)
@@ -110,12 +110,10 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """Finds sets of rows that no members and threshold decide as wished, by Farkas' lemma.
-
-    Multipliers u >= 0 of the rows prove it where, for members taken between 0 and 1 with one threshold >= 0, the wished
-    rows' margins add up to at least 1 and the votes weighted by u can't reach that. Its vertices have few rows; those
-    with little `share` so far violate a cut.
-    """
+    """A search for sets of rows that no selection decides as their gains ask, by Farkas' lemma. Members are taken
+    between 0 and 1, with one threshold >= 0. Multipliers u >= 0 of the rows prove such a set: the margins of its
+    positive rows add up to 1, and the votes weighted by u cannot reach that. Vertices of this program have few rows. A
+    set violates a cut if its rows' shares, how far each is lost so far, add up to less than 1."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy
@@ -124,8 +122,8 @@ class _Systems:
         sign = np.where(patterns.gain > 0, 1.0, -1.0)
         votes = patterns.votes.astype(np.float64) * sign  # (members, rows)
         infinity = float("inf")
-        # rows: for each member, its weighted votes are at most its bound's multiplier; the threshold cancels or is 0;
-        # the margins of 1 of wished rows minus the bounds' multipliers are 1
+        # Rows of the program: the weighted votes of a member are at most the multiplier of its bound; the threshold
+        # cancels or is 0; the margins of positive rows less the bounds' multipliers are 1.
         matrix = np.zeros((members + 2, rows + members + 1))
         matrix[:members, :rows] = votes
         matrix[:members, rows : rows + members] = -np.eye(members)
@@ -142,7 +140,8 @@ class _Systems:
         self.random = np.random.default_rng(0)
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
-        """Sets whose shares add up to less than 1, which were not found before."""
+        """Returns new sets of rows with shares that add up to less than 1. share: (rows,) how far each row is lost so
+        far. time_limit: in seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)
@@ -162,14 +161,14 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """The rows with whole multipliers near these, which prove in exact arithmetic that one of them is lost; none if
-        they do not."""
-        whole = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
+        """Returns the rows with multipliers above 0 if these, rounded to integers, prove exactly that one of the rows
+        is lost; otherwise no rows."""
+        integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )
-        below = int(whole @ self.sign)  # the threshold, which is at least 0, must not help
+        below = int(integers @ self.sign)  # the threshold, which is at least 0, must not help
         if below < 0:
-            whole[np.argmax(np.where(self.sign > 0, whole, 0))] -= below
-        reached = int(np.maximum(self.votes.astype(np.int64) @ (whole * self.sign), 0).sum())
-        wanted = int(whole[self.sign > 0].sum())
-        return np.flatnonzero(whole if reached < wanted else 0 * whole)
+            integers[np.argmax(np.where(self.sign > 0, integers, 0))] -= below
+        reached = int(np.maximum(self.votes.astype(np.int64) @ (integers * self.sign), 0).sum())
+        required = int(integers[self.sign > 0].sum())
+        return np.flatnonzero(integers if reached < required else 0 * integers)

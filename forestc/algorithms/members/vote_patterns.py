@@ -1,7 +1,7 @@
-"""What ensemble selection chooses from: votes with gains, or scores of several classes; and the limits of a choice.
+"""Objectives and limits of ensemble selection: votes with gains, or scores of several classes.
 
-A task tells the value of a choice, and of all choices one move away from it. A choice is a whole number of times that
-each member counts, 0 for a member that is left out.
+A choice says how many times each member counts, 0 for a member that is left out. An objective gives the value of a
+choice, and of all choices one move away from it.
 """
 
 from __future__ import annotations
@@ -15,37 +15,35 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-SHARED_WORK = 1 << 20  # rows times members from which on the moves are shared among the cores
+SHARED_WORK = 1 << 20  # rows times members above which moves are shared among the cores
 
 
 class Objective(Protocol):
-    """The value of a choice of members. members: how many there are to choose from."""
+    """An objective of ensemble selection. members: how many there are to choose from."""
 
     @property
     def members(self) -> int: ...
 
     def sums(self, times: Ints) -> NDArray[Any]:
-        """The state of a choice: what its members add up to on each row."""
+        """Returns the state of a choice: the sums over its members, such as the votes on each row."""
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
-        """The state after a member counts `step` times more."""
+        """Returns the state after a member counts `step` times more."""
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
-        """The value of a state, and the threshold that gives it (0 without one)."""
+        """Returns the value of a state, and the best threshold; 0 if the objective has none."""
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
-        """(members,) the value after each member counts steps[member] times more; -inf where that is 0. smooth: what
-        rows just below the threshold count for, as a share, which leads a search over plateaus."""
+        """Returns the value after each member counts steps[member] times more, (members,); -inf if that is 0 times.
+        smooth: share by which rows just below the threshold count, to lead a search across plateaus."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """Members that vote with whole numbers from 0 on: a row is decided positive if the sum is more than the threshold,
-    which is always the best there is. The value is the sum of the gains of the rows decided positive.
-
-    votes: (members, patterns). gain: (patterns,) what it is worth to decide each positive rather than negative, summed
-    over the rows with these votes.
-    """
+    """An objective of members that vote with integers of at least 0. A row is decided positive if the sum of the votes
+    exceeds the threshold; the threshold is always the best one. The value is the sum of the gains of the rows decided
+    positive. votes: (members, patterns). gain: (patterns,) worth of deciding a pattern positive rather than negative,
+    summed over the rows with these votes."""
 
     votes: Int32s
     gain: Floats
@@ -57,7 +55,7 @@ class Patterns:
 
     @property
     def size(self) -> int:
-        """One more than the largest sum."""
+        """One more than the largest sum of votes."""
         return 1 + self.most * int(self.votes.max(axis=1, initial=0).sum(dtype=np.int64))
 
     def sums(self, times: Ints) -> Ints:
@@ -68,7 +66,7 @@ class Patterns:
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         at = np.bincount(sums, self.gain, minlength=int(sums.max(initial=0)) + 1)
-        above = np.concatenate([np.cumsum(at[::-1])[::-1][1:], [0.0]])  # of thresholds 0, 1, ...
+        above = np.concatenate([np.cumsum(at[::-1])[::-1][1:], [0.0]])  # value of thresholds 0, 1, ...
         best = int(np.argmax(above))
         return float(above[best]), best
 
@@ -84,12 +82,13 @@ class Patterns:
 
 
 class Classes(NamedTuple):
-    """Trees that score several classes: a row is decided for the class with the largest sum. The value is the weight of
-    the rows decided rightly.
+    """An objective of trees that score several classes. A row is decided for the class with the largest sum; the value
+    is the weight of the rows decided correctly.
 
-    leaf: (members, rows) the leaf that each row reaches. begin: (members + 1,) where each member's entries begin in
-    `score`, leaf by leaf, a score for each class that it feeds. fed: (members, 2) the first of these and one past the
-    last. start: (classes,) added to all rows. label, weight: (rows,). last: whether the last of equal classes wins.
+    leaf: (members, rows) the leaf that each row reaches. begin: (members + 1,) start of each member's entries in
+    `score`, leaf by leaf, a score for each class that the member feeds. fed: (members, 2) the first of these classes
+    and one past the last. start: (classes,) added to all rows. label, weight: (rows,). last: the last of equal classes
+    wins, not the first.
     """
 
     leaf: Int32s
@@ -127,7 +126,7 @@ class Classes(NamedTuple):
         return np.asarray(np.argmax(sums, axis=1))
 
     def _two_best(self, sums: Floats) -> tuple[Ints, Ints]:
-        """(rows,) the class that is decided, and the one that would be without it."""
+        """Returns for each row the class with the largest sum, and the one with the second largest."""
         best, without_best = self._decided(sums), sums.copy()
         without_best[np.arange(len(without_best)), best] = -np.inf
         return best, self._decided(without_best)
@@ -155,7 +154,7 @@ def _threshold_values(
     first: int,
     past: int,
 ) -> None:
-    """Patterns.values_after for the members first .. past - 1. at: zeros, one more than the largest sum."""
+    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`. at: work array over the sums."""
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -179,7 +178,7 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
 def _class_values(
     trees: Classes, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
-    """Classes.values_after for the members first .. past - 1. rivals: Classes._two_best of the sums."""
+    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: `Classes._two_best`."""
     leaf, begin, score, fed, _, label, weight, last = trees
     best, second = rivals
     for member in range(first, past):
@@ -191,7 +190,7 @@ def _class_values(
         for row in range(len(sums)):
             true_class = label[row]
             at = begin[member] + leaf[member, row] * (high - low) - low
-            if high == low + 1:  # one class moves: it meets the best of the others
+            if high == low + 1:  # only one class moves: compare it with the best other one
                 rival = best[row] if best[row] != low else second[row]
                 moved = sums[row, low] + step * score[at + low]
                 if true_class == low:
@@ -214,7 +213,7 @@ def _class_values(
 
 
 def merged_patterns(votes: Bytes, gain: Floats) -> Patterns:
-    """Patterns of 0/1 votes, (rows, members), with one pattern for all rows with the same votes. gain: (rows,)."""
+    """Returns patterns of 0/1 votes, (rows, members); rows with equal votes share a pattern. gain: (rows,)."""
     _, first, inverse = np.unique(np.packbits(votes, axis=1), axis=0, return_index=True, return_inverse=True)
     total = np.asarray(np.bincount(inverse.ravel(), gain, minlength=len(first)), dtype=np.float64)
     return Patterns(np.ascontiguousarray(votes[first].T, dtype=np.int32), total)
@@ -222,8 +221,9 @@ def merged_patterns(votes: Bytes, gain: Floats) -> Patterns:
 
 @dataclass(frozen=True)
 class Diversity:
-    """credits: (members, members) failure credits FC. tau: the least diversity (PFC) of a chosen member, constraint
-    (18). gamma: the least mean diversity, constraint (20). Two members are chosen at least."""
+    """Limits on the diversity of a choice, which then has at least two members. credits: (members, members) failure
+    credits FC. tau: least diversity (PFC) of a chosen member, constraint (18). gamma: least mean diversity, constraint
+    (20)."""
 
     credits: Floats
     tau: float
@@ -232,11 +232,9 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Bill:
-    """One linear cost of a choice: what its members cost by themselves, and the parts that they share.
-
-    name: of its unit. own: (members,). uses: (members, parts) whether a member needs a part. part: (parts,) what each
-    costs. most: the largest cost allowed.
-    """
+    """A linear cost of a choice: of its members, and of the parts that they share. name: of the cost's unit. own:
+    (members,) cost of each member. uses: (members, parts) 1 if a member needs a part. part: (parts,) cost of each part.
+    most: the largest cost allowed."""
 
     name: str
     own: Floats
@@ -245,12 +243,12 @@ class Bill:
     most: float = np.inf
 
     def of(self, chosen: Bits) -> float:
-        """The cost of a choice, (members,)."""
+        """Returns the cost of a choice, given as (members,) bits."""
         shared = float(self.part[self.uses[chosen].any(axis=0)].sum()) if self.part.size else 0.0
         return float(self.own[chosen].sum()) + shared
 
     def after(self, chosen: Bits) -> Floats:
-        """(members,) the cost after each member comes in or goes out."""
+        """Returns the cost after each member alone is put in or out, (members,)."""
         own = np.where(chosen, -self.own, self.own)
         if not self.part.size:
             return np.asarray(self.of(chosen) + own)
@@ -262,8 +260,8 @@ class Bill:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a choice must keep to, and what its hardware is worth. most: members. price: of a unit of the first bill, in
-    units of the value."""
+    """Limits of a choice, and the price of its hardware. most: members at most. price: of one unit of the first bill,
+    in units of the objective."""
 
     most: int
     diversity: Diversity | None = None
@@ -271,7 +269,7 @@ class Limits:
     price: float = 0.0
 
     def violation(self, chosen: Bits) -> float:
-        """How far a choice is from keeping all limits; 0 if it does."""
+        """Returns how far a choice is from keeping all limits; 0 if it keeps them."""
         count = int(chosen.sum())
         total = float(max(0, count - self.most)) + (count == 0)
         for bill in self.bills:
@@ -285,7 +283,7 @@ class Limits:
         return total
 
     def violation_after(self, chosen: Bits) -> Floats:
-        """(members,) the violation after each member comes in or goes out."""
+        """Returns the violation after each member alone is put in or out, (members,)."""
         count = chosen.sum() + np.where(chosen, -1, 1)
         total = np.maximum(0.0, count - self.most) + (count == 0)
         for bill in self.bills:
@@ -294,11 +292,11 @@ class Limits:
             credits, sign = self.diversity.credits, np.where(chosen, -1.0, 1.0)
             inside = credits @ chosen  # credits of each member with the chosen ones
             partners = np.maximum(1, count - 1)
-            # row: the move, column: the member
+            # Each row of the arrays below is a move, each column a member.
             mean_credit = (inside[None, :] + sign[:, None] * credits) / partners[:, None]
-            kept = np.broadcast_to(chosen, mean_credit.shape) ^ np.eye(len(chosen), dtype=bool)
+            chosen_after = np.broadcast_to(chosen, mean_credit.shape) ^ np.eye(len(chosen), dtype=bool)
             short = np.maximum(0.0, self.diversity.tau - 1e-12 - mean_credit)
-            total += np.where(kept, short, 0.0).sum(axis=1) + 2.0 * (count < 2)
+            total += np.where(chosen_after, short, 0.0).sum(axis=1) + 2.0 * (count < 2)
             mean = (inside[chosen].sum() + 2 * sign * inside) / np.maximum(1, count * (count - 1))
             total += np.maximum(0.0, self.diversity.gamma - 1e-12 - mean)
         return np.asarray(total)

@@ -1,8 +1,8 @@
-"""A Bayesian network over columns of few states, as counts: P(x) is the product of P(x[i] | parents of i) over all i.
+"""Bayesian networks over columns of few states, stored as counts.
 
-Probabilities are posterior means under a uniform Dirichlet prior that is worth `ess` rows in total (the BDeu prior of
-Buntine 1991, Heckerman et al. 1995), so none is 0. Questions to the whole network are answered by
-`junction_tree.JunctionTree`; `text` prints and parses it.
+P(x) is the product of P(x[i] | parents of i) over all i. Probabilities are posterior means under a uniform Dirichlet
+prior that is worth `ess` rows in total (the BDeu prior of Buntine 1991, Heckerman et al. 1995), so none is 0.
+`junction_tree.JunctionTree` computes probabilities of events, and samples; `text` prints and parses networks.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from forestc.algorithms.arrays import Bytes, Floats, Int32s, Ints
 from forestc.algorithms.networks.elimination_order import min_fill_order, moral_graph, separators
 from forestc.errors import ModelError, OptionError, RowsError
 
-MOST_STATES = 256  # a row's states are uint8
-MOST_CELLS = 2**22  # of all tables together
-MOST_COUNT = 2**53  # counts up to it are exact as float64
-_BATCH = 8192  # rows at a time
+MOST_STATES = 256  # states of a variable at most, as rows hold states in uint8
+MOST_CELLS = 2**22  # cells of all tables together at most
+MOST_COUNT = 2**53  # limits counts, which are exact as float64 up to it
+_BATCH = 8192  # rows that `log_likelihood` takes at a time
 
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """A network's structure and counts. Arrays are copied and read-only.
+    """A Bayesian network: its structure and its counts. Arrays are copied and read-only.
 
-    states: number of states of each variable. parents: of each variable, increasing. tables: int64 counts, shape
-    (product of the parents' states, states[i]); the first parent's state changes slowest. ess: equivalent sample size
-    of the prior. score: BDeu score of the structure on the rows it was learnt from. bound: proved upper bound of the
-    score of any network of this treewidth. optimal: whether the score is proved to be the best. order: an elimination
-    order of the moral graph; an empty one is replaced by one that `min_fill_order` finds.
+    states: number of states of each variable. parents: of each variable, ascending. tables: of each variable, int64
+    counts (product of the parents' states, states[i]); the first parent's state changes slowest. ess: equivalent sample
+    size of the prior. score: BDeu score of the structure on the rows it was learnt from. bound: proved upper bound on
+    the score of any network of this treewidth. optimal: the score is proved to be the best. order: an elimination order
+    of the moral graph; `min_fill_order` replaces an empty one.
 
-    Raises ModelError, naming the variable, for what is not a network: a cycle, parents or counts that do not fit, an
-    order that is not a permutation; and for a network too large: width of the order above 20, more than 2^22 cells.
+    Raises ModelError for a cycle, parents or counts of wrong sizes, an order that is no permutation, an order of width
+    above 20, or more than 2^22 cells.
     """
 
     states: tuple[int, ...]
@@ -50,7 +50,7 @@ class BayesianNetwork:
     def __post_init__(self) -> None:
         check_ess(self.ess)
         object.__setattr__(self, "states", tuple(map(int, self.states)))
-        object.__setattr__(self, "parents", tuple(tuple(map(int, those)) for those in self.parents))
+        object.__setattr__(self, "parents", tuple(tuple(map(int, family)) for family in self.parents))
         object.__setattr__(self, "order", tuple(map(int, self.order)))
         check_structure(self.states, self.parents)
         if len(self.tables) != len(self.states):
@@ -78,16 +78,16 @@ class BayesianNetwork:
 
     @cached_property
     def separators(self) -> tuple[tuple[int, ...], ...]:
-        """For each place of the order, the later places joined with it when its variable is eliminated."""
+        """For each position of the order, the later positions joined with it when its variable is eliminated."""
         return separators(moral_graph(self.parents), self.order)
 
     @property
     def treewidth(self) -> int:
-        """The width of the order, an upper bound of the treewidth of the moral graph."""
+        """Width of the order, an upper bound on the treewidth of the moral graph."""
         return max(map(len, self.separators))
 
     def probabilities(self, i: int) -> Floats:
-        """P(x[i] | parents), in the shape of the table: (count + ess / (q r)) / (row total + ess / q), for q
+        """Returns P(x[i] | parents) in the shape of the table: (count + ess / (q r)) / (row total + ess / q), for q
         configurations of the parents and r states."""
         table = self.tables[i]
         q, r = table.shape
@@ -95,7 +95,8 @@ class BayesianNetwork:
         return shares
 
     def log_likelihood(self, rows: Bytes) -> Floats:
-        """The natural logarithm of the probability of each row. rows: (rows, variables) states. Raises RowsError."""
+        """Returns the natural logarithm of the probability of each row. rows: (rows, variables) states. Raises
+        RowsError for other rows."""
         rows = checked_rows(rows, self.states)
         logs = [np.log(self.probabilities(i)).ravel() for i in range(len(self.states))]
         total = np.zeros(len(rows))
@@ -106,12 +107,10 @@ class BayesianNetwork:
         return total
 
     def with_least_count(self, m: int) -> BayesianNetwork:
-        """The network with every count below m replaced by 0, for a file that shall not tell where few rows were.
-
-        The probability of such a cell becomes that of a state never seen, the others of its row rise to fill the gap,
-        and a row of which every count was small becomes uniform. Structure, score and order stay. A count withheld may
-        still follow from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m.
-        """
+        """Returns the network with every count below m replaced by 0, for a file that should not tell where few rows
+        were. Such a cell gets the probability of a state never seen, and the other cells of its row rise to fill the
+        gap; a row with small counts alone becomes uniform. Structure, score and order stay. A count withheld may still
+        follow from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m."""
         if m < 0:
             raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
@@ -124,11 +123,9 @@ def counted(
     ess: float = 1.0,
     order: Sequence[int] = (),
 ) -> BayesianNetwork:
-    """The network of a structure with the counts of the rows; its score is not computed.
-
-    bits: (rows, variables) states, uint8. parents: of each variable, in any order. order: see `BayesianNetwork`. Raises
-    RowsError for rows that do not fit and ModelError for what is not a structure.
-    """
+    """Returns the network of a given structure, with the counts of the rows and without a score. bits: (rows,
+    variables) states, uint8. parents: of each variable, in any order. order: an elimination order; an empty one is
+    replaced. Raises RowsError for rows of other variables or states, ModelError for parents that make no network."""
     sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)
@@ -141,7 +138,7 @@ def counted(
 
 
 def _cells(columns: Bytes, states: Sequence[int], parents: Sequence[int], i: int) -> Int32s:
-    """The cell of variable i's table that each row counts in. columns: (variables, rows)."""
+    """Returns for each row the index of its cell in variable i's table. columns: (variables, rows)."""
     cell = np.zeros(columns.shape[1], dtype=np.int32)
     for variable in (*parents, i):
         cell *= states[variable]
@@ -150,15 +147,18 @@ def _cells(columns: Bytes, states: Sequence[int], parents: Sequence[int], i: int
 
 
 def table_shape(states: Sequence[int], parents: Sequence[Sequence[int]], i: int) -> tuple[int, int]:
-    """(configurations of the parents, states) of a variable."""
+    """Returns the shape of variable i's table: (configurations of the parents, states)."""
     return prod(states[parent] for parent in parents[i]), states[i]
 
 
 def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
-    """The rows as uint8. Raises RowsError if they do not hold states of these variables."""
+    """Returns the rows as uint8. Raises RowsError if they do not hold states of these variables."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):
-        raise RowsError(f"rows of shape {rows.shape} for a network of {len(states)} variables")
+        raise RowsError(
+            f"rows of shape {rows.shape} for a network of {len(states)} variables",
+            do="give an array (rows, variables) of states",
+        )
     if rows.dtype.kind not in "biu":
         raise RowsError(f"rows of {rows.dtype} instead of states", do="give the states as uint8")
     if len(rows):
@@ -166,18 +166,22 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
         if len(wrong):
             i = int(wrong[0])
             row = int(np.flatnonzero((rows[:, i] >= states[i]) | (rows[:, i] < 0))[0])
-            raise RowsError(f"state {rows[row, i]} of {states[i]}", where=f"row {row}, variable {i}")
+            raise RowsError(
+                f"state {rows[row, i]} of {states[i]}",
+                where=f"row {row}, variable {i}",
+                do="give states from 0 on, below the variable's number",
+            )
     return rows.astype(np.uint8, copy=False)
 
 
 def check_ess(ess: float) -> None:
-    """Raises ModelError unless this is an equivalent sample size."""
+    """Raises ModelError unless the equivalent sample size is from 1e-30 to 1e30."""
     if not (isfinite(ess) and 1e-30 <= ess <= 1e30):  # so that no quotient of it underflows
         raise ModelError(f"the equivalent sample size {ess} is not a positive number", do="use 1")
 
 
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
-    """Raises ModelError unless these are numbers of states and parents of an acyclic network of bounded size."""
+    """Raises ModelError unless the states and parents make an acyclic network of bounded size."""
     if not states:
         raise ModelError("a network needs at least one variable")
     if len(parents) != len(states):

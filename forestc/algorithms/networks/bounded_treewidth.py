@@ -1,7 +1,7 @@
-"""Bayesian networks of bounded treewidth, learnt from rows (Nie, Maua, de Campos and Ji, Advances in Learning Bayesian
+"""Learns Bayesian networks of bounded treewidth from rows (Nie, Maua, de Campos and Ji, Advances in Learning Bayesian
 Networks of Bounded Treewidth, 2014).
 
-`learn` maximizes the BDeu score over networks whose moral graph has at most a given treewidth.
+`learn` maximizes the BDeu score over networks with a moral graph of at most a given treewidth.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from forestc.errors import OptionError, RowsError
 
 Method = Literal["auto", "search", "exact"]
 
-MOST_COLUMNS = 8192  # of the rows that a network is learnt from
-SEARCH_SHARE = 0.2  # of the time limit of "exact", after a proof that did not end
-PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
-PROOF_SHARE = 0.5  # the share after which any proof does
-FIRST_SEARCH = 0.3  # seconds before branch and bound, which needs a good network only to forget branches
+MOST_COLUMNS = 8192  # columns of the rows at most
+SEARCH_SHARE = 0.2  # share of the time limit for a search after a proof that did not end
+PROBE = 0.05  # share of the time limit of "auto" after which a proof out of reach gives way to the search
+PROOF_SHARE = 0.5  # share of the time limit of "auto" after which any proof gives way to the search
+FIRST_SEARCH = 0.3  # seconds of search before a proof, which needs a good network only to prune branches
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSearch:
-    """What a network may be, and how it is searched for.
+    """Limits of a network, and options of the search for it.
 
     treewidth: at least 1. max_parents: of a variable. ess: equivalent sample size of the BDeu score. method: "search"
     anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20 columns; "auto" tries the proof
-    for up to 20 columns, and searches on once it is out of reach; for more, it is search. time_limit: seconds, without
-    those that compile functions at their first use. samples: runs of the search to make instead of taking time; the
-    result does not depend on time then, except for a proof. seed: of the random numbers. Raises OptionError for a value
-    that can't be.
+    for up to 20 columns and returns to the search if the proof is out of reach. time_limit: seconds, without the first
+    compilation of functions. samples: number of runs of the search, instead of a time. The result then does not depend
+    on time, except for a proof. seed: of the random numbers. Raises OptionError for a value out of range.
     """
 
     treewidth: int
@@ -76,14 +75,10 @@ def learn(
     states: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BayesianNetwork:
-    """The network of highest BDeu score that is found, of at most this treewidth and this many parents a variable.
-
-    bits: (rows, columns) states 0, 1, ... of each column. states: number of states of each column; by default, one more
-    than the largest that it shows, and at least 2.
-
-    Ctrl-C ends the search, and the best network until then is returned.
-    Raises RowsError if the rows can't be read, OptionError for columns that the method or the parents do not allow.
-    """
+    """Returns the network of highest BDeu score that is found, within the limits of `options`. bits: (rows, columns)
+    states 0, 1, ... of each column. states: number of states of each column; by default, one more than the largest in
+    the column, and at least 2. Ctrl-C ends the search; the best network until then is returned. Raises RowsError if the
+    rows hold no states, OptionError for more columns than the method or max_parents allow."""
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
@@ -108,7 +103,7 @@ def learn(
 
 @cache
 def _compile(method: Method) -> None:
-    """Compiles the functions of a method on a few rows, so that the time limit is left for the search."""
+    """Compiles the functions of a method on a few rows, so that compiling does not use up the time limit."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
     quick = NetworkSearch(treewidth=1, method=method, samples=1)
@@ -123,7 +118,7 @@ def _solved(
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
-    """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""
+    """Returns the network that a method finds, and a bound if it proves one. end: a time of time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: ScoredNetwork) -> None:
@@ -140,7 +135,7 @@ def _solved(
     network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better)
     if method == "search":
         return NetworkProof(network, math.inf, 0)
-    last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # for another search
+    last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # seconds for another search
     until, outlook = end - last, None
     if method == "auto" and samples is None:
         until = start + PROOF_SHARE * (end - start)
@@ -153,14 +148,15 @@ def _solved(
 
 
 def network_of(best: ScoredNetwork, cells: Bytes, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
-    """The network with its tables, score and bound."""
+    """Returns the network with its tables, score and bound."""
     network = counted(cells, best.parents, sizes.tolist(), ess, best.order)
     optimal = best.score >= bound - 1e-9 * max(1.0, abs(bound))
     return replace(network, score=best.score, bound=bound, optimal=optimal)
 
 
 def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> tuple[Bytes, Ints]:
-    """The rows as bytes, and the number of states of each column. Raises RowsError, OptionError."""
+    """Returns the rows as bytes, and the number of states of each column. Raises RowsError for rows without states,
+    OptionError for numbers of states that do not fit."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:
         raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")

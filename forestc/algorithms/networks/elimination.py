@@ -1,9 +1,9 @@
-"""Whether a graph has treewidth at most k, by eliminating its vertices in a good order.
+"""Tests whether a graph has treewidth at most k, by eliminating its vertices in a good order.
 
-Graphs are rows of bits: bit v of row u stands for the edge u - v. Rules that lose nothing come first: a vertex whose
-neighbors are a clique, or would be one but for a single vertex, may be eliminated if it has at most k neighbors
-(Bodlaender, Koster and van den Eijkhof 2005). Where no rule applies, the vertex that adds fewest edges is next. So
-"yes" comes with an order that shows it, and "no" may be wrong.
+Graphs are rows of bits: bit v of row u stands for the edge u - v. Rules that lose nothing come first: a vertex with at
+most k neighbors may be eliminated if they are a clique, or would be one without one of them (Bodlaender, Koster and van
+den Eijkhof 2005). If no rule applies, the vertex that adds fewest edges is next. So "yes" comes with an order that
+proves it, and "no" may be wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ ONE = np.uint64(1)
 
 
 class Room(NamedTuple):
-    """What an elimination works in. rows: the graph that is left, and of eliminated vertices their later neighbors."""
+    """Working memory of an elimination. rows: the remaining graph; for an eliminated vertex, its later neighbors.
+    stack, queued: vertices to try rules on. gone: eliminated vertices. near: neighbors of a vertex."""
 
     rows: Words  # (n, words)
     order: Ints  # (n,)
@@ -31,7 +32,7 @@ class Room(NamedTuple):
 
 
 def make_room(n: int) -> Room:
-    """Working memory for graphs of n vertices."""
+    """Returns working memory for graphs of n vertices."""
     return Room(
         np.zeros((n, -(-n // 64)), np.uint64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool),
         np.zeros(n, bool), np.zeros(n, np.int64),
@@ -40,13 +41,13 @@ def make_room(n: int) -> Room:
 
 @compiled()
 def _lowest(word: np.uint64) -> int:
-    """The place of the lowest bit."""
+    """Returns the index of the lowest bit that is set."""
     return int(popcount((word & (~word + ONE)) - ONE))
 
 
 @compiled()
 def has(rows: Words, u: int, v: int) -> bool:
-    """Whether the graph has the edge {u, v}."""
+    """Returns True if the graph has the edge {u, v}."""
     return bool((rows[u, v >> 6] >> np.uint64(v & 63)) & ONE)
 
 
@@ -66,7 +67,7 @@ def take(rows: Words, u: int, v: int) -> None:
 
 @compiled()
 def degree(rows: Words, v: int) -> int:
-    """The number of neighbors of v."""
+    """Returns the number of neighbors of v."""
     total = 0
     for word in range(rows.shape[1]):
         total += int(popcount(rows[v, word]))
@@ -75,7 +76,7 @@ def degree(rows: Words, v: int) -> int:
 
 @compiled()
 def neighbors(rows: Words, v: int, near: Ints) -> int:
-    """Writes the neighbors of v to `near`; how many there are."""
+    """Writes the neighbors of v to `near` and returns their number."""
     count = 0
     for word in range(rows.shape[1]):
         rest = rows[v, word]
@@ -88,10 +89,10 @@ def neighbors(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """How many edges are missing among the `count` neighbors of v, and the most of them at a single one."""
+    """Returns how many edges are missing among the `count` neighbors of v, and the most that one neighbor lacks."""
     total, most = 0, 0
-    for place in range(count):
-        u = near[place]
+    for index in range(count):
+        u = near[index]
         lacking = -1  # u itself
         for word in range(rows.shape[1]):
             lacking += int(popcount(rows[v, word] & ~rows[u, word]))
@@ -111,7 +112,7 @@ def _push(room: Room, v: int, top: int) -> int:
 
 @compiled()
 def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
-    """Joins the `count` neighbors of v, takes v out, and queues the vertices for which a rule may apply now."""
+    """Joins the `count` neighbors of v, removes v, and queues the vertices to which a rule may apply now."""
     rows, near = room.rows, room.near
     if fill:
         for first in range(count):
@@ -124,8 +125,8 @@ def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
                         while rest:
                             top = _push(room, 64 * word + _lowest(rest), top)
                             rest &= rest - ONE
-    for place in range(count):
-        u = near[place]
+    for index in range(count):
+        u = near[index]
         rows[u, v >> 6] &= ~(ONE << np.uint64(v & 63))
         top = _push(room, u, top)
     room.gone[v] = True
@@ -134,8 +135,8 @@ def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
 
 @compiled()
 def eliminates(graph: Words, k: int, room: Room) -> bool:
-    """Whether an elimination order of width at most k was found; it is then in room.order, and room.rows[v] are the
-    neighbors of v that come after it."""
+    """Returns True if an elimination order of width at most k was found. It is then in room.order, and room.rows[v]
+    holds the neighbors of v that come after it."""
     n = len(graph)
     rows, near = room.rows, room.near
     rows[:] = graph
@@ -154,7 +155,7 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
                 continue
             count = neighbors(rows, v, near)
             fill, most = _missing(rows, near, count, v)
-            if fill == most:  # a clique, or one but for a single vertex
+            if fill == most:  # a clique, or one without a single vertex
                 room.order[eliminated] = v
                 eliminated += 1
                 top = _eliminate(room, v, count, fill, top)
@@ -178,8 +179,8 @@ def eliminates(graph: Words, k: int, room: Room) -> bool:
 
 @compiled()
 def complete(room: Room, chordal: Words) -> None:
-    """Fills in the chordal graph of an elimination: v and its later neighbors are a clique, for each v."""
+    """Writes the chordal graph of an elimination, in which each v and its later neighbors are a clique."""
     chordal[:] = room.rows
     for v in range(len(chordal)):
-        for place in range(neighbors(room.rows, v, room.near)):
-            put(chordal, v, room.near[place])
+        for index in range(neighbors(room.rows, v, room.near)):
+            put(chordal, v, room.near[index])

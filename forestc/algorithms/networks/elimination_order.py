@@ -1,8 +1,8 @@
-"""Orders in which the variables of a graph are eliminated, and the cliques that elimination makes.
+"""Finds orders for eliminating the variables of a graph, and the cliques that elimination makes.
 
-Eliminating a variable joins all its remaining neighbors with each other. The variable and those neighbors are a
-clique; the largest number of neighbors met is the width of the order, and the least width of any order is the
-treewidth of the graph.
+Eliminating a variable joins all its remaining neighbors with each other. The variable and these neighbors are a clique.
+The largest number of neighbors met is the width of the order; the least width of any order is the treewidth of the
+graph.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from itertools import combinations
 
 from forestc.errors import ModelError
 
-MOST_WIDTH = 20  # bits of a separator: its clique has one more, and two million states
+MOST_WIDTH = 20  # variables of a separator at most: a clique has one more, two million cells if binary
 
 
 def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
-    """The neighbors of each variable of a Bayesian network: its parents, its children, and their other parents."""
+    """Returns the neighbors of each variable in the moral graph of a Bayesian network: its parents, its children, and
+    the other parents of its children."""
     neighbors: list[set[int]] = [set() for _ in parents]
     for child, parents_of in enumerate(parents):
         family = {child, *parents_of}
@@ -27,11 +28,9 @@ def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
 
 
 def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
-    """An elimination order of small width: always the variable whose elimination joins the fewest pairs.
-
-    neighbors: of each variable. Raises ModelError if the order found has a width above 20. A heuristic: the width may
-    be above the treewidth.
-    """
+    """Returns an elimination order of small width: the variable that joins the fewest pairs of neighbors is always
+    next. neighbors: of each variable. This is a heuristic: the width may be above the treewidth. Raises ModelError if
+    it is above 20."""
     graph = [set(around) for around in neighbors]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
@@ -61,8 +60,8 @@ def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
 
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
-    """How many pairs of neighbors are not joined yet, then how many neighbors. Those with too many come last,
-    uncounted: counting the pairs of a hub's neighbors again and again would take quadratic time."""
+    """Returns how many pairs of neighbors are not joined yet, then how many neighbors. A variable with more than
+    `MOST_WIDTH` neighbors comes last, uncounted: counting a hub's pairs again and again would take quadratic time."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)
@@ -71,18 +70,17 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
 
 
 def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each place of the order, the later places joined with it when its variable is eliminated, increasing.
-
-    The variables of a place and its separator are a clique; cliques make a tree if each hangs below that of the first
-    place of its separator, which contains the whole separator. Raises ModelError for a width above 20.
-    """
-    place = [0] * len(order)
+    """Returns for each position of the order the later positions joined with it when its variable is eliminated,
+    ascending. The variables of a position and of its separator are a clique. Cliques are a tree: the parent of each is
+    the clique of the first position of its separator, which contains the whole separator. Raises ModelError for a width
+    above 20."""
+    position = [0] * len(order)
     for k, variable in enumerate(order):
-        place[variable] = k
+        position[variable] = k
     inherited: list[set[int]] = [set() for _ in order]
     scopes = []
     for k, variable in enumerate(order):
-        later = inherited[k] | {place[other] for other in neighbors[variable] if place[other] > k}
+        later = inherited[k] | {position[other] for other in neighbors[variable] if position[other] > k}
         if len(later) > MOST_WIDTH:
             raise too_wide(len(later))
         scopes.append(tuple(sorted(later)))
@@ -92,7 +90,7 @@ def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tup
 
 
 def too_wide(width: int) -> ModelError:
-    """The error for networks whose tables would be too large."""
+    """Returns the error for a network with too large tables."""
     return ModelError(
         f"the elimination order has width {width}, at most {MOST_WIDTH} is possible",
         do="learn a network of smaller treewidth",

@@ -1,10 +1,10 @@
-"""Proved optima of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
+"""Proves the best network of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
 
-The relaxation leaves the treewidth out: the best network without some edges in its moral graph is found by dynamic
-programming over subsets of the variables (Silander and Myllymaki 2006). If its treewidth is too large, a smallest part
-of its moral graph that is to blame is found, of which any network of small treewidth lacks an edge. So there is a
-branch for each edge of that part: it is forbidden, and those before it are required, which rules branches out whose
-required edges alone have too large a treewidth. Branches are taken the highest bound first.
+The relaxation ignores the treewidth: dynamic programming over subsets of the variables finds the best network without
+some forbidden edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal part of
+the moral graph is found that causes this. Any network of small treewidth lacks an edge of this part, so there is a
+branch for each of its edges: the edge is forbidden, and the edges before it are required. A branch is dropped if its
+required edges alone have too large a treewidth. The branch of highest bound is next.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, us
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 
-MOST_VARIABLES = 20  # for which arrays over all subsets fit
+MOST_VARIABLES = 20  # variables for which arrays over all subsets fit in memory
 
 
 class Families(NamedTuple):
-    """The parent sets that an optimum may need, as masks, each variable's the best first, one variable after the other.
-    first: (n + 1,) where a variable's begin."""
+    """The parent sets that an optimum may need, as bit masks: variable by variable, each variable's best first. first:
+    (n + 1,) index of each variable's first set."""
 
     masks: Ints
     scores: Floats
@@ -35,8 +35,8 @@ class Families(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Room for the dynamic programmes. best: (2**n,) of the networks over a subset. last: (2**n,) the family of the
-    variable that comes last, by its place. seen: (2**n,) marks. stack: (2**n,)."""
+    """Working memory over subsets, (2**n,) each. best: score of the best network over the subset. last: index of the
+    family of the variable that comes last. seen: marks. stack: subsets to visit."""
 
     best: Floats
     last: Ints
@@ -45,12 +45,13 @@ class Space(NamedTuple):
 
 
 def make_space(n: int) -> Space:
-    """Working memory for networks of n columns."""
+    """Returns working memory for networks of n columns."""
     return Space(np.zeros(1 << n), *(np.zeros(1 << n, np.int64) for _ in range(3)))
 
 
 def make_families(scorer: FamilyScorer, most: int) -> Families:
-    """The parent sets of up to `most` columns that can be in a best network, with their scores, child by child."""
+    """Returns for each child the parent sets of up to `most` columns that a best network may have, with their
+    scores."""
     masks: list[int] = []
     scores: list[float] = []
     first = [0]
@@ -64,7 +65,7 @@ def make_families(scorer: FamilyScorer, most: int) -> Families:
 
 @compiled()
 def _may_be(family: int, forbidden: Ints) -> bool:
-    """Whether no edge among the members of a family, a mask, is forbidden."""
+    """Returns True if no edge among the members of a family, a bit mask, is forbidden."""
     for v in range(len(forbidden)):  # noqa: SIM110, numba compiles no generators
         if family >> v & 1 and forbidden[v] & family:
             return False
@@ -73,13 +74,11 @@ def _may_be(family: int, forbidden: Ints) -> bool:
 
 @compiled()
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
-    """The best score of a network of any treewidth whose moral graph lacks the forbidden edges.
-
-    forbidden: (n,) masks of neighbors. chosen: (n,) is filled with the places of the families.
-    """
+    """Returns the best score of a network of any treewidth that lacks the forbidden edges in its moral graph.
+    forbidden: (n,) bit masks of neighbors. chosen: (n,) receives the index of each variable's family."""
     n = len(forbidden)
     masks, scores, first = families
-    allowed = np.zeros(len(masks), np.int64)  # places of allowed families, a variable's from its first on
+    allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; those of a variable begin at its first
     ends = np.zeros(n, np.int64)
     for child in range(n):
         end = first[child]
@@ -95,8 +94,8 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
         for child in range(n):
             if subset >> child & 1:
                 rest = subset ^ 1 << child
-                for place in range(first[child], ends[child]):
-                    at = allowed[place]
+                for index in range(first[child], ends[child]):
+                    at = allowed[index]
                     if masks[at] & ~rest == 0:
                         if best[rest] + scores[at] > top:
                             top, family = best[rest] + scores[at], at
@@ -115,12 +114,10 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
 
 @compiled()
 def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
-    """Whether the treewidth is at most k, by trying elimination orders; each set of eliminated vertices once.
-
-    graph: (n,) masks of neighbors. mark: a number that was not used with this space before.
-    """
+    """Returns True if the treewidth is at most k, by trying elimination orders; visits each set of eliminated vertices
+    once. graph: (n,) bit masks of neighbors. mark: a number not used with this space before."""
     n = len(graph)
-    later = np.zeros(n, np.int64)  # neighbors, and those through eliminated vertices
+    later = np.zeros(n, np.int64)  # neighbors, also through eliminated vertices
     space.stack[0] = 0
     space.seen[0] = mark
     top = 1
@@ -135,13 +132,13 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
         safe = -1
         for v in range(n):
             if not gone >> v & 1 and _count(later[v]) <= k:
-                total, most = 0, 0  # edges that are missing among the neighbors, counted at both ends, and at one
+                total, most = 0, 0  # missing edges among the neighbors, counted at both ends; the most at one
                 for u in range(n):
                     if later[v] >> u & 1:
                         lacking = _count(later[v] & ~later[u]) - 1
                         total += lacking
                         most = max(most, lacking)
-                if total == 2 * most:  # a clique, or one but for a single vertex: it may be first without loss
+                if total == 2 * most:  # a clique, or one without a single vertex: v may be next without loss
                     safe = v
                     break
         for v in range(n):
@@ -162,7 +159,7 @@ def _count(mask: int) -> int:
 
 @compiled()
 def _reached(graph: Ints, v: int, gone: int) -> int:
-    """The neighbors of v when the vertices of a mask are eliminated: those reached through them."""
+    """Returns the neighbors of v, as a bit mask, after the vertices in the mask `gone` are eliminated."""
     near, inside = graph[v] & ~gone, graph[v] & gone
     seen = inside
     while inside:
@@ -179,11 +176,9 @@ def _reached(graph: Ints, v: int, gone: int) -> int:
 def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
-    """The edges to branch on if the chosen network's treewidth is above k: those of a smallest part of its moral graph
-    whose treewidth is, without required ones; -1 if the treewidth is at most k.
-
-    edges: (n * n, 2) is filled, the costliest first, by what the families that use an edge lose without it; how many.
-    """
+    """Finds the edges to branch on if the chosen network's treewidth is above k: a minimal set of edges of its moral
+    graph that causes this, without required ones. Returns their number; -1 if the treewidth is at most k. edges: (n *
+    n, 2) receives them, the costliest first. The cost of an edge is the score that families lose without it."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -217,8 +212,9 @@ def blame(
                     edges[at - 1, 0], edges[at - 1, 1] = u, v
                     at -= 1
                 count += 1
-    kept = count
-    for at in range(count - 1, -1, -1):  # the cheapest are taken away first, if the rest is still to blame
+    remaining = count
+    # Removes an edge, the cheapest first, if the rest still has too large a treewidth.
+    for at in range(count - 1, -1, -1):
         u, v = edges[at]
         graph[u] &= ~(1 << v)
         graph[v] &= ~(1 << u)
@@ -227,30 +223,28 @@ def blame(
             graph[u] |= 1 << v
             graph[v] |= 1 << u
         else:
-            kept -= 1
+            remaining -= 1
             edges[at, 0] = -1
     filled = 0
     for at in range(count):
         if edges[at, 0] >= 0:
             edges[filled] = edges[at]
             filled += 1
-    return kept
+    return remaining
 
 
 class Outlook:
-    """Whether a proof will end in time, as far as the fall of its bound tells.
-
-    The bound falls ever more slowly. So where a straight line from its first value through the present one does not
-    meet the best score in time, the bound will not either, unless a better network comes.
-    """
+    """A forecast of whether a proof will end in time, from the fall of its bound. The bound falls ever more slowly. If
+    a straight line from its first value through the present one does not meet the best score in time, the bound will
+    not either, unless a better network comes. first, end: times at which forecasts begin and the proof must have ended,
+    of time.monotonic()."""
 
     def __init__(self, first: float, end: float) -> None:
-        """first, end: from when on the proof is judged, and when it must have ended."""
         self.first, self.end = first, end
         self.begin: tuple[float, float] | None = None  # time and bound
 
     def in_reach(self, now: float, bound: float, best: float) -> bool:
-        """Whether the proof may end in time. best: the score that the bound has to meet."""
+        """Returns True if the proof may end in time. best: the score that the bound has to meet."""
         self.begin = self.begin or (now, bound)
         begin, top = self.begin
         return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)
@@ -266,11 +260,9 @@ def prove(
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
 ) -> NetworkProof:
-    """The best network of treewidth at most k, or the best and a bound when the time is over.
-
-    start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook:
-    tells when to give up.
-    """  # fmt: skip
+    """Returns the best network of treewidth at most k; if the time is over, the best one found and a bound. start: a
+    network to beat. end: a time of time.monotonic(). better: called with each better network and the bound. outlook:
+    tells when to give up."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)
@@ -303,7 +295,7 @@ def prove(
             nodes += 1
             if score > best.score + slack:
                 heapq.heappush(waiting, (-score, nodes, without, required.copy(), chosen.copy()))
-            if time.monotonic() > end:  # the node stays as it was, for its bound
+            if time.monotonic() > end:  # puts the node back unchanged, for its bound
                 heapq.heappush(waiting, (negative, nodes, forbidden, required, families_of))
                 break
             required[u] |= 1 << v
@@ -316,7 +308,7 @@ def prove(
 
 
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
-    """An order that eliminates the moral graph within k, its treewidth at the most; for few variables."""
+    """Returns an elimination order of the moral graph of width at most k, at least the treewidth; for few variables."""
     n = len(parents)
     graph = np.array([sum(1 << u for u in around) for around in moral_graph(parents)], np.int64)
     space = make_space(n)

@@ -1,15 +1,15 @@
-"""BDeu scores of families, counted by compiled code and kept in a cache of bounded size.
+"""Computes BDeu scores of families, a child with its parents, by compiled counting and with a cache of bounded size.
 
 The Bayesian Dirichlet score with equivalent sample size `ess` (Heckerman, Geiger and Chickering 1995), in natural
 logarithms, is a difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), where
 
     f(S) = sum over configurations c of S of log G(n_c + ess / q_S) - log G(ess / q_S)
 
-n_c counts the rows that show c, and q_S is the number of configurations. So what is counted and kept are the values of
-sets, of which there are fewer than families, and a set's value serves each of its members as the child.
+n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are computed and
+cached: there are fewer sets than families, and the value of a set serves each of its members as the child.
 
-Equal rows are counted once. Of binary columns, the distinct rows are packed 64 to a word, once for each binary digit of
-how often they occur, and counted by popcounts of ANDs; other columns are counted cell by cell.
+Equal rows are counted once. For binary columns, the distinct rows are packed 64 to a word, once for each binary digit
+of how often they occur, and counted by popcounts of ANDs. Other columns are counted cell by cell.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
 from forestc.system.compiled import compiled
 
-MOST_CELLS = 1 << 16  # configurations of a set that is scored; larger ones count as worth -inf
-MOST_CACHED = 1 << 22  # values kept for each thread, 16 bytes each
-BLOCK = 64  # words whose ANDs are kept at a time
+MOST_CELLS = 1 << 16  # configurations of a set at most; a set with more has the value -inf
+MOST_CACHED = 1 << 22  # entries of each thread's cache at most, 16 bytes each
+BLOCK = 64  # words of rows whose ANDs are in memory at a time
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class FamilyScorer(NamedTuple):
-    """Rows made ready for counting, and a cache of set values. One for each thread: `for_thread` shares the rows."""
+    """Rows prepared for counting, and a cache of set values. Each thread has its own; `for_thread` shares the rows."""
 
     states: Ints  # (columns,)
     words: Words  # (columns, words) of binary columns, else (columns, 0)
@@ -49,7 +49,7 @@ class FamilyScorer(NamedTuple):
 
 
 def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilyScorer:
-    """bits: (rows, columns). largest: most members of a set that is asked for."""
+    """Returns a scorer of rows. bits: (rows, columns) states. largest: most members of a set to be scored."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
     columns = bits.shape[1]
@@ -72,8 +72,8 @@ def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilySc
 
 
 def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScorer:
-    """A scorer of the same rows with an empty cache and room of its own. capacity: of the cache, a power of two; as
-    large as the other's by default."""
+    """Returns a scorer of the same rows, with working memory and an empty cache of its own. capacity: of the cache, a
+    power of two; None for that of the given scorer."""
     size = capacity or len(scorer.keys)
     return scorer._replace(
         keys=np.full(size, EMPTY),
@@ -85,7 +85,7 @@ def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScore
 
 
 def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
-    """The distinct rows and how often each occurs."""
+    """Returns the distinct rows and how often each occurs."""
     packed_rows = np.ascontiguousarray(np.packbits(bits, axis=1) if bits.max(initial=0) <= 1 else bits)
     raw = packed_rows.view(np.dtype((np.void, packed_rows.shape[1]))).ravel()
     _, first, count = np.unique(raw, return_index=True, return_counts=True)
@@ -93,7 +93,7 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Columns as words of 64 rows, what a bit of each word counts for, and which bits stand for a row."""
+    """Returns columns as words of 64 rows, how many rows a bit of each word counts for, and the bits that are rows."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):
@@ -106,18 +106,18 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
         room[:, : len(chosen)] = with_ones.T
         parts.append(np.packbits(room, axis=1, bitorder="little").view(np.uint64))
         multiplicity += [1 << digit] * words
-    whole = np.hstack(parts)
-    return np.ascontiguousarray(whole[:-1]), np.array(multiplicity, np.int64), whole[-1].copy()
+    joined = np.hstack(parts)
+    return np.ascontiguousarray(joined[:-1]), np.array(multiplicity, np.int64), joined[-1].copy()
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """(rows + 1,) log G(n + prior) - log G(prior), by adding logarithms: log G(x + 1) = log G(x) + log x."""
+    """Returns log G(n + prior) - log G(prior), (rows + 1,), by adding logarithms: log G(x + 1) = log G(x) + log x."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 
 @compiled()
 def popcount(x: np.uint64) -> np.uint64:
-    """The number of bits that are set."""
+    """Returns the number of bits that are set."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -126,7 +126,7 @@ def popcount(x: np.uint64) -> np.uint64:
 
 @compiled()
 def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """f of a set of binary columns: counts of ANDs of its subsets, then inclusion and exclusion."""
+    """Returns f of a set of binary columns: counts ANDs of its subsets, then applies inclusion and exclusion."""
     counts, ands = scorer.counts, scorer.ands
     cells = 1 << size
     counts[:cells] = 0
@@ -135,9 +135,9 @@ def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
         length = min(BLOCK, total - begin)
         multiplicity = scorer.multiplicity[begin : begin + length]
         ands[0, :length] = scorer.valid[begin : begin + length]
-        for place in range(size):
-            column = scorer.words[members[place], begin : begin + length]
-            half = 1 << place
+        for bit in range(size):
+            column = scorer.words[members[bit], begin : begin + length]
+            half = 1 << bit
             for subset in range(half):
                 source, target = ands[subset], ands[half + subset]
                 count = 0
@@ -147,8 +147,8 @@ def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
                     count += np.int64(popcount(both)) * multiplicity[word]
                 counts[half + subset] += count
     counts[0] = scorer.rows
-    for place in range(size):
-        half = 1 << place
+    for bit in range(size):
+        half = 1 << bit
         for subset in range(cells):
             if not subset & half:
                 counts[subset] -= counts[subset | half]
@@ -161,18 +161,18 @@ def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """f of a set of columns of any number of states, counted row by row."""
+    """Returns f of a set of columns of any number of states, counted row by row."""
     configurations = 1
-    for place in range(size):
-        configurations *= scorer.states[members[place]]
+    for index in range(size):
+        configurations *= scorer.states[members[index]]
         if configurations > MOST_CELLS:
             return -np.inf
     counts = scorer.counts
     counts[:configurations] = 0
     for row in range(len(scorer.weight)):
         cell = 0
-        for place in range(size):
-            cell = cell * scorer.states[members[place]] + scorer.cells[members[place], row]
+        for index in range(size):
+            cell = cell * scorer.states[members[index]] + scorer.cells[members[index], row]
         counts[cell] += scorer.weight[row]
     prior = scorer.ess / configurations
     base, value = math.lgamma(prior), 0.0
@@ -184,21 +184,21 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """f of the first `size` members; their counts stay in scorer.counts."""
+    """Returns f of the first `size` members; their counts stay in scorer.counts."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 
 
 @compiled()
 def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """f of the first `size` members, which ascend; from the cache if it is there."""
+    """Returns f of the first `size` members, which ascend; from the cache if it is there."""
     if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
         return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
     n = np.uint64(len(scorer.states) + 1)
     key = np.uint64(0)
-    for place in range(size):
-        key = key * n + np.uint64(members[place] + 1)
-    # one place for each key: a value that is in the way is overwritten, which bounds the memory
+    for index in range(size):
+        key = key * n + np.uint64(members[index] + 1)
+    # Each key has one slot. A value of another key is overwritten, which bounds the memory.
     slot = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (len(scorer.keys) - 1)
     if scorer.keys[slot] == key:
         return float(scorer.values[slot])
@@ -210,14 +210,14 @@ def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) -> float:
-    """BDeu of a child and its first `count` parents, in any order."""
+    """Returns the BDeu score of a child and its first `count` parents, in any order."""
     members = scorer.members
-    for place in range(count):
-        at = place
-        while at > 0 and members[at - 1] > parents[place]:
+    for index in range(count):
+        at = index
+        while at > 0 and members[at - 1] > parents[index]:
             members[at] = members[at - 1]
             at -= 1
-        members[at] = parents[place]
+        members[at] = parents[index]
     without = set_value(scorer, members, count)
     at = count
     while at > 0 and members[at - 1] > child:
@@ -231,10 +231,8 @@ def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) ->
 @compiled()
 def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
     """Finds, for each column from first to past - 1, the columns that gain most as its only parent, the best first.
-
-    partners: (columns, most) and gains, of the same shape, are filled. The gain is f(i, j) - f(i) - f(j) + f(), the
-    same for both; values of pairs are not cached.
-    """
+    partners, gains: (columns, most) receive the columns and their gains. The gain is f(i, j) - f(i) - f(j) + f(), the
+    same for both columns; values of pairs are not cached."""
     n, most = partners.shape
     alone = np.zeros(n)
     pair = np.zeros(2, np.int64)
@@ -263,11 +261,11 @@ def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, g
 
 @compiled()
 def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
-    """How many configurations of the first `size` members occur."""
+    """Returns how many configurations of the first `size` members occur; 0 if more than `MOST_CELLS` are possible."""
     _counted_value(scorer, members, size)
     cells = 1
-    for place in range(size):
-        cells *= scorer.states[members[place]]
+    for index in range(size):
+        cells *= scorer.states[members[index]]
         if cells > MOST_CELLS:
             return 0
     occurring = 0
@@ -277,30 +275,31 @@ def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
 
 
 def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
-    """The parent sets of a child, up to `most` parents, that an optimum may need, with their scores, the best first.
+    """Returns the parent sets of a child, of up to `most` parents, that an optimum may need, with their scores, best
+    first.
 
-    A set is left out if a subset scores at least as well: a network can be given the subset instead, which adds no edge
-    to its moral graph. All supersets of a set are left out, too, if it shows that many configurations that none can pay
-    (after de Campos and Ji 2011): the score is the log of a product over configurations, in which the first row of each
-    is predicted with probability 1 / r and no other with more than 1. So log(1 / r) times the configurations that occur
-    bounds the score, and supersets show no fewer configurations.
+    A set is left out if a subset scores at least as well: a network can have the subset instead, which adds no edge to
+    its moral graph. Supersets of a set are left out if the set shows too many configurations (after de Campos and Ji
+    2011). The score is the log of a product over configurations; the first row of each is predicted with probability
+    1/r, no other row with more than 1. So log(1/r) times the configurations that occur bounds the score, and supersets
+    show no fewer of them.
     """
     others = [column for column in range(len(scorer.states)) if column != child]
     first_row = -math.log(int(scorer.states[child]))
-    best: dict[tuple[int, ...], float] = {}  # of each set: the best score of it and its subsets
-    kept: list[tuple[tuple[int, ...], float]] = []
+    best: dict[tuple[int, ...], float] = {}  # best score of each set and its subsets
+    useful: list[tuple[tuple[int, ...], float]] = []
     room = np.zeros(most + 1, np.int64)
     for size in range(most + 1):
         for parents in combinations(others, size):
             subsets = [parents[:at] + parents[at + 1 :] for at in range(size)]
             if not all(subset in best for subset in subsets):
-                continue  # of a set with too many configurations
+                continue  # a subset has too many configurations
             room[:size] = parents
             score = float(family_score(scorer, child, room, size))
             below = max((best[subset] for subset in subsets), default=-math.inf)
             if score > below + 1e-9 * max(1.0, abs(score)):
-                kept.append((parents, score))
+                useful.append((parents, score))
             top = max(score, below)
             if size == most or first_row * _observed(scorer, room, size) > top:
                 best[parents] = top
-    return sorted(kept, key=lambda pair: (-pair[1], pair[0]))
+    return sorted(useful, key=lambda pair: (-pair[1], pair[0]))

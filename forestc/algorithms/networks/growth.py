@@ -1,8 +1,8 @@
-"""A first network of bounded treewidth for many columns: a k-tree that grows by the column that gains most.
+"""Grows a first network of bounded treewidth for many columns: a k-tree that takes the column of most gain next.
 
 As in the greedy methods for many variables (Scanagatta, Corani, de Campos and Zaffalon 2016), each column is joined to
-a clique of the k-tree and takes its parents from it. Which comes next is chosen as for a spanning tree of highest gain;
-of the cliques, those that the partner it gains most with was last in are looked at.
+a clique of the k-tree and takes its parents from it. The next column is chosen as for a spanning tree of highest gain.
+Only the latest cliques with its best partner are tried.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, family_score
 from forestc.algorithms.networks.random_words import draw
 from forestc.system.compiled import compiled
 
-LOOK = 32  # bags of a partner that are looked at
-NOISE = 0.2  # of a gain, so that each start is another
+LOOK = 32  # bags (cliques of the k-tree) of a partner that are tried at most
+NOISE = 0.2  # share by which gains vary at random, to make each start another
 
 
 @compiled()
 def _choose(
     scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
-    """Parents from a bag, added one by one while the score rises: the score, and how many are in `chosen`."""
+    """Adds parents from a bag to `chosen` while the score rises. Returns the score and the number of parents."""
     count = 0
     score = family_score(scorer, child, chosen, 0)
     while count < min(most, size):
         trial[:count] = chosen[:count]
         best = -1
-        for place in range(size):
-            known = False
+        for index in range(size):
+            used = False
             for earlier in range(count):
-                if chosen[earlier] == bag[place]:
-                    known = True
-            if known:
+                if chosen[earlier] == bag[index]:
+                    used = True
+            if used:
                 continue
-            trial[count] = bag[place]
+            trial[count] = bag[index]
             value = family_score(scorer, child, trial, count + 1)
             if value > score:
-                score, best = value, bag[place]
+                score, best = value, bag[index]
         if best < 0:
             break
         chosen[count] = best
@@ -50,18 +50,20 @@ def _choose(
 def grow(
     scorer: FamilyScorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints
 ) -> None:
-    """Fills in the parents of each column, of treewidth at most k.
-
-    partners, gains: (n, m) the columns that gain most with each column, and how much. parents: (n, most). sizes: (n,)
-    how many of them count.
-    """
+    """Writes the parents of each column, for a network of treewidth at most k. partners, gains: (n, m) the columns that
+    gain most with each column, and how much. parents: (n, most). sizes: (n,) number of parents of each column."""
     n, most = parents.shape
     most = min(most, k)
-    bags, lengths = np.zeros((n, k + 1), np.int64), np.zeros(n, np.int64)  # a column's own bag
-    recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # bags that a column is in
+    # Each column comes with a bag; `bags` holds its members, `lengths` their number.
+    bags, lengths = np.zeros((n, k + 1), np.int64), np.zeros(n, np.int64)
+    recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # latest bags that hold a column
     added, partner = np.zeros(n, np.bool_), np.full(n, -1)
     gain = np.full(n, -np.inf)
-    chosen, trial, kept = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    chosen, trial, best_parents = (
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1, np.int64),
+        np.zeros(most + 1, np.int64),
+    )
     gain[int(draw(random) * n)] = 0.0
     for _ in range(n):
         child = -1
@@ -78,17 +80,17 @@ def grow(
                 score, taken = _choose(scorer, child, bags[bag], lengths[bag], most, chosen, trial)
                 if score > top:
                     top, source, count = score, bag, taken
-                    kept[:taken] = chosen[:taken]
-            parents[child, :count] = kept[:count]
+                    best_parents[:taken] = chosen[:taken]
+            parents[child, :count] = best_parents[:count]
             sizes[child] = count
             length = lengths[source]
             bags[child, :length] = bags[source, :length]
-            if length == k + 1:  # one that is no parent leaves
+            if length == k + 1:  # the bag is full: a member that is no parent leaves
                 out = int(draw(random) * length)
                 while True:
                     is_parent = False
                     for at in range(count):
-                        if kept[at] == bags[child, out]:
+                        if best_parents[at] == bags[child, out]:
                             is_parent = True
                     if not is_parent:
                         break

@@ -1,15 +1,15 @@
-"""Exact answers from a Bayesian network: probabilities of events, and samples, given evidence or not.
+"""Computes exact probabilities of events in a Bayesian network, and draws samples, with or without evidence.
 
-A junction tree (Lauritzen and Spiegelhalter 1988) with a clique for each variable, in the network's elimination order.
+The junction tree (Lauritzen and Spiegelhalter 1988) has a clique for each variable, in the network's elimination order.
 Calibrated, it holds P(variable | separator) of each clique: a network again, in which a variable's parents are
 eliminated after it. So evidence makes another such tree, samples are drawn from the root down, and an event concerns
-only the subtree that its variables span. Time of each pass: linear in the cells of all cliques, at most the number of
+only the subtree that its variables span. A pass takes time linear in the cells of all cliques, at most the number of
 variables times (states)^(treewidth + 1).
 
-The cliques lie in flat arrays. A clique belongs to each place of an elimination order: the variable eliminated there
+The cliques are in flat arrays, by their position in the elimination order. A clique has the variable eliminated there
 and its separator, the later variables joined with it. Its table has an axis for each variable of the separator, the
-earliest slowest, and the eliminated variable's own axis last. A message to the parent has one entry per configuration
-of the separator.
+earliest slowest, and the eliminated variable's own axis last. A message to the parent has an entry for each
+configuration of the separator.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from forestc.system.compiled import compiled, share_out
 
 
 class Cliques(NamedTuple):
-    """The shape of the tree; n cliques by place, parents after their children, the last one the root.
+    """The shape of the tree: n cliques by position, children before their parents, the root last.
 
-    parent: (n,) place of the parent, the root's is -1. states: (n,). table: (n + 1,) where each table begins. message:
-    (n + 1,) where each message begins. projection: (n + 1,) where each projection begins in `projected`, which holds
-    for each cell of the parent's table the entry of the message that belongs to it. scope: (n + 1,) where each
-    separator begins in `member` (places) and `stride` (of that place's axis in the message).
+    parent: (n,) position of the parent, -1 for the root. states: (n,). table, message: (n + 1,) where each table and
+    each message begins. projection: (n + 1,) where each projection begins in `projected`, which holds for each cell of
+    the parent's table its entry of the message. scope: (n + 1,) where each separator begins in `member` (positions) and
+    `stride` (of the position's axis in the message).
     """
 
     parent: Ints
@@ -51,26 +51,27 @@ class Cliques(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Conjunctions of literals. start: (events + 1,) where each event's literals begin. place: (literals,) of the
-    variable, different ones within an event. row: (literals,) its row of `allowed`, which holds the states allowed."""
+    """Events as conjunctions of literals. start: (events + 1,) where each event's literals begin. position: (literals,)
+    of the variable, each at most once in an event. row: (literals,) row of `allowed`, which holds the allowed states.
+    """
 
     start: Ints
-    place: Ints
+    position: Ints
     row: Ints
     allowed: Bits
 
 
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
-    """Sends messages from the leaves to the root. Adds to each table of logs those from below, in place, and returns
-    the messages: the logarithm of the sum over the eliminated variable. In logs, so that nothing underflows however
-    many factors meet in a clique."""
+    """Sends messages from the leaves to the root and returns them; adds to each table of logs, in place, the messages
+    from below. A message is the logarithm of the sum over the eliminated variable. In logarithms, nothing underflows
+    however many factors meet in a clique."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
-    for place in range(n):
-        r, begin = cliques.states[place], cliques.message[place]
-        for entry in range(cliques.message[place + 1] - begin):
-            row = cliques.table[place] + entry * r
+    for position in range(n):
+        r, begin = cliques.states[position], cliques.message[position]
+        for entry in range(cliques.message[position + 1] - begin):
+            row = cliques.table[position] + entry * r
             best = logs[row]
             for k in range(1, r):
                 best = max(best, logs[row + k])
@@ -80,21 +81,21 @@ def collect(cliques: Cliques, logs: Floats) -> Any:
                     total += np.exp(logs[row + k] - best)
                 best += np.log(total)
             messages[begin + entry] = best
-        if place < n - 1:
-            above, project = cliques.table[cliques.parent[place]], cliques.projection[place]
-            for cell in range(cliques.table[cliques.parent[place] + 1] - above):
+        if position < n - 1:
+            above, project = cliques.table[cliques.parent[position]], cliques.projection[position]
+            for cell in range(cliques.table[cliques.parent[position] + 1] - above):
                 logs[above + cell] += messages[begin + cliques.projected[project + cell]]
     return messages
 
 
 @compiled()
 def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
-    """Makes the tables after `collect` the logarithms of P(variable | separator), in place; -inf throughout where the
+    """Turns the tables after `collect` into logarithms of P(variable | separator), in place; -inf throughout if the
     states of the separator are impossible."""
-    for place in range(len(cliques.parent)):
-        r, begin = cliques.states[place], cliques.message[place]
-        for entry in range(cliques.message[place + 1] - begin):
-            row, total = cliques.table[place] + entry * r, messages[begin + entry]
+    for position in range(len(cliques.parent)):
+        r, begin = cliques.states[position], cliques.message[position]
+        for entry in range(cliques.message[position + 1] - begin):
+            row, total = cliques.table[position] + entry * r, messages[begin + entry]
             if total > -np.inf:
                 for k in range(r):
                     logs[row + k] -= total
@@ -102,20 +103,20 @@ def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
 
 @compiled()
 def distribute(cliques: Cliques, conditional: Floats) -> Any:
-    """The joint probabilities of each clique, from the root to the leaves."""
+    """Returns the joint probabilities of each clique, computed from the root to the leaves."""
     joint = np.empty(len(conditional))
     n = len(cliques.parent)
-    for place in range(n - 1, -1, -1):
-        weights = np.zeros(cliques.message[place + 1] - cliques.message[place])
-        if place == n - 1:
+    for position in range(n - 1, -1, -1):
+        weights = np.zeros(cliques.message[position + 1] - cliques.message[position])
+        if position == n - 1:
             weights[0] = 1.0
         else:
-            above, project = cliques.table[cliques.parent[place]], cliques.projection[place]
-            for cell in range(cliques.table[cliques.parent[place] + 1] - above):
+            above, project = cliques.table[cliques.parent[position]], cliques.projection[position]
+            for cell in range(cliques.table[cliques.parent[position] + 1] - above):
                 weights[cliques.projected[project + cell]] += joint[above + cell]
-        r = cliques.states[place]
+        r = cliques.states[position]
         for entry in range(len(weights)):
-            row = cliques.table[place] + entry * r
+            row = cliques.table[position] + entry * r
             for k in range(r):
                 joint[row + k] = conditional[row + k] * weights[entry]
     return joint
@@ -123,12 +124,12 @@ def distribute(cliques: Cliques, conditional: Floats) -> Any:
 
 @compiled()
 def cumulated(cliques: Cliques, conditional: Floats) -> Any:
-    """The sums of the conditionals up to each state; infinite from the last possible state on, so that rounding never
-    draws an impossible one."""
+    """Returns the sums of the conditional probabilities up to each state; infinite from the last possible state on, so
+    that rounding never draws an impossible state."""
     sums = np.empty(len(conditional))
-    for place in range(len(cliques.parent)):
-        r = cliques.states[place]
-        for row in range(cliques.table[place], cliques.table[place + 1], r):
+    for position in range(len(cliques.parent)):
+        r = cliques.states[position]
+        for row in range(cliques.table[position], cliques.table[position + 1], r):
             total, last = 0.0, 0
             for k in range(r):
                 total += conditional[row + k]
@@ -143,33 +144,32 @@ def cumulated(cliques: Cliques, conditional: Floats) -> Any:
 def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: int, past: int) -> None:
     """Draws the rows first .. past - 1, from the root to the leaves. uniform: (n, rows) in [0, 1). drawn: (n, rows)."""
     cell = np.empty(past - first, dtype=np.int64)
-    for place in range(len(cliques.parent) - 1, -1, -1):
-        r = cliques.states[place]
-        cell[:] = cliques.table[place]
-        for k in range(cliques.scope[place], cliques.scope[place + 1]):
+    for position in range(len(cliques.parent) - 1, -1, -1):
+        r = cliques.states[position]
+        cell[:] = cliques.table[position]
+        for k in range(cliques.scope[position], cliques.scope[position + 1]):
             member, step = cliques.member[k], cliques.stride[k] * r
             for row in range(first, past):
                 cell[row - first] += step * drawn[member, row]
         for row in range(first, past):
-            at, u, state = cell[row - first], uniform[place, row], 0
+            at, u, state = cell[row - first], uniform[position, row], 0
             while u >= sums[at + state]:
                 state += 1
-            drawn[place, row] = state
+            drawn[position, row] = state
 
 
 @compiled()
 def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
-    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,).
-
-    Only the smallest subtree that holds the cliques of an event's variables takes part: what hangs below it sums to 1,
-    and its top starts from the joint probabilities, which account for what lies above. All factors are at most 1, so
-    what underflows on the way could not have mattered.
-    """
+    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). Only the smallest subtree
+    with the cliques of an event's variables takes part: cliques below it sum to 1, and its top starts from the joint
+    probabilities, which account for all cliques above. All factors are at most 1, so a value that underflows on the way
+    could not have mattered."""
     n = len(cliques.parent)
-    work = np.empty(len(conditional))  # the tables multiplied by the messages that came so far
-    reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)  # the last event for which it was so
+    work = np.empty(len(conditional))  # tables times the messages received so far
+    # For each clique, the last event that reached it, began it or passed it.
+    reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
     for event in range(first, past):
@@ -177,9 +177,9 @@ def event_probabilities(
         if begin == end:
             probability[event] = 1.0
             continue
-        top = events.place[begin]
+        top = events.position[begin]
         for k in range(begin + 1, end):  # the lowest common ancestor; parents have later places
-            other = events.place[k]
+            other = events.position[k]
             while top != other:
                 if top < other:
                     top = cliques.parent[top]
@@ -187,68 +187,66 @@ def event_probabilities(
                     other = cliques.parent[other]
         reached[top] = event
         for k in range(begin, end):
-            place = events.place[k]
-            literal[place] = events.row[k]
-            while reached[place] != event:
-                reached[place] = event
-                place = cliques.parent[place]
-                waiting[place] += 1
+            position = events.position[k]
+            literal[position] = events.row[k]
+            while reached[position] != event:
+                reached[position] = event
+                position = cliques.parent[position]
+                waiting[position] += 1
         for k in range(begin, end):
-            place = events.place[k]
-            while waiting[place] == 0 and passed[place] != event:
-                passed[place] = event
-                r = cliques.states[place]
-                entries = cliques.message[place + 1] - cliques.message[place]
-                values = work if begun[place] == event else (joint if place == top else conditional)
-                table = values[cliques.table[place] : cliques.table[place + 1]]
-                allows = literal[place]
-                literal[place] = -1
+            position = events.position[k]
+            while waiting[position] == 0 and passed[position] != event:
+                passed[position] = event
+                r = cliques.states[position]
+                entries = cliques.message[position + 1] - cliques.message[position]
+                values = work if begun[position] == event else (joint if position == top else conditional)
+                table = values[cliques.table[position] : cliques.table[position + 1]]
+                allows = literal[position]
+                literal[position] = -1
                 message[:entries] = 0.0
                 for state in range(r):
                     if allows < 0 or events.allowed[allows, state]:
                         for entry in range(entries):
                             message[entry] += table[entry * r + state]
-                if place == top:
+                if position == top:
                     probability[event] = np.sum(message[:entries])
                     break
-                above = cliques.parent[place]
+                above = cliques.parent[position]
                 values = work if begun[above] == event else (joint if above == top else conditional)
                 begun[above] = event
                 table = values[cliques.table[above] : cliques.table[above + 1]]
                 target = work[cliques.table[above] : cliques.table[above + 1]]
-                project = cliques.projected[cliques.projection[place] : cliques.projection[place + 1]]
+                project = cliques.projected[cliques.projection[position] : cliques.projection[position + 1]]
                 for cell in range(len(target)):
                     target[cell] = table[cell] * message[project[cell]]
-                place = above
-                waiting[place] -= 1
+                position = above
+                waiting[position] -= 1
 
 
-Event: TypeAlias = Mapping[int, int | Collection[int]]  # of each variable named, its state or the states allowed
+# Maps each variable of the event to its state or its allowed states.
+Event: TypeAlias = Mapping[int, int | Collection[int]]
 
-_DRAWS = 2**22  # random numbers at a time
-_FEW = 64  # rows or events that one thread answers before others have started
+_DRAWS = 2**22  # draws this many random numbers at a time
+_FEW = 64  # rows or events that one thread finishes before others have started
 
 
 class JunctionTree:
-    """A calibrated junction tree of a network, possibly given evidence.
-
-    Evidence and events are conjunctions: a mapping from variables to the state, or to the set of states, that each
-    takes. An unknown variable or state raises OptionError, as does evidence of probability 0. The constructor raises
-    ModelError if the cliques have more than 2^22 cells.
-    """
+    """A calibrated junction tree of a network, possibly given evidence. Evidence and events are conjunctions: a mapping
+    from variables to the state, or the set of allowed states, of each. An unknown variable or state raises OptionError,
+    as does evidence of probability 0. The constructor raises ModelError if the tree needs more than 2^22 cells."""
 
     network: BayesianNetwork
 
     def __init__(self, network: BayesianNetwork) -> None:
         self.network = network
-        self._place = np.empty(len(network.order), dtype=np.int64)
-        self._place[list(network.order)] = np.arange(len(network.order))
+        self._position = np.empty(len(network.order), dtype=np.int64)
+        self._position[list(network.order)] = np.arange(len(network.order))
         self._cliques = _cliques(network)
         self._logs = self._potentials()
         normalize(self._cliques, self._logs, collect(self._cliques, self._logs))
 
     def given(self, evidence: Event) -> JunctionTree:
-        """The tree of the distribution given this evidence, besides any given before."""
+        """Returns the tree of the distribution given this evidence, besides any given before."""
         if not evidence:
             return self
         logs = self._restricted(evidence)
@@ -263,8 +261,8 @@ class JunctionTree:
         return tree
 
     def probabilities_of(self, events: Sequence[Event]) -> Floats:
-        """The probability of each event, (events,). Takes time in proportion to the cells of the cliques on the paths
-        between an event's variables: for thousands of events, as of the leaves of a forest."""
+        """Returns the probability of each event, (events,). Takes time in proportion to the cells of the cliques on the
+        paths between an event's variables, so thousands of events, such as the leaves of a forest, are possible."""
         encoded, probability = self._encoded(events), np.empty(len(events))
         if len(probability):
             answer = partial(event_probabilities, self._cliques, self._conditional, self._joint, encoded, probability)
@@ -272,7 +270,7 @@ class JunctionTree:
         return probability
 
     def sample(self, count: int, rng: np.random.Generator, evidence: Event | None = None) -> Bytes:
-        """Independent rows given the evidence, (count, variables)."""
+        """Returns independent random rows given the evidence, (count, variables)."""
         tree, order = self.given(evidence or {}), list(self.network.order)
         sums = cumulated(self._cliques, tree._conditional)
         rows = np.empty((count, len(order)), dtype=np.uint8)
@@ -281,7 +279,7 @@ class JunctionTree:
             uniform = rng.random((len(order), min(size, count - begin)))
             drawn = np.empty(uniform.shape, dtype=np.uint8)
             share_out(uniform.shape[1], partial(draw, self._cliques, sums, uniform, drawn), few=_FEW)
-            rows[begin : begin + size] = drawn[self._place].T
+            rows[begin : begin + size] = drawn[self._position].T
         return rows
 
     @cached_property
@@ -292,38 +290,39 @@ class JunctionTree:
 
     @cached_property
     def _joint(self) -> Floats:
-        """The joint probabilities of all cliques."""
+        """Joint probabilities of all cliques."""
         table: Floats = distribute(self._cliques, self._conditional)
         return table
 
-    def _members(self, place: int) -> list[int]:
-        """The places in a clique, by the axes of its table."""
-        return [*self._cliques.member[slice(*self._cliques.scope[place : place + 2])].tolist(), place]
+    def _members(self, position: int) -> list[int]:
+        """Returns the positions in a clique, in the order of its table's axes."""
+        return [*self._cliques.member[slice(*self._cliques.scope[position : position + 2])].tolist(), position]
 
-    def _table(self, tables: Floats, place: int) -> Floats:
-        """A view of one clique's table, with an axis for each member."""
-        begin, end = self._cliques.table[place : place + 2].tolist()
-        table: Floats = tables[begin:end].reshape(self._cliques.states[self._members(place)])
+    def _table(self, tables: Floats, position: int) -> Floats:
+        """Returns a view of one clique's table, with an axis for each member."""
+        begin, end = self._cliques.table[position : position + 2].tolist()
+        table: Floats = tables[begin:end].reshape(self._cliques.states[self._members(position)])
         return table
 
     def _potentials(self) -> Floats:
-        """The logarithms of the network's tables, each added to the clique of its earliest eliminated variable."""
+        """Returns the logarithms of the network's tables, each added to the clique of its first variable in the
+        order."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
         for i, parents in enumerate(network.parents):
-            family = self._place[[*parents, i]].tolist()
-            place = min(family)
+            family = self._position[[*parents, i]].tolist()
+            position = min(family)
             strides = dict(zip(family, _strides(self._cliques.states[family]), strict=True))
-            cell = _projected(self._cliques.states, self._members(place), strides)
-            logs[slice(*self._cliques.table[place : place + 2])] += np.log(network.probabilities(i)).ravel()[cell]
+            cell = _projected(self._cliques.states, self._members(position), strides)
+            logs[slice(*self._cliques.table[position : position + 2])] += np.log(network.probabilities(i)).ravel()[cell]
         return logs
 
     def _restricted(self, event: Event) -> Floats:
-        """The logarithms of the conditionals, -inf where the event does not allow a state."""
+        """Returns the logarithms of the conditionals, with -inf for the states that the event does not allow."""
         logs = self._logs.copy()
         events = self._encoded([event])
-        for place, allowed in zip(events.place.tolist(), events.allowed, strict=True):
-            table = self._table(logs, place)
+        for position, allowed in zip(events.position.tolist(), events.allowed, strict=True):
+            table = self._table(logs, position)
             table[..., ~allowed[: table.shape[-1]]] = -np.inf
         return logs
 
@@ -334,16 +333,18 @@ class JunctionTree:
         values = chain.from_iterable(event.values() for event in events)
         options = [(v,) if isinstance(v, int | np.integer) else v for v in values]
         for k in np.flatnonzero((variable < 0) | (variable >= len(states))).tolist():
-            raise OptionError(f"there is no variable {variable[k]}", where=_event(start, k))
+            raise OptionError(
+                f"there is no variable {variable[k]}", where=_event(start, k), do="give the index of a variable"
+            )
         literal = np.repeat(np.arange(len(options)), np.fromiter(map(len, options), dtype=np.int64, count=len(options)))
         state = np.fromiter(chain.from_iterable(options), dtype=np.int64, count=len(literal))
         for k in np.flatnonzero((state < 0) | (state >= np.array(states)[variable[literal]])).tolist():
             i = variable[literal[k]]
             what = f"there is no state {state[k]} of variable {i}, which has {states[i]}"
-            raise OptionError(what, where=_event(start, literal[k]))
+            raise OptionError(what, where=_event(start, literal[k]), do="give a state from 0 on, below that number")
         allowed = np.zeros((len(options), max(states)), dtype=np.bool_)
         allowed[literal, state] = True
-        return Events(start, self._place[variable], np.arange(len(options)), allowed)
+        return Events(start, self._position[variable], np.arange(len(options)), allowed)
 
 
 def _event(start: Ints, literal: int) -> str:
@@ -354,7 +355,7 @@ def _cliques(network: BayesianNetwork) -> Cliques:
     n = len(network.order)
     states = np.array([network.states[i] for i in network.order], dtype=np.int64)
     scopes = network.separators
-    parent = [scope[0] if scope else n - 1 for scope in scopes]  # components hang together at the last one
+    parent = [scope[0] if scope else n - 1 for scope in scopes]  # the last clique joins unconnected components
     parent[-1] = -1
     sizes = [prod(states[list(scope)].tolist()) for scope in scopes]
     cells = [size * r for size, r in zip(sizes, states.tolist(), strict=True)]
@@ -385,13 +386,14 @@ def _starts(lengths: Sequence[int]) -> Ints:
 
 
 def _strides(states: Ints) -> list[int]:
-    """The stride of each axis of a table of these states, the first the largest."""
+    """Returns the stride of each axis of a table of these states; the first axis has the largest."""
     sizes = states.tolist()
     return [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """For each cell of a clique's table, the cell of another table over some of its members, of these strides."""
+    """Returns for each cell of a clique's table the cell of another table over some of its members. strides: of that
+    table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

@@ -1,4 +1,4 @@
-"""Random numbers for compiled functions that run in several threads, each with a state of its own (xorshift64*)."""
+"""Random numbers for compiled functions that run in several threads; each thread has its own state (xorshift64*)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from forestc.system.compiled import compiled
 
 
 def seeded(*seed: int) -> Words:
-    """(1,) the state that these seeds give."""
+    """Returns the generator state, (1,), of these seeds."""
     return np.random.SeedSequence(seed).generate_state(1, np.uint64) | np.uint64(1)
 
 
 @compiled()
 def draw(random: Words) -> float:
-    """Uniform in (0, 1); the state moves on."""
+    """Returns a uniform number in (0, 1) and advances the state."""
     x = random[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)

@@ -1,4 +1,4 @@
-"""Runs of a search for networks in all threads, of which the best result is kept."""
+"""Runs searches for networks in all threads and keeps the best result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from forestc.system.compiled import threads
 
 
 class ScoredNetwork(NamedTuple):
-    """score: BDeu, natural log. parents: of each column, ascending. order: the columns in an order that eliminates the
-    moral graph within the treewidth."""
+    """A network's structure and score. score: BDeu, natural log. parents: of each column, ascending. order: an
+    elimination order of the moral graph within the treewidth."""
 
     score: float
     parents: tuple[tuple[int, ...], ...]
@@ -23,7 +23,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class NetworkProof(NamedTuple):
-    """found: the best network known. bound: no network of the treewidth scores more. nodes: of the search for it."""
+    """Result of `prove`. found: the best network. bound: no network of the treewidth scores more. nodes: searched."""
 
     found: ScoredNetwork
     bound: float
@@ -31,16 +31,16 @@ class NetworkProof(NamedTuple):
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
-    """parents: (n, most) of which the first `sizes` of each row count."""
+    """Returns a network from arrays. parents: (n, most); in row i, the first sizes[i] entries count."""
     rows = zip(parents.tolist(), sizes.tolist(), strict=True)
     return ScoredNetwork(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
 
 
 class Runs:
-    """What the runs of a search share: the rows, when to stop, and the best network so far."""
+    """State that the runs of a search share: the rows, the time to stop, and the best network so far. end: a time of
+    time.monotonic(). better: called with each better network."""
 
     def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
-        """end: by time.monotonic(). better: called with each better network."""
         self.end = end
         self.stop = Event()
         self.best = ScoredNetwork(-math.inf, (), ())
@@ -50,7 +50,8 @@ class Runs:
         self._lock = Lock()
 
     def take_in(self, network: ScoredNetwork) -> None:
-        """Keeps a network if it is better; of equal scores the same one in whatever order the runs end."""
+        """Keeps a network if it is better. Which of several equal ones it keeps does not depend on the order of
+        runs."""
         with self._lock:
             if network > self.best:
                 risen = network.score > self.best.score
@@ -59,7 +60,7 @@ class Runs:
                     self._better(network)
 
     def run(self, jobs: Sequence[Callable[[FamilyScorer], None]]) -> ScoredNetwork:
-        """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""
+        """Runs jobs in threads, each with a scorer of its own, and returns the best network. Ctrl-C ends them early."""
 
         def with_scorer(job: Callable[[FamilyScorer], None]) -> None:
             scorer = self._spare.pop()

@@ -1,10 +1,10 @@
-"""Search for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
+"""Searches for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
 
-A state is an acyclic graph whose moral graph is known to have treewidth at most k, with a chordal graph of that width
-around it. A move adds, removes, replaces or reverses an arc. Its gain is judged first, as that is cheap; then whether a
-cycle would close; then the treewidth: a move whose edges all lie in the chordal graph is fine, any other is if the new
-moral graph can be eliminated within k, which gives the next chordal graph. So, other than in a search within k-trees,
-the chordal graph changes with the network a little at a time.
+A state is an acyclic graph, with a chordal graph of treewidth at most k around its moral graph. A move adds, removes,
+replaces or reverses an arc. Checks come in order of their cost: the gain of the move; whether it closes a cycle; the
+treewidth. A move passes the last check if its edges all lie in the chordal graph, or if the new moral graph can be
+eliminated within k, which gives the next chordal graph. So the chordal graph changes with the network a little at a
+time, other than in a search within k-trees.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled, share_out
 
 MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
-HOT_SHARE = 0.3  # the first temperature, as a share of the gain of the best partner
-COLD = 0.1  # the last temperature, in nats
-SHARES = (0.02, 0.08, 0.3, 0.6)  # of the time limit, for the runs of a thread, one after the other
-STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000  # moves of a run where the number of runs is given instead of a time
-FEW_STEPS = 2000  # moves a column; a run of fewer begins at a grown network, and less hot
-WARM_SHARE = 0.03  # of `hot`, the first temperature of such a run
-SLICE, SLICE_SECONDS = 2000, 0.01  # most moves, and time, between two looks at the clock
+HOT_SHARE = 0.3  # sets the first temperature to this share of the median gain of the best partners
+COLD = 0.1  # ends annealing at this temperature, in nats
+SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the runs of a thread, one after the other
+# Moves of a run for each column, and of any run at most, if the number of runs is given.
+STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
+FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and less hot
+WARM_SHARE = 0.03  # sets the first temperature of such a run to this share of `hot`
+SLICE, SLICE_SECONDS = 2000, 0.01  # moves and seconds between two looks at the clock, at most
 FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
 
 
 class AnnealingState(NamedTuple):
-    """A network and what the search knows of it; all arrays change in place."""
+    """The state of annealing: a network, its graphs, and working memory. All arrays change in place."""
 
     parents: Ints  # (n, most parents)
     sizes: Ints  # (n,) numbers of parents
@@ -59,7 +60,7 @@ class AnnealingState(NamedTuple):
 
 
 def make_state(n: int, most: int, random: Words) -> AnnealingState:
-    """The network without arcs. Its scores are set by `restart`."""
+    """Returns the state of a network without arcs. `restart` sets its scores."""
     words = -(-n // 64)
     return AnnealingState(
         np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),
@@ -71,7 +72,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Counts an edge of the moral graph; whether it was not there and is outside the chordal graph."""
+    """Adds one to the uses of an edge of the moral graph. Returns True if it is new and outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:
@@ -90,28 +91,28 @@ def _part(state: AnnealingState, u: int, v: int) -> None:
 
 @compiled()
 def _add_family(state: AnnealingState, child: int, parents: Ints, count: int) -> bool:
-    """Adds the edges of a family to the moral graph; whether one is outside the chordal graph."""
+    """Adds the edges of a family to the moral graph. Returns True if one is new and outside the chordal graph."""
     outside = False
-    for place in range(count):
-        if _join(state, child, parents[place]):
+    for index in range(count):
+        if _join(state, child, parents[index]):
             outside = True
-        for before in range(place):
-            if _join(state, parents[before], parents[place]):
+        for before in range(index):
+            if _join(state, parents[before], parents[index]):
                 outside = True
     return outside
 
 
 @compiled()
 def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -> None:
-    for place in range(count):
-        _part(state, child, parents[place])
-        for before in range(place):
-            _part(state, parents[before], parents[place])
+    for index in range(count):
+        _part(state, child, parents[index])
+        for before in range(index):
+            _part(state, parents[before], parents[index])
 
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Whether `ancestor` is `start` or above it; the arc from `besides` to it itself is not followed."""
+    """Returns True if `ancestor` is `start` or above it. The arc from `ancestor` to `besides` is not followed."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -122,8 +123,8 @@ def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> 
         v = stack[top]
         if v == ancestor:
             return True
-        for place in range(state.sizes[v]):
-            parent = state.parents[v, place]
+        for index in range(state.sizes[v]):
+            parent = state.parents[v, index]
             if v == besides and parent == ancestor:
                 continue
             if not seen[parent]:
@@ -141,7 +142,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network; False if no elimination within k was found for it. The best one is kept."""
+    """Sets the state to a network, but not the best one. Returns False if no elimination within k was found."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)
@@ -158,7 +159,7 @@ def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: I
 
 @compiled()
 def keep_best(state: AnnealingState) -> None:
-    """Keeps the present network if its score is the highest so far."""
+    """Records the present network as the best if its score is the highest so far."""
     total = state.scores.sum()
     if total > state.best_score[0]:
         state.best_score[0] = total
@@ -169,11 +170,11 @@ def keep_best(state: AnnealingState) -> None:
 
 @compiled()
 def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
-    """Writes the parents, without the one at place `gone`, to `family`. Returns their number."""
+    """Writes the parents, without the one at index `gone`, to `family`. Returns their number."""
     size = 0
-    for place in range(count):
-        if place != gone:
-            family[size] = parents[place]
+    for index in range(count):
+        if index != gone:
+            family[size] = parents[index]
             size += 1
     return size
 
@@ -183,9 +184,7 @@ def anneal(
     scorer: FamilyScorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float
 ) -> None:
     """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
-
-    partners: (n, m) columns worth trying as parents of each column.
-    """
+    partners: (n, m) columns worth trying as parents of each column."""
     n, most = state.parents.shape
     most = min(most, k)
     random, family, near = state.random, state.family, state.room.near
@@ -197,7 +196,7 @@ def anneal(
         child = int(draw(random) * n)
         count = state.sizes[child]
         kind = draw(random)
-        fresh, gone = -1, -1  # the parent that comes, and the one that goes
+        fresh, gone = -1, -1  # new parent, and index of the parent removed; -1 for none
         turned = False
         if kind < 0.55 or count == 0:
             if draw(random) < FROM_CHORDAL:
@@ -264,8 +263,8 @@ def anneal(
 
 
 class AnnealingPlan(NamedTuple):
-    """partners, gains: (n, m) the columns that gain most with each column, and how much. hot: the first temperature, in
-    nats."""
+    """Parameters of annealing. k: treewidth. most: parents of a column. partners, gains: (n, m) the columns that gain
+    most with each column, and how much. hot: the first temperature, in nats."""
 
     k: int
     most: int
@@ -285,11 +284,10 @@ def search(
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
-    """The best network of treewidth at most k >= 1 and at most `most` >= 1 parents that annealing finds.
-
-    end: by time.monotonic(). samples: runs to make instead, each of a length that depends on the number of columns
-    alone, so that the result depends neither on time nor on threads. better: called with each better network.
-    """  # fmt: skip
+    """Returns the best network that annealing finds, of treewidth at most k >= 1 and with at most `most` >= 1 parents a
+    column. end: a time of time.monotonic(). samples: number of runs, instead of a time. Their length depends on the
+    number of columns alone, so the result depends neither on time nor on threads. better: called with each better
+    network."""
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
@@ -303,28 +301,28 @@ def search(
 
 
 def _temperature(hot: float, done: float) -> float:
-    """The temperature when a share of a run is done."""
+    """Returns the temperature when this share of a run is done."""
     return float(hot * (COLD / hot) ** done)
 
 
 def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> None:
-    """To the network of a k-tree that grows."""
+    """Sets the state to the network of a growing k-tree; without arcs if no elimination of it was found."""
     parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
     grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
     if restart(scorer, state, parents, sizes, plan.k):
         keep_best(state)
-    else:  # the elimination found is not always the best there is
+    else:  # the search for an elimination order is a heuristic
         _from_scratch(scorer, state, plan.k)
 
 
 def _from_scratch(scorer: FamilyScorer, state: AnnealingState, k: int) -> None:
-    """Back to the network without arcs."""
+    """Sets the state to the network without arcs."""
     restart(scorer, state, np.zeros_like(state.parents), np.zeros_like(state.sizes), k)
     keep_best(state)
 
 
 def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilyScorer) -> None:
-    """One run of a fixed number of moves."""
+    """Makes one run of a fixed number of moves."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, sample))
     steps = min(STEPS_A_COLUMN * n, MOST_STEPS)
@@ -344,26 +342,27 @@ def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilySco
 
 
 def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer) -> None:
-    """Runs that together take the time that is left. The first begins at a grown network and shows how many moves there
-    is time for: few, and it goes on; else others begin from scratch, each longer than the one before."""
+    """Makes runs that together take the remaining time. The first begins at a grown network and shows how many moves
+    there is time for. If these are few, it goes on; otherwise others begin without arcs, each longer than the one
+    before."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, lane))
     _grown(scorer, state, plan)
-    whole = runs.end - time.monotonic()
+    remaining = runs.end - time.monotonic()
     warm = max(1.0, WARM_SHARE * plan.hot)
-    moves = _timed_run(runs, plan, scorer, state, SHARES[0] * whole, warm)
+    moves = _timed_run(runs, plan, scorer, state, SHARES[0] * remaining, warm)
     if moves / SHARES[0] < FEW_STEPS * n:
         _timed_run(runs, plan, scorer, state, runs.end - time.monotonic(), warm)
         return
     for share in SHARES[1:]:
         _from_scratch(scorer, state, plan.k)
-        _timed_run(runs, plan, scorer, state, min(share * whole, runs.end - time.monotonic()), plan.hot)
+        _timed_run(runs, plan, scorer, state, min(share * remaining, runs.end - time.monotonic()), plan.hot)
 
 
 def _timed_run(
     runs: Runs, plan: AnnealingPlan, scorer: FamilyScorer, state: AnnealingState, seconds: float, hot: float
 ) -> int:
-    """One run from where the state is; how many moves it made."""
+    """Makes one run from the present state and returns its number of moves."""
     begin = now = time.monotonic()
     moves, steps = 0, SLICE // 20
     while now < begin + seconds and not runs.stop.is_set():

@@ -1,4 +1,4 @@
-"""The text form of a Bayesian network: printed and parsed back to the same network, bit for bit.
+"""Prints a Bayesian network as text, and parses it back to the same network, bit for bit.
 
     bayesian-network 1
     ess 1.0
@@ -10,8 +10,8 @@
     1 states 2 parents 0: 812 -2 88
     2 states 3 parents 0 1: -6 700 12
 
-The first line ends in the version of the form. A line follows for each variable: its parents and, after the colon, the
-counts of its table row by row. `-k` stands for k cells that hold 0; zeros at the end are not written.
+The first line ends in the version of the form. After the header, each variable has a line: its states, its parents and,
+after the colon, the counts of its table row by row. `-k` stands for k cells that hold 0; zeros at the end are left out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from forestc.algorithms.networks.bayesian_network import (
 from forestc.algorithms.networks.elimination_order import MOST_WIDTH
 from forestc.errors import ModelError
 
-VERSION = 1  # of the text form
-MOST_VARIABLES = 2**16  # that a text may name
+VERSION = 1  # identifies the version of the text form
+MOST_VARIABLES = 2**16  # variables of a text at most
 
 _FLOAT = r"-?(?:\d[-+.\de]{0,30}|inf)|nan"
 _HEADER = {
@@ -50,7 +50,7 @@ _VARIABLE = re.compile(
 
 
 def printed(network: BayesianNetwork) -> str:
-    """The text form, ending in a newline."""
+    """Returns the text form, ending in a newline."""
     return "".join(f"{line}\n" for line in _lines(network))
 
 
@@ -74,10 +74,8 @@ def _cells(table: Ints) -> str:
 
 
 def parsed(text: str) -> BayesianNetwork:
-    """The network of a text form. Raises ModelError, naming the line where it can, for any other text.
-
-    Safe to use on text of unknown origin: sizes are checked before memory is taken for them.
-    """
+    """Returns the network of a text form. Raises ModelError for any other text, with the line if one is at fault. Safe
+    to use on text of unknown origin: sizes are checked before memory is taken for them."""
     lines = text.splitlines()
     if not lines or lines[0] != f"bayesian-network {VERSION}":
         raise ModelError(

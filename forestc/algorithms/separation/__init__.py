@@ -1,1 +1,1 @@
-"""Separation: where two ensembles decide differently, and the trees that keep all decisions."""
+"""Separation: whether two tree ensembles decide alike on every input, and an input on which they differ."""

@@ -1,6 +1,6 @@
-"""Integers whose differences have lower bounds: a system of difference constraints, solved by longest paths.
+"""Solves difference constraints, lower bounds on the differences of integers, by longest paths.
 
-The last variable is 0, so that bounds on single integers are differences to it.
+The last variable is 0, so that a bound on a single integer is a difference to it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ import numpy as np
 
 from forestc.algorithms.arrays import Ints
 
-NO_BOUND = -(1 << 40)  # below any bound on integers of 32 bits; sums of two still fit into int64
+NO_BOUND = -(1 << 40)  # stands below any bound on 32-bit integers; sums of two still fit into int64
 
 
 def closed(bounds: Ints) -> Ints | None:
-    """All bounds that follow (Floyd and Warshall), or None if no integers meet them.
-
-    bounds: (n, n), v[a] - v[b] >= bounds[a, b]; NO_BOUND where there is none. Time O(n^3).
-    """
+    """Returns all bounds that follow (Floyd and Warshall); None if no integers meet them. bounds: (n, n), v[a] - v[b]
+    >= bounds[a, b]; NO_BOUND where there is none. Takes O(n^3) time."""
     result = bounds.copy()
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     for k in range(len(result)):
@@ -25,17 +23,17 @@ def closed(bounds: Ints) -> Ints | None:
 
 
 def middle(bounds: Ints) -> Ints | None:
-    """Integers (n,), the last of them 0, that meet all bounds, each in turn in the middle of what the others leave it;
-    None if there are none. Each needs a lower and an upper bound."""
+    """Returns integers (n,), the last one 0, that meet all bounds; None if there are none. One after the other takes
+    the middle of its range, given those before. Each needs a lower and an upper bound."""
     tight = closed(bounds)
     if tight is None:
         return None
     last = len(bounds) - 1
-    for place in range(last):
-        least, most = int(tight[place, last]), -int(tight[last, place])
+    for variable in range(last):
+        least, most = int(tight[variable, last]), -int(tight[last, variable])
         value = least + (most - least) // 2
         fixed = tight.copy()
-        fixed[place, last], fixed[last, place] = value, -value
+        fixed[variable, last], fixed[last, variable] = value, -value
         again = closed(fixed)
         assert again is not None
         tight = again

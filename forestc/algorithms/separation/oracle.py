@@ -1,12 +1,12 @@
-"""Separation: do two tree ensembles decide alike on every input, and if not, on which do they differ?
+"""Finds out whether two tree ensembles decide alike on every input, or an input on which they differ.
 
-Inputs are cells: of each feature the number of the interval, between two thresholds, that its value lies in. Each leaf
+An input is a cell for each feature: the number of the interval between two thresholds that its value lies in. Each leaf
 is a box of cells, and all values are integers, so that decisions and ties are exact.
 
-For each pair of classes (c, d) the question is whether `before` decides some input as c and `after` decides it as d,
-that is, whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it
-(`search`). This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical
-Pruning of Boosted Tree Ensembles, AAAI 2025.
+For each pair of classes (c, d) the question is whether ensemble `before` decides some input as c and ensemble `after`
+decides it as d: whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it (`search`).
+This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree
+Ensembles, AAAI 2025.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from forestc.algorithms.separation.search import FOUND, STOPPED, search
 State: TypeAlias = Literal["same", "differs", "unknown"]
 CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
-SHARES = (1, 2, 3)  # quarters in which the two sides are weighted in a joint bound
+SHARES = (1, 2, 3)  # quarters by which the two sides are weighted in a joint bound: the first by k, the second by 4 - k
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBoxes:
-    """The leaves of a tree, which cover all cells and do not overlap. A leaf of the source may be several boxes.
-
-    low, high: (leaves, features) the cells low <= cell < high. value: (leaves, outputs) int64.
-    """
+    """The leaves of a tree as boxes of cells. They cover all cells and do not overlap; a leaf may be several boxes.
+    low, high: (leaves, features) a box has the cells low <= cell < high. value: (leaves, outputs) int64."""
 
     low: CellArray
     high: CellArray
@@ -41,45 +39,45 @@ class TreeBoxes:
 
     @cached_property
     def narrow(self) -> list[int]:
-        """The features in which leaves differ."""
+        """Features in which the boxes differ."""
         differs = (self.low != self.low[0]).any(axis=0) | (self.high != self.high[0]).any(axis=0)
         return [int(feature) for feature in np.flatnonzero(differs)]
 
     def inside(self, box: Box) -> TreeBoxes:
-        """The leaves that meet a box."""
+        """Returns the leaves that meet a box."""
         meets = ((self.low < box[1]) & (self.high > box[0])).all(axis=1)
         return TreeBoxes(self.low[meets], self.high[meets], self.value[meets])
 
 
 @dataclass(frozen=True, eq=False)
 class BoxEnsemble:
-    """Trees whose values are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
+    """Trees with values that are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
 
     trees: tuple[TreeBoxes, ...]
     bias: Ints
 
     def with_tree(self, index: int, tree: TreeBoxes) -> BoxEnsemble:
-        """The ensemble with one tree replaced."""
+        """Returns the ensemble with one tree replaced."""
         return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
 
     @cached_property
     def joined(self) -> tuple[CellArray, CellArray, Ints, Int32s]:
-        """low, high, value of the leaves of all trees, and the tree of each."""
+        """low, high and value of the leaves of all trees, and the index of each leaf's tree."""
         sizes = [len(tree.value) for tree in self.trees]
         number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         low, high = (np.concatenate([getattr(tree, name) for tree in self.trees]) for name in ("low", "high"))
         return low, high, np.concatenate([tree.value for tree in self.trees]), number
 
     def scores(self, cells: CellArray) -> Ints:
-        """(inputs, outputs) of inputs (inputs, features)."""
+        """Returns scores, (inputs, outputs). cells: (inputs, features)."""
         total = np.tile(self.bias, (len(cells), 1))
         for tree in self.trees:
-            total += tree.value[places(tree, cells)]
+            total += tree.value[leaf_indices(tree, cells)]
         return total
 
 
-def places(tree: TreeBoxes, cells: CellArray) -> Ints:
-    """(inputs,) the leaf that each input (inputs, features) lies in."""
+def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
+    """Returns the index of the leaf that each input lies in. cells: (inputs, features)."""
     result = np.zeros(len(cells), dtype=np.int64)
     for start in range(0, len(cells), 1024):
         some = cells[start : start + 1024]
@@ -93,25 +91,23 @@ def places(tree: TreeBoxes, cells: CellArray) -> Ints:
 
 @dataclass(frozen=True)
 class Decider:
-    """How integer scores (inputs, outputs) decide.
-
-    threshold: class 1 where the last score is at least this, else class 0; None: the class with the largest score.
-    ties_last: whether the last of equally large scores wins.
-    """
+    """A rule that turns integer scores (inputs, outputs) into classes. threshold: class 1 if the last score is at least
+    this, otherwise class 0; None for the class with the largest score. ties_last: the last of equally large scores
+    wins, not the first."""
 
     threshold: int | None
     ties_last: bool = False
 
     def classes(self, scores: Ints) -> Ints:
-        """(inputs,) the class of each input."""
+        """Returns the class of each input."""
         if self.threshold is not None:
             return np.asarray(scores[:, -1] >= self.threshold, dtype=np.int64)
         last = scores.shape[1] - 1
         return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
 
     def demands(self, index: int, outputs: int) -> tuple[Ints, Ints]:
-        """When an input is decided as class `index`: factors (demands, outputs) of the scores and constants (demands,),
-        whose sums must all be at least 0."""
+        """Returns the demands on scores for class `index`: factors (demands, outputs) and constants (demands,). An
+        input is decided as this class if each sum of factors times scores, plus its constant, is at least 0."""
         if self.threshold is not None:
             factors = np.zeros((1, outputs), dtype=np.int64)
             factors[0, -1] = 1 if index else -1
@@ -121,13 +117,14 @@ class Decider:
         factors = np.zeros((len(others), outputs), dtype=np.int64)
         factors[:, index] = 1
         factors[np.arange(len(others)), others] = -1
-        lost = [self.ties_last == (other > index) for other in others]  # ties with these are lost
+        lost = [self.ties_last == (other > index) for other in others]  # a tie with these classes is lost
         return factors, -np.array(lost, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Separation:
-    """same: proved. differs: on `cells` (features,). unknown: a limit was reached. steps: the work that it took."""
+    """Result of `separate`: same is proved; differs has an input, `cells` (features,); unknown means that the limit was
+    reached. steps: taken by the search."""
 
     state: State
     cells: CellArray | None = None
@@ -136,11 +133,9 @@ class Separation:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Whether sums of leaves are all at least 0 somewhere in a box.
-
-    low, high: (leaves, features). tree: (leaves,), ascending. value: (leaves, sums). start: (sums,) the sums without
-    trees. single: number of sums that must be at least 0; the others follow from these, and make bounds tighter.
-    """
+    """The question whether several sums of leaves are all at least 0 somewhere in a box. low, high: (leaves, features).
+    tree: (leaves,) index, ascending. value: (leaves, sums). start: (sums,) sums without trees. single: this many sums
+    must be at least 0; the others are weighted sums of two of them, for tighter bounds."""
 
     low: CellArray
     high: CellArray
@@ -152,11 +147,8 @@ class Problem:
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Whether both decide alike on every input of the box.
-
-    limit: of the steps that the search takes, one for each leaf and sum looked at. An input that is returned was
-    evaluated on both ensembles.
-    """
+    """Checks whether two ensembles decide alike on every input of a box. limit: most steps of the search, one for each
+    leaf and sum that it looks at. An input that is returned was evaluated on both ensembles."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -175,13 +167,13 @@ def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> Bits:
-    """(inputs,) whether inputs (inputs, features) are decided differently."""
+    """Returns for each input whether the ensembles decide it differently. cells: (inputs, features)."""
     old = before.scores(cells)
     return np.asarray(decider.classes(old) != decider.classes(after.scores(cells)))
 
 
 def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
-    """One problem for each pair of classes that bounds do not exclude at once."""
+    """Yields a problem for each pair of an old and a new class, unless simple bounds exclude it."""
     low, high, tree, old_value, new_value = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(tree, prepend=-1))
@@ -191,7 +183,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
         old, new = old_value @ factors.T, new_value @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants
-        # the joint bounds weigh the demand that the old class beats the new one against the reverse demand
+        # Joint bounds weigh two demands: that the old class beats the new one, and the reverse.
         rank = 0 if decider.threshold is not None else new_class - (new_class > old_class)
         new_rank = 0 if decider.threshold is not None else old_class - (old_class > new_class)
         mixed = [(k * old[:, rank] + (4 - k) * new[:, new_rank])[:, np.newaxis] for k in SHARES]
@@ -205,8 +197,8 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
-    """Returns the leaves that meet the box: low, high, tree, and (leaves, outputs) what each adds to both ensembles. Of
-    a changed tree these are the boxes where a leaf of one form meets a leaf of the other."""
+    """Returns the leaves that meet the box: low, high, tree, and their values (leaves, outputs) in both ensembles. A
+    changed tree is given by the overlaps of its old leaves with its new ones."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

@@ -1,9 +1,9 @@
-"""Branch and bound over boxes of cells: is there an input on which several sums of leaves are all at least 0?
+"""Searches for an input on which several sums of leaves are all at least 0, by branch and bound over boxes of cells.
 
-A box is closed when some sum, or some sum of two of them, is negative even if every tree gives its largest value in the
-box (interval bounds; the sums of sums are Lagrangian bounds: the same tree stands in both, so what both ensembles share
-cancels). Otherwise the box is cut in two. Candidates for the cut come from the trees whose values vary most; the one
-that lowers the bounds of both halves most is taken (strong branching, as in integer programming).
+A box is closed if a sum is negative even when every tree gives its largest value in the box (an interval bound).
+Weighted sums of two sums count as sums, too (a Lagrangian bound): the same tree is in both, so that equal values of the
+two ensembles cancel. Any other box is cut in two. Candidate cuts come from the trees with the most different values;
+the cut that lowers the bounds of both halves most is taken (strong branching, as in integer programming).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from forestc.algorithms.arrays import Int32s, Ints
 from forestc.system.compiled import compiled
 
-NONE, FOUND, STOPPED = 0, 1, 2  # states of a search
-TREES_TRIED = 4  # trees whose leaves offer cuts
-CUTS_TRIED = 10  # beside the leaves of each of these trees
+NONE, FOUND, STOPPED = 0, 1, 2  # results of a search: no input; an input; the limit was reached
+TREES_TRIED = 4  # trees that offer cuts, the widest range of values first
+CUTS_TRIED = 10  # cuts at the sides of leaves that are tried for each of these trees
 
 
 @compiled()
@@ -25,20 +25,20 @@ def search(
     low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
     first_high: Int32s, limit: int, cells: Int32s,
 ) -> tuple[int, int]:  # fmt: skip
-    """Returns NONE, FOUND or STOPPED, and the steps taken; writes the input that was found to cells, (features,).
+    """Returns NONE, FOUND or STOPPED, and the steps taken; writes the input that was found to `cells`, (features,).
 
-    low, high: (features, leaves) the cells low <= cell < high of each leaf. tree: (leaves,) its tree, ascending. value:
-    (leaves, sums) what the leaf adds to each sum. start: (sums,) the sums without trees. single: the first `single`
-    sums must be at least 0; the others are sums of these, and only bound. first_low, first_high: the box to search.
-    limit: of the steps, one for each leaf looked at for each sum.
+    low, high: (features, leaves) a leaf has the cells low <= cell < high. tree: (leaves,) index, ascending. value:
+    (leaves, sums) added to each sum by a leaf. start: (sums,) the sums without trees. single: this many first sums must
+    be at least 0; the others are weighted sums of two of them, for bounds alone. first_low, first_high: the box to
+    search. limit: most steps, one for each leaf looked at for each sum.
     """
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
-    # a stack of open boxes; the leaves that meet a box lie in `kept` at begin .. begin + count - 1
+    # Open boxes are a stack. The leaves that meet a box are in `inside`, at begin .. begin + count - 1.
     room = 64
     box_low, box_high = np.empty((room, features), np.int32), np.empty((room, features), np.int32)
     base = np.empty((room, sums), np.int64)
     begin, count = np.empty(room, np.int64), np.empty(room, np.int64)
-    kept = np.empty(4 * leaves + 64, np.int32)
+    inside = np.empty(4 * leaves + 64, np.int32)
     halves = np.empty((2, leaves + 1), np.int32)
     most, least = np.empty(sums, np.int64), np.empty(sums, np.int64)
     upper, lower = np.empty(sums, np.int64), np.empty(sums, np.int64)
@@ -46,13 +46,13 @@ def search(
     box_low[0], box_high[0], base[0] = first_low, first_high, start
     begin[0], count[0] = 0, leaves
     for leaf in range(leaves):
-        kept[leaf] = leaf
+        inside[leaf] = leaf
     open_boxes, steps = 1, 0
     while open_boxes:
         box_at = open_boxes - 1
         first, n = begin[box_at], count[box_at]
         steps += (n + 1) * sums
-        n = _bounds(kept[first : first + n], tree, value, base[box_at], upper, lower, most, least)
+        n = _bounds(inside[first : first + n], tree, value, base[box_at], upper, lower, most, least)
         closed, holds, chosen = False, True, -1
         for s in range(sums):
             upper[s] += base[box_at, s]
@@ -69,9 +69,9 @@ def search(
             return FOUND, steps
         if steps > limit:
             return STOPPED, steps
-        here = kept[first : first + n]
+        here = inside[first : first + n]
         _widest(here, tree, value[:, chosen], spread, best)
-        # of the cuts beside these leaves the one that lowers the bounds of both halves most
+        # Of the cuts at the sides of these leaves, takes the one that lowers the bounds of both halves most.
         cut_feature, cut_at, cut_score, larger_left, tried = -1, 0, -1.0, False, 0
         for rank in range(TREES_TRIED):
             if spread[rank] == 0:
@@ -87,58 +87,60 @@ def search(
                     on_left += base[box_at, chosen]
                     on_right += base[box_at, chosen]
                     steps += n
-                    # a half whose bound is negative is done, however negative it is
-                    whole = upper[chosen] + 1
-                    score = (0.01 + min(whole, upper[chosen] - on_left)) * (0.01 + min(whole, upper[chosen] - on_right))
+                    # A half with a negative bound is closed, however negative the bound is.
+                    enough = upper[chosen] + 1
+                    score = (0.01 + min(enough, upper[chosen] - on_left)) * (
+                        0.01 + min(enough, upper[chosen] - on_right)
+                    )
                     if score > cut_score:
                         cut_feature, cut_at, cut_score, larger_left = feature, cut, score, on_left > on_right
         n_left = n_right = 0
-        for place in range(first, first + n):
-            leaf = kept[place]
+        for index in range(first, first + n):
+            leaf = inside[index]
             if low[cut_feature, leaf] < cut_at:
                 halves[0, n_left] = leaf
                 n_left += 1
             if high[cut_feature, leaf] > cut_at:
                 halves[1, n_right] = leaf
                 n_right += 1
-        if first + n_left + n_right > len(kept):
-            more = np.empty(2 * (len(kept) + leaves), np.int32)
-            more[: len(kept)] = kept
-            kept = more
+        if first + n_left + n_right > len(inside):
+            more = np.empty(2 * (len(inside) + leaves), np.int32)
+            more[: len(inside)] = inside
+            inside = more
         if box_at + 2 > room:
             room *= 2
             box_low, box_high = _longer(box_low, room), _longer(box_high, room)
             base = _longer(base, room)
             begin, count = _longer(begin, room), _longer(count, room)
         box_low[box_at + 1], box_high[box_at + 1], base[box_at + 1] = box_low[box_at], box_high[box_at], base[box_at]
-        # the half with the larger bound is looked at next: an input is more likely there
-        place_left, place_right = (box_at + 1, box_at) if larger_left else (box_at, box_at + 1)
-        count[place_left], count[place_right] = n_left, n_right
+        # The half with the larger bound is searched next, because an input is more likely there.
+        box_left, box_right = (box_at + 1, box_at) if larger_left else (box_at, box_at + 1)
+        count[box_left], count[box_right] = n_left, n_right
         begin[box_at], begin[box_at + 1] = first, first + count[box_at]
-        for place in range(n_left):
-            kept[begin[place_left] + place] = halves[0, place]
-        for place in range(n_right):
-            kept[begin[place_right] + place] = halves[1, place]
-        box_high[place_left, cut_feature] = cut_at
-        box_low[place_right, cut_feature] = cut_at
+        for index in range(n_left):
+            inside[begin[box_left] + index] = halves[0, index]
+        for index in range(n_right):
+            inside[begin[box_right] + index] = halves[1, index]
+        box_high[box_left, cut_feature] = cut_at
+        box_low[box_right, cut_feature] = cut_at
         open_boxes += 1
     return NONE, steps
 
 
 @compiled()
 def _bounds(
-    kept: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
+    inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of all sums over the kept leaves. Trees of a single value move into the base. Returns the number of
-    leaves that stay, which come first in `kept`."""
+    """Writes the bounds of all sums over the leaves in `inside`. The value of a tree with a single one left is added to
+    `base`, and its leaves are dropped. Returns the number of leaves that remain, at the start of `inside`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
-    while at < len(kept):
+    while at < len(inside):
         end = at + 1
-        most[:] = value[kept[at]]
+        most[:] = value[inside[at]]
         least[:] = most
-        while end < len(kept) and tree[kept[end]] == tree[kept[at]]:
-            leaf = kept[end]
+        while end < len(inside) and tree[inside[end]] == tree[inside[at]]:
+            leaf = inside[end]
             for s in range(len(most)):
                 most[s] = max(most[s], value[leaf, s])
                 least[s] = min(least[s], value[leaf, s])
@@ -146,8 +148,8 @@ def _bounds(
         if (most != least).any():
             upper += most
             lower += least
-            for place in range(at, end):
-                kept[stay] = kept[place]
+            for index in range(at, end):
+                inside[stay] = inside[index]
                 stay += 1
         else:
             base += most
@@ -156,40 +158,40 @@ def _bounds(
 
 
 @compiled()
-def _widest(kept: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes the trees whose values vary most, widest first, and of each the leaf with its largest value. value:
-    (leaves,) of one sum."""
+def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
+    """Writes to `spread` the ranges of values of the trees that vary most, widest first, and to `best` the leaf of each
+    with its largest value. value: (leaves,) of one sum."""
     spread[:] = 0
     at = 0
-    while at < len(kept):
-        end, top = at + 1, kept[at]
+    while at < len(inside):
+        end, top = at + 1, inside[at]
         bottom = value[top]
-        while end < len(kept) and tree[kept[end]] == tree[kept[at]]:
-            leaf = kept[end]
+        while end < len(inside) and tree[inside[end]] == tree[inside[at]]:
+            leaf = inside[end]
             if value[leaf] > value[top]:
                 top = leaf
             bottom = min(bottom, value[leaf])
             end += 1
-        place, width = TREES_TRIED, value[top] - bottom
-        while place > 0 and spread[place - 1] < width:
-            place -= 1
-        for other in range(TREES_TRIED - 1, place, -1):
+        rank, width = TREES_TRIED, value[top] - bottom
+        while rank > 0 and spread[rank - 1] < width:
+            rank -= 1
+        for other in range(TREES_TRIED - 1, rank, -1):
             spread[other], best[other] = spread[other - 1], best[other - 1]
-        if place < TREES_TRIED:
-            spread[place], best[place] = width, top
+        if rank < TREES_TRIED:
+            spread[rank], best[rank] = width, top
         at = end
 
 
 @compiled()
-def _halves(kept: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
-    """The largest sums left and right of a cut, without the base. low, high, value: (leaves,)"""
+def _halves(inside: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
+    """Returns the largest sums left and right of a cut, without the base. low, high, value: (leaves,)."""
     on_left = on_right = np.int64(0)
     at = 0
-    while at < len(kept):
-        current = tree[kept[at]]
+    while at < len(inside):
+        current = tree[inside[at]]
         most_left = most_right = np.int64(-(1 << 62))
-        while at < len(kept) and tree[kept[at]] == current:
-            leaf = kept[at]
+        while at < len(inside) and tree[inside[at]] == current:
+            leaf = inside[at]
             if low[leaf] < cut:
                 most_left = max(most_left, value[leaf])
             if high[leaf] > cut:

@@ -1,1 +1,1 @@
-"""Splits and leaves: pruned, rewired and fitted at a price, or without changing a decision."""
+"""Prunes, rewires and fits splits and leaves, for a price or without changing a decision."""

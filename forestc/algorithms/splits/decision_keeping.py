@@ -1,7 +1,8 @@
-"""Makes a pruned ensemble decide every row as given: leaves move, small trees are added, needless splits go.
+"""Makes a pruned ensemble decide every row as required: leaves move, small trees are added, needless splits go.
 
-Three steps, each on what the one before left (`kept_decisions`, `mending_trees`): leaves move until as few rows as
-possible are violated; trees are added that put the others right; then every split goes whose removal violates no row.
+A row is violated if it is decided otherwise. First, leaves move until as few rows as possible are violated
+(`kept_decisions`). Then trees are added that correct the other rows (`mending_trees`). Last, every split is removed
+whose removal violates no row.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_t
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.state import Outcomes, Shape, State
 
-HOPELESS = 4  # times the rows that may be mended by trees: with more violated rows, leaves are not even tried
-PASSES = 3  # over all splits, to find those that are needless
+HOPELESS = 4  # gives up at once if violated rows exceed this many times the rows that trees may correct
+PASSES = 3  # passes over all splits to find needless ones
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """label: (rows,) the class to be decided of each of the first samples. last: whether the last of equal scores wins.
-    largest: leaves hold 0 .. largest. mended: most rows that added trees may put right. node, tree: costs of an added
-    split and tree, for each bit of its leaves if per_bit."""
+class RequiredDecisions:
+    """The decisions to keep. label: (rows,) class that each row must get. last: the last of equal scores wins, not the
+    first. largest: leaves hold 0 .. largest. mended: most rows that added trees may correct. node, tree: costs of an
+    added split and an added tree, for each bit of its leaves if per_bit."""
 
     label: Ints
     last: bool
@@ -37,14 +38,14 @@ class Wanted:
     per_bit: bool = True
 
     def cost(self, added: MendingTree) -> float:
-        """The cost of an added tree without its conditions."""
+        """Returns the cost of an added tree without its conditions."""
         return (self.node * added.splits + self.tree) * (added.bits if self.per_bit else 1)
 
 
 @dataclass(frozen=True)
-class KeptEnsemble:
-    """An ensemble that decides all rows as wanted. added: the trees beside the pruned ones. cost: of both. mended: rows
-    that the added trees put right."""
+class MendedEnsemble:
+    """An ensemble that decides all rows as required. added: trees beside the pruned ones. cost: of both. mended: rows
+    that the added trees correct."""
 
     pruned: Pruned
     added: tuple[MendingTree, ...]
@@ -53,14 +54,12 @@ class KeptEnsemble:
 
 
 def keep_decisions(
-    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: Wanted
-) -> KeptEnsemble | None:
-    """What `prune` found, changed until it decides every row as wanted; None if that can't be done. draft stays as it
-    is. outcomes: of all conditions on these rows.
-
-    Time O(rows * trees * VISITS), at most MOST_VISITS rows looked at, for the leaves; O(depth * rows * trees) for the
-    splits; O(violated rows * conditions) for each level of the added trees.
-    """
+    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: RequiredDecisions
+) -> MendedEnsemble | None:
+    """Returns a copy of the pruned ensemble `draft`, changed until it decides every row as required; None if that
+    fails. outcomes: of all conditions on these rows. Takes O(rows * trees * VISITS) time for the leaves, with at most
+    MOST_VISITS rows looked at; O(depth * rows * trees) for the splits; O(violated rows * conditions) for each level of
+    the added trees."""
     rows = len(wanted.label)
     before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()
@@ -95,4 +94,4 @@ def keep_decisions(
     pruned = replace(
         draft, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )
-    return KeptEnsemble(pruned, tuple(added), cost, wrong)
+    return MendedEnsemble(pruned, tuple(added), cost, wrong)

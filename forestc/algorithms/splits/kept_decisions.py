@@ -1,11 +1,11 @@
-"""Integer leaves that keep the decision of every row: searched among violated rows alone; splits that go for nothing.
+"""Finds integer leaves that keep the decision of every row, and removes splits without need.
 
 A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated.
 
-Leaves: breakout local search (Morris, AAAI 1993). A violated row is drawn, and of its leaves the one moves by a step
-that lowers the weighted violation most. Where no step lowers it, violated rows gain weight, until steps that violate
-lighter rows pay. Splits: with all slacks at least 0, the values that the rows allow a merged leaf are an interval, and
-a subtree becomes a leaf if that is not empty.
+Leaves move by breakout local search (Morris, AAAI 1993). A violated row is drawn, and one of its leaves moves by the
+step that lowers the weighted violation most. If no step lowers it, violated rows gain weight, until steps pay that
+violate lighter rows. A subtree becomes a leaf only when no row is violated. The values that all its rows allow are then
+an interval, and the subtree goes if the interval is not empty.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 from forestc.system.compiled import compiled
 
-VISITS = 30  # rows looked at in the search for leaves, per row and tree
-MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees
-UNBOUNDED = 1 << 40  # units of score: more than any sum of leaves
+VISITS = 30  # rows looked at in the search for leaves, for each row and tree
+MOST_VISITS = 1 << 28  # rows looked at in that search at most
+UNBOUNDED = 1 << 40  # units of score, more than any sum of leaves
 
 
 class Decided(NamedTuple):
-    """The rows whose decisions are kept. label: (rows,) the class to be decided. scores: (rows, outputs) integers; with
-    one output class 1 is decided at 0 or more. last: whether the last of equal scores wins, instead of the first."""
+    """Rows with decisions to keep. label: (rows,) class to decide. scores: (rows, outputs) integers; with one output,
+    class 1 is decided at 0 or more. last: the last of equal scores wins, not the first."""
 
     label: Ints
     scores: Ints
@@ -34,7 +34,7 @@ class Decided(NamedTuple):
 
 
 class MovableLeaves(NamedTuple):
-    """The trees whose leaves may change. leaf: (trees, rows). value, start, outputs: see `leaf_fitting.Trees`. bias:
+    """Trees with leaves that may change. leaf: (trees, rows). value, start, outputs: see `leaf_fitting.Trees`. bias:
     (outputs,). largest: leaves hold 0 .. largest."""
 
     leaf: Int32s
@@ -47,7 +47,7 @@ class MovableLeaves(NamedTuple):
 
 @compiled()
 def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
-    """The slack of a decision for `label` against one other class."""
+    """Returns the slack of a decision for `label` against one other class: the units of score by which it holds."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     wins_ties = label > rival if last else label < rival
@@ -56,7 +56,8 @@ def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
 
 @compiled()
 def slack_of(scores: Ints, label: int, last: bool) -> Any:
-    """The least slack of a decision for `label` against all other classes."""
+    """Returns the least slack of a decision for `label`: the units of score by which it holds against all other
+    classes."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     least = UNBOUNDED
@@ -68,7 +69,7 @@ def slack_of(scores: Ints, label: int, last: bool) -> Any:
 
 @compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
-    """(rows,) the slack of each row."""
+    """Returns the slack of each row: the units of score by which its decision holds, negative for a wrong one."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
         slack[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
@@ -77,7 +78,7 @@ def slacks(decided: Decided) -> Any:
 
 @compiled()
 def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
-    """The slack after the score of one output grew by `step`. slack: before."""
+    """Returns the slack after the score of one output grew by `step`. slack: before that."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
     if output == label:
@@ -93,7 +94,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """The change of the weighted violation if the score of `output` grows by `step` for these rows."""
+    """Returns the change of the weighted violation if the score of `output` grows by `step` for these rows."""
     change = 0
     for row in rows:
         before = slack[row]
@@ -103,22 +104,22 @@ def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: i
 
 
 @compiled()
-def _keep(values: Ints, kept: Ints) -> None:
+def _copy(values: Ints, target: Ints) -> None:
     for k in range(len(values)):
-        kept[k] = values[k]
+        target[k] = values[k]
 
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
-    how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
+    """Moves leaves and biases, in place, so that as few rows as possible are violated, and returns how many still are.
+    decided.scores follow. visits: rows looked at before the search ends. Deterministic in `seed`."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
-    violated, place = np.empty(count, np.int64), np.full(count, -1)
+    violated, position = np.empty(count, np.int64), np.full(count, -1)
     wrong = 0
     for row in range(count):
         if slack[row] < 0:
-            violated[wrong], place[row] = row, wrong
+            violated[wrong], position[row] = row, wrong
             wrong += 1
     least, best_value, best_bias = wrong, leaves.value.copy(), leaves.bias.copy()
     all_rows = np.empty(count, np.int32)
@@ -173,34 +174,34 @@ def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: i
                 scores, decided.label[moved], decided.last, slack[moved], chosen_output, chosen_step
             )
             scores[chosen_output] += chosen_step
-            if slack[moved] < 0 and place[moved] < 0:
-                violated[wrong], place[moved] = moved, wrong
+            if slack[moved] < 0 and position[moved] < 0:
+                violated[wrong], position[moved] = moved, wrong
                 wrong += 1
-            elif slack[moved] >= 0 and place[moved] >= 0:
+            elif slack[moved] >= 0 and position[moved] >= 0:
                 wrong -= 1
                 final = violated[wrong]
-                violated[place[moved]], place[final] = final, place[moved]
-                place[moved] = -1
+                violated[position[moved]], position[final] = final, position[moved]
+                position[moved] = -1
         if wrong < least:
             least = wrong
-            _keep(leaves.value, best_value)
-            _keep(leaves.bias, best_bias)
+            _copy(leaves.value, best_value)
+            _copy(leaves.bias, best_bias)
     if wrong > least:
-        _keep(best_value, leaves.value)
-        _keep(best_bias, leaves.bias)
+        _copy(best_value, leaves.value)
+        _copy(best_bias, leaves.bias)
         fill_scores(leaves.leaf, leaves.start, leaves.value, leaves.outputs, leaves.bias, decided.scores)
     return least
 
 
 def visits_for(rows: int, trees: int) -> int:
-    """How many rows `mend_leaves` may look at."""
+    """Returns how many rows `mend_leaves` may look at."""
     return min(MOST_VISITS, VISITS * rows * max(1, trees))
 
 
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
-    """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
-    state.value is leaves.value. Returns how many splits went. No row may be violated."""
+    """Turns subtrees into leaves, in place and in the given order of splits, if that violates no row; scores follow.
+    Returns how many splits were removed. At the start, no row may be violated, and state.value is leaves.value."""
     removed = 0
     for split in order:
         if not state.alive[split]:
@@ -241,7 +242,7 @@ def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, de
 def _all_keep(
     state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
-    """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
+    """Returns True if no row is violated when the leaves hold `chosen`, for a tree of several outputs."""
     width = len(chosen)
     outputs = decided.scores.shape[1]
     scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)

@@ -1,7 +1,7 @@
-"""Integer leaves fitted together on rows, instead of rounded one by one.
+"""Fits integer leaves together on rows, instead of rounding them one by one.
 
-Coordinate descent on the logistic loss: each leaf, one output at a time, and each bias moves by a step or two while
-the loss falls. Other leaves make up for what rounding one leaf loses, so one or two bits per leaf are often enough.
+Coordinate descent on the logistic loss: each leaf, one output at a time, and each bias moves by a step while the loss
+falls. Other leaves make up for the rounding of one leaf, so one or two bits for each leaf are often enough.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, move, odds_of
 from forestc.system.compiled import compiled, share_out
 
-SWEEPS = 30  # over all leaves, at most
-CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
+SWEEPS = 30  # sweeps over all leaves at most
+CONVERGED = 1e-3  # ends after a sweep that gains less, relative to the loss
 
 
 @dataclass
 class Trees:
-    """The leaf that each row reaches in each tree, and the trees' integer leaf values.
-
-    leaf: (trees, rows). value: leaf values, one entry per leaf and output, tree by tree. start: (trees + 1,) where each
-    tree's entries begin in `value`. outputs: (trees, 2) the first output a tree feeds and one past the last.
-    """
+    """The leaf that each row reaches in each tree, and the trees' integer leaf values. leaf: (trees, rows). value: leaf
+    values, tree by tree, an entry for each leaf and output. start: (trees + 1,) where each tree's entries begin in
+    `value`. outputs: (trees, 2) the first output that a tree feeds, and one past the last."""
 
     leaf: Int32s
     start: Ints
@@ -35,15 +33,16 @@ class Trees:
 
     @staticmethod
     def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
-        """leaf: as above. values: of each tree, (leaves, outputs). outputs: the consecutive outputs each tree feeds."""
+        """Builds the arrays. values: (leaves, outputs) of each tree. outputs: the consecutive outputs that each tree
+        feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
         return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)
 
 
 class Sorted(NamedTuple):
-    """The rows sorted by leaf. order: (trees, rows). begins: (trees, leaves of the largest tree + 1) where the rows of
-    each leaf begin in `order`."""
+    """Rows sorted by leaf. order: (trees, rows). begins: (trees, leaves of the largest tree + 1) where the rows of each
+    leaf begin in `order`."""
 
     order: Int32s
     begins: Ints
@@ -52,21 +51,19 @@ class Sorted(NamedTuple):
 def fit_leaves(
     trees: Trees, bias: Ints, label: Ints, largest: int, steepest: float = STEEPNESS[-1]
 ) -> tuple[Ints, Ints]:
-    """New leaf values within 0 .. largest, and new biases.
-
-    bias: (outputs,). With one output class 1 is decided if the score is at least 0, else the class with the highest
-    score. label: (rows,) the true class. steepest: the most log odds that one unit of the scores may be worth.
-    Time O(sweeps * rows * trees * outputs of a tree), memory O(rows * trees).
-    """
+    """Returns new leaf values within 0 .. largest, and new biases. bias: (outputs,). label: (rows,) the true class.
+    With one output, class 1 is decided if the score is at least 0; with several, the class with the highest score.
+    steepest: the most log odds that one unit of the scores may be worth. Takes O(sweeps * rows * trees * outputs of a
+    tree) time and O(rows * trees) memory."""
     value, bias = trees.value.copy(), bias.copy()
     rows = sorted_by_leaf(trees)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
     steep = int(np.searchsorted(STEEPNESS[1:], steepest, side="right"))  # index of the steepest that is allowed
-    place, before = steep, np.inf
+    index, before = steep, np.inf
     for _ in range(SWEEPS):
         slope = Slope(scores, label)
-        place = slope.lowest(steep, place)
-        unit, loss = float(STEEPNESS[place]), slope.at(place)
+        index = slope.lowest(steep, index)
+        unit, loss = float(STEEPNESS[index]), slope.at(index)
         loss -= _sweep(
             rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
         )
@@ -77,7 +74,7 @@ def fit_leaves(
 
 
 def sorted_by_leaf(trees: Trees) -> Sorted:
-    """The rows of each tree, stably sorted by leaf."""
+    """Returns for each tree the rows, stably sorted by the leaf that they reach."""
     leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
     rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
     few = FEW // max(1, trees.leaf.shape[1])
@@ -103,7 +100,7 @@ def _sort(leaf: Int32s, rows: Sorted, first: int, last: int) -> None:
 
 @compiled()
 def integer_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Any:
-    """(rows, outputs): the sums of leaf values and biases."""
+    """Returns the sums of leaf values and biases, (rows, outputs)."""
     scores = np.empty((leaf.shape[1], len(bias)), np.int64)
     fill_scores(leaf, start, value, outputs, bias, scores)
     return scores
@@ -111,7 +108,7 @@ def integer_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: 
 
 @compiled()
 def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints, scores: Ints) -> None:
-    """Fills in `integer_scores`."""
+    """Writes `integer_scores` to `scores`."""
     for row in range(leaf.shape[1]):
         for k in range(len(bias)):
             scores[row, k] = bias[k]
@@ -124,7 +121,8 @@ def fill_scores(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Int
 
 
 def scores_of(leaf: Int32s, start: Ints, value: Ints, outputs: Ints, bias: Ints) -> Floats:
-    """`integer_scores`, with one output plus 0.5: integers are decided at >= 0, and -1 and 0 become -0.5 and 0.5."""
+    """Returns `integer_scores` as floats, plus 0.5 with one output: -1 and 0, on the two sides of its decision at >= 0,
+    become -0.5 and 0.5."""
     return np.asarray(integer_scores(leaf, start, value, outputs, bias) + (0.5 if len(bias) == 1 else 0.0))
 
 
@@ -140,7 +138,7 @@ def _sweep(
     unit: float,
     largest: int,
 ) -> Any:
-    """Moves every leaf and bias once and updates odds and scores, all in place. Returns the fall of the mean loss."""
+    """Moves every leaf and bias once and updates odds and scores, in place. Returns the fall of the mean loss."""
     gained = 0.0
     zero, few, most = np.int64(0), np.int64(2), np.int64(32)  # numba would compile `_step` again for plain constants
     for tree in range(len(outputs)):
@@ -171,8 +169,8 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """The step among 1, 2, 4 .. most, down or up within the room there is, that gains most, and its gain; step 0 if
-    none gains. The loss is convex: where a step gains nothing, neither does a larger one."""
+    """Returns the step that gains most, and its gain; step 0 if none gains. Steps are 1, 2, 4 .. most, up to `down`
+    down or `up` up. The loss is convex: if a step gains nothing, neither does a larger one."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

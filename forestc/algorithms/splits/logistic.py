@@ -1,7 +1,7 @@
-"""The logistic loss of rows, and how it changes when the scores of some rows change.
+"""Computes the logistic loss of rows, and how it changes when the scores of some rows change.
 
-Each row's exponentials and their sum are kept, so that changing one output takes one multiplication. The loss of many
-rows is summed as the logarithm of products, one logarithm per `TOGETHER` rows, exact up to rounding.
+Each row's exponentials and their sum are stored, so that changing one output takes one multiplication. The loss of many
+rows is summed as the logarithm of products, one logarithm for `TOGETHER` rows, exact up to rounding.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds that one unit of the scores may be worth
-TOGETHER = 8  # rows per logarithm: a product of this many factors neither overflows nor underflows
-LARGE = 64.0  # log odds beyond which that product might overflow; each row then takes its own logarithm
-LEAST = 1e-15  # smallest factor of a sum of exponentials
+STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # lists the log odds that one unit of the scores may be worth
+TOGETHER = 8  # rows for each logarithm: a product of this many factors neither overflows nor underflows
+LARGE = 64.0  # takes a logarithm for each row beyond this change of log odds, as the product might overflow
+LEAST = 1e-15  # bounds each factor of the product from below
 CHUNK = 4096  # rows summed at a time, so that the sum is the same on any number of cores
 FEW = 200_000  # exponentials, or rows sorted, for which threads are not worth starting
 
 
 class Odds(NamedTuple):
-    """power: (rows, outputs) exponentials of the log odds. total: (rows,) their sums. label: (rows,) the true classes.
-    With one output the other class's exponential is 1 and is part of the sum."""
+    """Exponentials of the rows' log odds. power: (rows, outputs). total: (rows,) sums of these. label: (rows,) the true
+    classes. With one output, the other class's exponential is 1 and is part of the sum."""
 
     power: Floats
     total: Floats
@@ -31,7 +31,7 @@ class Odds(NamedTuple):
 
 
 def odds_of(scores: Floats, unit: float, label: Ints) -> Odds:
-    """scores: (rows, outputs), of which one unit is worth `unit` log odds."""
+    """Returns the odds of scores (rows, outputs). unit: log odds of one unit of the scores."""
     odds = Odds(np.empty(scores.shape), np.empty(len(scores)), label)
     few = FEW // max(1, scores.shape[1])
     share_out(len(scores), lambda first, last: _fill(scores, unit, odds, first, last), few=few)
@@ -61,38 +61,38 @@ def _fill(scores: Floats, unit: float, odds: Odds, first: int, last: int) -> Non
 
 @compiled()
 def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> None:
-    """Multiplies the exponential of one output of a row, in place."""
+    """Multiplies the exponential of one output of a row by `factor`, in place."""
     more = power[row, output] * (factor - 1)
     power[row, output] += more
     total[row] = max(total[row] + more, 1e-300)
 
 
 class Slope:
-    """The mean loss as a function of what one unit of the scores is worth, an entry of `STEEPNESS`. It is convex, so
+    """The mean loss as a function of the log odds of one unit of the scores, an entry of `STEEPNESS`. It is convex, so
     few entries need be tried."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label
-        self.known: dict[int, float] = {}
+        self.losses: dict[int, float] = {}
 
-    def at(self, place: int) -> float:
-        """The loss at STEEPNESS[place]."""
-        if place not in self.known:
+    def at(self, index: int) -> float:
+        """Returns the loss at STEEPNESS[index]."""
+        if index not in self.losses:
             sums = np.empty(-(-len(self.scores) // CHUNK))
-            unit = float(STEEPNESS[place])
+            unit = float(STEEPNESS[index])
             few = FEW // (CHUNK * max(1, self.scores.shape[1]))
             share_out(len(sums), lambda first, last: _loss(self.scores, unit, self.label, sums, first, last), few=few)
-            self.known[place] = float(sums.sum()) / len(self.scores)
-        return self.known[place]
+            self.losses[index] = float(sums.sum()) / len(self.scores)
+        return self.losses[index]
 
     def lowest(self, last: int, guess: int) -> int:
-        """The first place up to `last` with the lowest loss, searched from `guess`."""
-        place = min(max(guess, 0), last)
-        while place < last and self.at(place + 1) < self.at(place):
-            place += 1
-        while place and self.at(place - 1) <= self.at(place):
-            place -= 1
-        return place
+        """Returns the first index of `STEEPNESS`, up to `last`, with the lowest loss, searched from `guess`."""
+        index = min(max(guess, 0), last)
+        while index < last and self.at(index + 1) < self.at(index):
+            index += 1
+        while index and self.at(index - 1) <= self.at(index):
+            index -= 1
+        return index
 
 
 @compiled()
@@ -114,9 +114,9 @@ def _loss(scores: Floats, unit: float, label: Ints, sums: Floats, first: int, la
 
 @compiled()
 def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step: float) -> Any:
-    """The change of the summed loss of rows[begin:end] if their log odds of `output` grow by `step`."""
+    """Returns the change of the summed loss of rows[begin:end] if their log odds of `output` grow by `step`."""
     growth = np.exp(step)
-    wanted = 1 if odds.power.shape[1] == 1 else output
+    own_class = 1 if odds.power.shape[1] == 1 else output
     together = TOGETHER if abs(step) <= LARGE else 1
     power, total, label = odds.power, odds.total, odds.label
     change, right = 0.0, 0
@@ -127,7 +127,7 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
             row = rows[at]
             share = power[row, output] / total[row]
             product *= max((1 - share) + share * growth, LEAST)  # 1 + share * (growth - 1) cancels at share 1
-            right += label[row] == wanted
+            right += label[row] == own_class
         change += np.log(product)
         begin = stop
     return change - right * step
@@ -135,14 +135,14 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """`change_of` for consecutive outputs from `output` on, which grow by `steps`."""
+    """Returns the change as `change_of` does, for consecutive outputs from `output` on, which grow by `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1
         if abs(steps[k]) > LARGE:
             together = 1
     classes = odds.power.shape[1]
-    change, wanted = 0.0, 0.0
+    change, label_steps = 0.0, 0.0
     while begin < end:
         stop = min(end, begin + together)
         product = 1.0
@@ -154,7 +154,7 @@ def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step
             product *= max(1 + more / odds.total[row], LEAST)
             k = odds.label[row] - (1 if classes == 1 else output)
             if 0 <= k < len(steps):
-                wanted += steps[k]
+                label_steps += steps[k]
         change += np.log(product)
         begin = stop
-    return change - wanted
+    return change - label_steps

@@ -1,9 +1,9 @@
-"""Small trees that put right what a pruned ensemble decides wrongly, grown over the ensemble's own conditions.
+"""Grows small trees that correct the wrong decisions of a pruned ensemble, over the ensemble's own conditions.
 
-A row allows the score of one output to grow by an interval: it must grow so far that the row is decided rightly, or no
-further than its decision holds. A tree is grown until every leaf has a value in the intervals of all its rows. Rows of
-much slack allow any value that others need, so that few rows matter, and few splits tell them apart. Splits are chosen
-by the fall of the squared error (Breiman et al., 1984), in which comparators that exist already are preferred.
+A row allows the score of one output to grow by an interval: enough to decide the row correctly, or no more than its
+decision bears. A tree is grown until every leaf has a value in the intervals of all its rows. Rows of much slack allow
+any value that others need, so few rows matter, and few splits tell them apart. Splits are chosen by the fall of the
+squared error (Breiman et al., 1984), with a preference for conditions in use.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.splits.kept_decisions import UNBOUNDED, Decided, slacks
 from forestc.algorithms.splits.state import Outcomes
 
-MOST_SPLITS = 4096  # of one tree
+MOST_SPLITS = 4096  # limits the splits of one tree
 
 
 @dataclass(frozen=True)
 class MendingTree:
-    """output: which score it adds to. condition: of each node, -1 at a leaf. left, right: its children, -1 at a leaf.
-    value: of each leaf, 0 at other nodes. Node 0 is the root; children come after their parents."""
+    """A tree that corrects decisions. output: number of the output that it adds to. condition: index of each node's
+    condition, -1 at a leaf. left, right: children of each node, -1 at a leaf. value: of each leaf, 0 at other nodes.
+    Node 0 is the root; children come after their parents."""
 
     output: int
     condition: tuple[int, ...]
@@ -36,13 +37,13 @@ class MendingTree:
 
     @property
     def bits(self) -> int:
-        """Bits of a leaf above the smallest."""
+        """Number of bits for a leaf's value, less the smallest leaf's value."""
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 
 def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
-    """Trees after which no row is violated; decided.scores follow, in place. None if conditions can't tell the rows
-    apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
+    """Returns trees after which no row is violated; decided.scores follow, in place. None if the conditions can't tell
+    the rows apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
     trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:
@@ -69,7 +70,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """How far the score of one output may grow before each row of another class is decided as that class."""
+    """Returns for each row of another class how far the score of one output may grow before the row gets its class."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
@@ -79,7 +80,8 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """A tree whose leaves lie in the intervals of their rows, and what it adds to each row; None if there is none."""
+    """Returns a tree with leaves in the intervals of all their rows, and the value that it adds to each row; None if
+    there is no such tree."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))
@@ -91,8 +93,8 @@ def _grown(
         at, rows = pending.pop()
         least, largest = int(low[active[rows]].max(initial=-UNBOUNDED)), int(high[active[rows]].min(initial=UNBOUNDED))
         if least <= largest:
-            near = min(max(0, least), largest)  # the fewer different values, the less logic
-            value[at] = next((known for known in taken if least <= known <= largest), near)
+            near = min(max(0, least), largest)  # fewer different values take less logic
+            value[at] = next((earlier for earlier in taken if least <= earlier <= largest), near)
             if value[at] not in taken:
                 taken.append(value[at])
             continue
@@ -113,7 +115,7 @@ def _grown(
 
 
 def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
-    """(rows,) the value of the leaf that each row reaches."""
+    """Returns the value that the tree adds to each row: the value of the leaf reached."""
     node = np.zeros(len(outcomes.code), dtype=np.int64)
     condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
     open_rows = np.flatnonzero(condition[node] >= 0)
@@ -126,7 +128,7 @@ def added_by(tree: MendingTree, outcomes: Outcomes) -> Ints:
 
 
 def _best_split(target: Floats, holds: Bits, cost: Floats, used: Bits) -> int | None:
-    """The condition that lowers the squared error of the target most, per cost; None if none has rows on both sides."""
+    """Returns the condition that lowers the squared error most for its cost; None if none divides the rows."""
     total, count = target.sum(), len(target)
     on_left = holds.sum(axis=0)
     sum_left = target @ holds

@@ -1,10 +1,10 @@
-"""Pruning of splits: a split is removed if the loss rises less than its hardware is worth; leaves are refitted.
+"""Prunes splits: a split is removed if the loss rises less than its hardware is worth; then leaves are refitted.
 
 A subtree becomes one leaf if that raises the logistic loss by less than `price` times the cost of its splits: their
 multiplexers, their share of the comparators they read, and, for a whole tree, its operand in the sums. Subtrees are
 tried in order of loss per cost, and each is evaluated again at its turn. Before that the remaining splits are rewired
-(`rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for those
-removed.
+(`rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for the removed
+ones.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from forestc.system.compiled import compiled, share_out
 
 MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
 ROUNDS = 4  # rounds of pruning and fitting at each price
-LEAST_LOSS = 0.002  # mean loss per row that is kept above the minimum: see `prune`
+LEAST_LOSS = 0.002  # keeps the mean loss of a row this far above its minimum: see `prune`
 
 
 @dataclass(frozen=True)
 class Splits:
     """The inner nodes of all trees, tree by tree, children before parents.
 
-    tree: the tree of each split. first, last: its leaves are first .. last - 1, numbered from left to right within the
-    tree; middle: the first leaf of its right subtree. size: inner nodes of its subtree, itself included. condition: the
-    index of its condition. cost: of each condition, in any unit. node: cost of a node without its comparator; sum: cost
-    of a tree without its splits; both per output. outcomes: of the conditions, if splits may choose from a pool.
+    tree: index of each split's tree. first, last: a split has the leaves first .. last - 1, numbered from left to right
+    within the tree. middle: first leaf of its right subtree. size: inner nodes of its subtree, with itself. condition:
+    index of its condition. cost: of each condition, in any unit. node: cost of a node without its comparator, for each
+    output. sum: cost of a tree without its splits, for each output. outcomes: of the conditions, if splits may choose
+    from a pool.
     """
 
     tree: Ints
@@ -51,7 +52,7 @@ class Splits:
 
 
 class Start(NamedTuple):
-    """What pruning goes on from: arrays as in `Pruned`."""
+    """A pruned ensemble that pruning continues from; arrays as in `Pruned`."""
 
     group: Ints
     value: Ints
@@ -62,10 +63,10 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned ensemble. group: for each leaf of all trees, the first of the leaves it was merged with. value: of every
-    leaf and output. condition: of each split; flipped: whether its sides are swapped. splits: how many are left; cost:
-    theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state: the present
-    trees; the next price changes them in place."""
+    """A pruned ensemble. group: for each leaf of all trees, the first leaf merged with it. value: of every leaf and
+    output. condition: of each split. flipped: whether a split's sides are swapped. splits, cost: number and cost of the
+    splits that are left. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state:
+    the present trees; the next price changes them in place."""
 
     group: Ints
     value: Ints
@@ -90,17 +91,17 @@ def prune(
     copies_per_row: float = 1.0,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """The ensemble after each price; prices ascend, and each step continues from the one before, the first from
+    """Yields the ensemble after each price. Prices ascend, and each step continues from the one before, the first from
     `start`, the ensemble at a lower price.
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
-    steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
-    worth at most what leaves the mean loss `LEAST_LOSS` above its minimum. copies_per_row: the row itself and its mixed
-    copies; standard errors grow by its square root.
+    steeper odds make the loss as small as one likes, and no split would be worth its cost. So the log odds of a unit of
+    the scores are limited: the mean loss stays `LEAST_LOSS` above its minimum. copies_per_row: number of times that a
+    row is in the data, as itself and in mixed copies; standard errors grow by its square root.
 
-    Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
-    where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
-    O(rows * (trees + columns)).
+    Takes O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))) time, without the
+    columns if a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Takes
+    O(rows * (trees + columns)) memory.
     """
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
@@ -131,7 +132,7 @@ def prune(
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
-    """The trees before any split goes; the state shares no array with them."""
+    """Returns the trees before any split is removed; the state shares no array with the arguments."""
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(
@@ -147,8 +148,8 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
 
 
 def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
-    """The trees and biases that pruning begins with: as given, or as they were pruned before. None shares an array with
-    what is given."""
+    """Returns the trees and biases that pruning begins with: as given, or as pruned before. State and biases share no
+    array with the arguments."""
     shape, state = as_given(trees, splits)
     if start is None:
         return shape, state, bias.copy()
@@ -157,7 +158,7 @@ def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tu
     first = shape.slots[splits.tree]
     state.alive[:] = start.group[first + splits.first] != start.group[first + splits.middle]
     state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
-    if splits.outcomes is not None:  # conditions changed, so rows take other ways
+    if splits.outcomes is not None:  # conditions changed, so rows take other paths
         state.leaf[:] = leaves_on(shape, state, splits.outcomes)
     return shape, state, start.bias.copy()
 
@@ -165,7 +166,7 @@ def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tu
 def pruned_of(
     shape: Shape, state: State, bias: Ints, price: float, loss: float, unit: float
 ) -> Pruned:  # fmt: skip
-    """The present trees, as copies beside the state."""
+    """Returns the present trees as `Pruned`: the state, and copies of its arrays."""
     return Pruned(
         state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
         int(state.alive.sum()), cost_of(shape, state), price, loss, unit, state,
@@ -173,7 +174,7 @@ def pruned_of(
 
 
 def cost_of(shape: Shape, state: State) -> float:
-    """The cost of the remaining splits: conditions, nodes and sums."""
+    """Returns the cost of the remaining splits: conditions, nodes and sums."""
     widths = shape.outputs[:, 1] - shape.outputs[:, 0]
     alive = shape.tree[state.alive]
     used = np.unique(state.condition[state.alive])
@@ -181,32 +182,32 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """The most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble fitted, the
-    mean loss still lies at least `LEAST_LOSS` above its minimum."""
+    """Returns the most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble
+    fitted, the mean loss is at least `LEAST_LOSS` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `LEAST_LOSS` above its minimum."""
+    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is `LEAST_LOSS` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
-    place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
-    while place > 0 and slope.at(place) - slope.at(lowest) < LEAST_LOSS:
-        place -= 1
-    return float(STEEPNESS[max(place, 0)])
+    index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
+    while index > 0 and slope.at(index) - slope.at(lowest) < LEAST_LOSS:
+        index -= 1
+    return float(STEEPNESS[max(index, 0)])
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """The present trees, as views of the state, in which the leaf of each row becomes the first of its group."""
+    """Returns the present trees as views of the state; in it, the leaf of each row becomes the first of its group."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)
 
 
 def spread(shape: Shape, state: State, value: Ints) -> None:
-    """Gives each leaf, in place, what `value` has for the first of its group."""
+    """Gives each leaf, in place, the value that `value` holds for the first leaf of its group."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
         group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
@@ -214,7 +215,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes splits that are not worth their price, in place, cheapest first. Returns how many were removed."""
+    """Removes, in place, splits that raise the loss by less than their cost is worth, and returns how many."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)
@@ -227,7 +228,7 @@ def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, pr
 def _ratios(
     shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, ratio: Floats, begin: int, end: int
 ) -> None:  # fmt: skip
-    """The rise of the loss if a split is removed, divided by the cost that this saves."""
+    """Writes to `ratio` the rise of the loss if a split is removed, divided by the cost saved."""
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)
@@ -261,7 +262,7 @@ def _remove(
 
 @compiled()
 def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
-    """The least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
+    """Returns the least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
     tree, base, _, width = tree_of(shape, split)
     first, last = shape.first[split], shape.last[split]
     counts = np.zeros(last - first)
@@ -283,13 +284,13 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
             counts[fullest] = 0
             for k in range(width):
                 tried[attempt, k] = state.value[base + (first + fullest) * width + k]
-        known = False
+        seen = False
         for earlier in range(attempt):
             different = False
             for k in range(width):
                 different = different or tried[earlier, k] != tried[attempt, k]
-            known = known or not different
-        if not known:
+            seen = seen or not different
+        if not seen:
             change = _rise(shape, state, rows, odds, unit, split, tried[attempt])
             if change < best:
                 best, chosen = change, attempt
@@ -298,7 +299,7 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 
 @compiled()
 def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Ints) -> Any:
-    """The rise of the loss if the leaves of a subtree hold `chosen`."""
+    """Returns the rise of the loss if the leaves of a subtree hold `chosen`."""
     tree, base, output, width = tree_of(shape, split)
     rise, steps = 0.0, np.empty(width)
     for slot in range(shape.first[split], shape.last[split]):

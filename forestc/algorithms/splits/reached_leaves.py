@@ -1,4 +1,4 @@
-"""The leaves that rows reach in pruned and rewired trees, from the codes that tell which conditions hold."""
+"""Finds the leaves that rows reach in pruned and rewired trees, from codes of the rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ FEW = 4096  # rows for which one core is enough
 
 
 def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> Int32s:
-    """(trees, rows) the leaf that each row of the outcomes reaches, of merged leaves the first. Time O(rows * trees *
-    depth), on all cores."""
+    """Returns the leaf that each row of the outcomes reaches, (trees, rows); of merged leaves, the first. Takes O(rows
+    * trees * depth) time, on all cores."""
     trees, rows = len(shape.outputs), len(outcomes.code)
     roots = np.full(trees, -1, dtype=np.int64)
     roots[shape.tree] = np.arange(len(shape.tree))  # children come before their parents

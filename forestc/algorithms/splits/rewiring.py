@@ -1,4 +1,4 @@
-"""Rewiring of splits: each split gets the best condition for the rows that reach it, all other splits fixed.
+"""Rewires splits: each split gets the best condition for the rows that reach it, with all other splits fixed.
 
 Tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3), carried over to sums of trees
 and to hardware. With the subtrees below a split fixed, a row's loss depends only on the side it takes, so one weighted
@@ -7,8 +7,8 @@ comparator, a new one costs its price; the complement of a condition is free.
 
 Voting takes O(rows * conditions) if done directly, but thresholds on one feature are nested: rows vote for the code of
 their feature's value, and the votes for the thresholds are prefix sums over the codes. So the time per row is
-proportional to the columns, not to the conditions. Where many rows reach a split, a sample of them picks a few
-conditions, and all rows decide between these.
+proportional to the columns, not to the conditions. If many rows reach a split, a sample of them picks a few conditions,
+and all rows decide between these.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from forestc.algorithms.splits.logistic import Odds, move
 from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, right_of, tree_of
 from forestc.system.compiled import compiled
 
-LEAST = 1e-6  # loss that a change must gain
-DOUBT = 1.0  # standard errors that a change must gain beside its price
+LEAST = 1e-6  # ignores changes that lower the loss by less
+DOUBT = 1.0  # requires each change to gain this many standard errors beside its price; more means fewer changes
 ADDED = 1 << 17  # rows times columns that are added up when a sample picks conditions
-FEWEST, MOST = 512, 4096  # bounds of the sample's rows
-LOOK = 4  # the sample is drawn from at most this many times as many rows
+FEWEST, MOST = 512, 4096  # rows of a sample, at least and at most
+LOOK = 4  # draws a sample from at most this many times as many rows
 CHOSEN = 8  # conditions that the sample picks and all rows decide between
 
 
 def sample_for(columns: int) -> int:
-    """How many rows a sample has, given the number of columns."""
+    """Returns how many rows a sample has, for this number of columns."""
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
@@ -41,13 +41,12 @@ def rewire(
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard
-    errors, where one is the square root of the sum of squared changes of its rows. Without it the best of hundreds of
-    conditions overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample:
-    if more than twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN`
-    conditions, and all rows decide between these; 0: all rows always decide. Time
-    O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
-    O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
+    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard errors,
+    each the square root of the sum of squared changes of its rows. Without it the best of hundreds of conditions
+    overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample: if more than
+    twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN` conditions, and
+    all rows decide between these; with 0, all rows always decide. Takes O(trees * depth * rows * (depth + columns) +
+    splits * pool) time; with a sample O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
@@ -130,7 +129,7 @@ def _nonzero(rise: Floats) -> int:
 
 @compiled()
 def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
-    """The candidates that score below `least`, ascending."""
+    """Returns the candidates that score below `least`, ascending."""
     below, count = np.empty(len(candidates), np.int64), 0
     for k in range(len(candidates)):
         if score[candidates[k]] < least:
@@ -145,7 +144,7 @@ def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
 
 @compiled()
 def _children(shape: Shape, state: State) -> Any:
-    """(splits, 2): the right and the left child of each split: a split, or leaf k as -1 - k."""
+    """Returns the right and the left child of each split, (splits, 2): a split, or leaf k as -1 - k."""
     children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
         left, right = left_of(shape, split), right_of(shape, split)
@@ -154,13 +153,13 @@ def _children(shape: Shape, state: State) -> Any:
     return children
 
 
-# The loops over rows below use plain arrays and call no functions: passing a named tuple per row is several times as
-# slow. They copy entry by entry: numba compiles assignments of slices, sorts and sets of its own for seconds.
+# The loops over rows below use plain arrays and call no functions: passing a named tuple for each row is several times
+# as slow. They copy entry by entry: numba takes seconds to compile assignments of slices, sorts and sets of its own.
 
 
 @compiled()
 def _part(shape: Shape, state: State, split: int, reach: Ints, spare: Ints, begins: Ints, ends: Ints) -> None:
-    """Partitions the rows of a split, in place: those that go left come first."""
+    """Partitions the rows of a split, in place: rows that go left come first."""
     left, right = left_of(shape, split), right_of(shape, split)
     if left < 0 and right < 0:
         return
@@ -186,11 +185,11 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Fills in, for each row, the leaf it reaches on the other side (new_leaf), and its loss on the left minus that on
-    the right (rise)."""
+    """Writes for each row the leaf that it reaches on the other side to `new_leaf`, and its loss on the left minus the
+    loss on the right to `rise`."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
-    wanted = 1 if odds.power.shape[1] == 1 else output
+    own_class = 1 if odds.power.shape[1] == 1 else output
     leaf, code, label, power, total = state.leaf[tree], outcomes.code, odds.label, odds.power, odds.total
     value = state.value[base : shape.start[tree + 1]]
     low = split - shape.size[split] + 1
@@ -214,7 +213,7 @@ def _rises(
             step = value[across * width + j] - value[leaf_now * width + j]
             if step != 0:
                 more += power[row, output + j] * factors[step + span]
-                if label[row] == wanted + j:
+                if label[row] == own_class + j:
                     gained = step
         if more != 0.0 or gained != 0:
             change = np.log(max(1 + more / total[row], 1e-15)) - unit * gained
@@ -225,8 +224,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """A systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and squared
-    rises, both weighted by the inverse of the probability of being drawn."""
+    """Returns a systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and
+    squared rises, both weighted by the inverse of the probability of being drawn."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
@@ -252,8 +251,8 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Fills in, for each condition of the pool, the loss minus that with all rows going right (votes), and the summed
-    squares of the rows that would change sides (moved). Returns both sums over all rows."""
+    """Writes for each condition of the pool: to `votes`, its loss minus the loss with all rows going right; to `moved`,
+    the summed squares of the rows that would change sides. Returns the sums of rises and squares over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -286,7 +285,7 @@ def _add_up(
 def _add_up_few(
     outcomes: Outcomes, candidates: Ints, now: int, rows: Ints, rise: Floats, votes: Floats, moved: Floats
 ) -> Any:
-    """`_add_up` for a few conditions and the present one."""
+    """Works as `_add_up` for a few conditions and the present one."""
     count = len(candidates)
     column, cut = np.empty(count, np.int64), np.empty(count, np.int64)
     for at in range(count):
@@ -318,8 +317,8 @@ def _best(
     shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
     all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
-    """The loss plus price that a change must beat, and the best condition and whether it is flipped: the present ones
-    if no candidate beats them. score: filled in for each candidate, loss plus price plus doubt."""
+    """Returns the loss plus price that a change must beat, the best condition, and whether it is flipped: the present
+    ones if no candidate beats them. Writes the loss plus price plus doubt of each candidate to `score`."""
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0

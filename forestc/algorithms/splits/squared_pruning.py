@@ -1,8 +1,8 @@
-"""Pruning of splits for regressions: a split is removed if the squared error rises less than its hardware is worth.
+"""Prunes splits of regressions: a split is removed if the squared error rises less than its hardware is worth.
 
-The counterpart of `pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is what it
-holds plus the mean residual of its rows; that of a merged leaf is the mean over the rows of both. Integer leaves are
-fitted in sweeps over all leaves until one gains little.
+The counterpart of `pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is its value plus
+the mean residual of its rows; for a merged leaf, the mean over the rows of all its leaves. Integer leaves are fitted in
+sweeps over all leaves until a sweep gains little.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from forestc.algorithms.splits.pruning import Pruned, Splits, Start, present_tre
 from forestc.algorithms.splits.state import Shape, State, merge, rows_of, saved_by, tree_of
 from forestc.system.compiled import compiled
 
-SWEEPS = 20  # over all leaves, at most
-CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
+SWEEPS = 20  # sweeps over all leaves at most
+CONVERGED = 1e-4  # ends after a sweep that gains less, relative to the squared error
 ROUNDS = 3  # rounds of pruning and fitting at each price
 
 
@@ -32,12 +32,12 @@ def prune_squared(
     prices: Floats,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """The ensemble after each price; prices ascend, and each step continues from the one before, the first from
+    """Yields the ensemble after each price. Prices ascend, and each step continues from the one before, the first from
     `start`, the ensemble at a lower price.
 
-    target: (rows, outputs) the values wanted, in units of the integer scores. largest: a leaf may hold 0 .. largest.
-    prices: squared error, in those units, that a unit of cost is worth. `Pruned.loss` is the mean squared error of a
-    row. Time O(prices * ROUNDS * SWEEPS * rows * trees), memory O(rows * trees).
+    target: (rows, outputs) true values, in units of the integer scores. largest: a leaf may hold 0 .. largest. prices:
+    squared error, in these units, that a unit of cost is worth. `Pruned.loss` is the mean squared error of a row. Takes
+    O(prices * ROUNDS * SWEEPS * rows * trees) time and O(rows * trees) memory.
     """
     shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
@@ -74,11 +74,11 @@ def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, re
                 total = 0.0
                 for row in reached:
                     total += residual[row, first + k]
-                place = start[tree] + slot * width + k
-                wanted = int(np.floor(value[place] + total / len(reached) + 0.5))
-                step = min(max(wanted, 0), largest) - value[place]
+                entry = start[tree] + slot * width + k
+                best = int(np.floor(value[entry] + total / len(reached) + 0.5))
+                step = min(max(best, 0), largest) - value[entry]
                 if step != 0:
-                    value[place] += step
+                    value[entry] += step
                     for row in reached:
                         residual[row, first + k] -= step
     for k in range(len(bias)):
@@ -89,7 +89,7 @@ def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, re
 
 @compiled()
 def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, split: int, chosen: Ints) -> Any:
-    """The rise of the squared error if a subtree becomes one leaf; its values are filled into chosen."""
+    """Returns the rise of the squared error if a subtree becomes one leaf; writes the leaf's values to `chosen`."""
     tree, base, first, width = tree_of(shape, split)
     rise = 0.0
     for k in range(width):
@@ -110,7 +110,7 @@ def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 
 @compiled()
 def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, ratio: Floats) -> None:
-    """The rise of the squared error if a split is removed, divided by the cost that this saves."""
+    """Writes to `ratio` the rise of the squared error if a split is removed, divided by the cost saved."""
     for split in range(len(ratio)):
         if state.alive[split]:
             chosen = np.zeros(tree_of(shape, split)[3], np.int64)
@@ -122,7 +122,8 @@ def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 def _remove(
     shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
-    """Removes splits that are not worth their price, in place, cheapest first; residuals follow. Returns how many."""
+    """Removes, in place, splits with a rise of the error below `price` times the cost saved, lowest ratio first;
+    residuals follow. Returns how many."""
     removed = 0
     for split in order:
         if ratio[split] >= price:

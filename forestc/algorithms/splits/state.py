@@ -1,4 +1,4 @@
-"""The arguments of the kernels that prune and rewire splits: the original trees and their present state."""
+"""Arguments of the compiled functions that prune and rewire splits: the original trees and their present state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from forestc.system.compiled import compiled
 
 
 class Shape(NamedTuple):
-    """The trees as given. tree .. cost, node, sum: see `pruning.Splits`. slots: (trees + 1,) where a tree's leaves
-    begin among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree
-    feeds and one past the last."""
+    """The original trees. slots: (trees + 1,) where each tree's leaves begin among all leaves. start: (trees + 1,)
+    where their values begin. outputs: (trees, 2) the first output that a tree feeds, and one past the last.
+    `pruning.Splits` describes the other fields."""
 
     tree: Ints
     first: Ints
@@ -31,9 +31,9 @@ class Shape(NamedTuple):
 
 
 class State(NamedTuple):
-    """The present trees. leaf: (trees, rows) the leaf of each row, of merged leaves the first. value: of every leaf and
-    output. group: for each leaf the first of those it was merged with. alive, condition, flipped: whether each split
-    still exists, its condition, and whether its sides are swapped. uses: how many splits use each condition."""
+    """The present trees. leaf: (trees, rows) the leaf of each row; of merged leaves, the first. value: of every leaf
+    and output. group: for each leaf, the first leaf merged with it. alive, condition, flipped: whether each split still
+    exists, its condition, and whether its sides are swapped. uses: number of splits that use each condition."""
 
     leaf: Int32s
     value: Ints
@@ -45,12 +45,10 @@ class State(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """The outcome of each condition on each row: true where the row's code in the condition's column is below its cut.
-    Thresholds on one feature share a column.
-
-    code: (rows, columns). column, cut: of each condition. begins: (columns + 1,) where each column's codes begin if
-    those of all columns are concatenated. pool: the first `pool` conditions may be chosen by any split.
-    """
+    """The outcome of each condition on each row: True if the row's code in the condition's column is below its cut.
+    Thresholds on one feature share a column. code: (rows, columns). column, cut: of each condition. begins: (columns +
+    1,) where each column's codes begin if those of all columns are concatenated. pool: any split may choose among the
+    first `pool` conditions."""
 
     code: NDArray[Any]
     column: Ints
@@ -61,7 +59,7 @@ class Outcomes(NamedTuple):
 
 @compiled()
 def left_of(shape: Shape, split: int) -> Any:
-    """The left child of a split, -1 if it is a leaf."""
+    """Returns the left child of a split; -1 if it is a leaf."""
     if shape.middle[split] - shape.first[split] == 1:
         return -1
     return split - 1 - (shape.size[split - 1] if shape.last[split] - shape.middle[split] > 1 else 0)
@@ -69,13 +67,13 @@ def left_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def right_of(shape: Shape, split: int) -> Any:
-    """The right child of a split, -1 if it is a leaf."""
+    """Returns the right child of a split; -1 if it is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1
 
 
 @compiled()
 def tree_of(shape: Shape, split: int) -> Any:
-    """The tree of a split, where its leaf values begin, and the first and the number of the outputs that it feeds."""
+    """Returns the tree of a split, where the tree's leaf values begin, and the first and the number of its outputs."""
     tree = shape.tree[split]
     output = shape.outputs[tree, 0]
     return tree, shape.start[tree], output, shape.outputs[tree, 1] - output
@@ -83,13 +81,13 @@ def tree_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def rows_of(rows: Sorted, tree: int, slot: int) -> Any:
-    """The rows of a leaf."""
+    """Returns the rows that reach leaf number `slot` of a tree."""
     return rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
 
 
 @compiled()
 def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
-    """(outputs of the tree,) the mean of what the leaves of a subtree hold over its rows, rounded."""
+    """Returns the mean leaf value of a subtree over its rows, rounded, for each output of the tree."""
     tree, base, _, width = tree_of(shape, split)
     total, count, mean = np.zeros(width), 0, np.empty(width, np.int64)
     for slot in range(shape.first[split], shape.last[split]):
@@ -104,7 +102,8 @@ def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
 
 @compiled()
 def saved_by(shape: Shape, state: State, split: int) -> Any:
-    """The cost of the remaining splits of a subtree."""
+    """Returns the cost saved if a subtree becomes a leaf: its splits, with their shares of comparators, and, for a
+    whole tree, its operand in the sums."""
     tree, _, _, width = tree_of(shape, split)
     saved = 0.0
     for inner in range(split - shape.size[split] + 1, split + 1):
@@ -119,7 +118,7 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
     """Makes a subtree one leaf, in place: its leaves are one group and hold `value`, and its splits are gone. Returns
-    how many went. The rows' scores are the caller's."""
+    how many were removed. The caller updates the rows' scores."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

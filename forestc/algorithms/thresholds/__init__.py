@@ -1,1 +1,1 @@
-"""Thresholds: which may move how far without changing paths, and the fewest points that serve all."""
+"""How far thresholds may move without changing paths, and the fewest points that can replace them."""

@@ -1,13 +1,13 @@
-"""Among all smallest sets of points that stab intervals, one whose points have the fewest binary digits.
+"""Finds a smallest set of points that stab all intervals and have the fewest binary digits.
 
-An extension of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1). Min_IntSet gives the number k of points and one
-place for each, but smallest sets with other windows exist too. First, bisection finds the fewest fraction bits with
-which k multiples of 2^-bits stab all intervals: the input needs no more bits than that. Then, among those sets, one
-with the most trailing zero bits in total is chosen: a comparator does not read them.
+An extension of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1), which gives the number k of points and a window
+for each; smallest sets with other windows exist, too. First, bisection finds the fewest fraction bits with which k
+multiples of 2^-bits stab all intervals: the input needs no more bits. Then the set with the most trailing zero bits in
+total is chosen: a comparator does not read them.
 
-The second step is a shortest path over the points from left to right. Which intervals the first j points leave
-unstabbed depends on the j-th point alone, and a j-th point further right leaves more freedom for the next. So only
-the Pareto front is kept: placements with more zeros than any other that reaches as far right.
+The second step is a shortest path over the points from left to right. The intervals that the first j points leave
+unstabbed depend on the j-th point alone, and a j-th point further right leaves more freedom for the next. So only the
+Pareto front is stored: placements with more zeros than any other that reaches as far right.
 """
 
 from __future__ import annotations
@@ -25,19 +25,16 @@ DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
-    """Points, ascending, and their fraction bits (negative: multiples of a power of two). None where 53-bit integers
-    can't separate the intervals.
-
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front *
-    53); the front has a handful of entries.
-    """
+    """Returns the points, ascending, and their fraction bits (negative for multiples of a power of two); None if no
+    53-bit integers separate the intervals. low, high: (p,) intervals (low, high], low < high; ends may be infinite.
+    Takes O(p log p + k * front * 53) time; the front has a handful of entries."""
     order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(min_intset(low, high).max(initial=-1)) + 1
     ends = np.concatenate([low, high])
     reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
     top = math.frexp(reach)[1]  # |ends| < 2^top
-    least, most = -top - 1, DIGITS - top  # bisection: `most` bits are enough, `least` too few
+    least, most = -top - 1, DIGITS - top  # bisection: `most` bits are enough, `least` are too few
     if not _enough(low, high, most, top, count):
         return None
     while most - least > 1:
@@ -52,8 +49,8 @@ def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
 
 
 def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:
-    """The intervals in units of 2^-fraction, so that they hold the integers low < n <= high. An infinite end is moved
-    to the outermost finite one: no point is drawn to where no interval ends."""
+    """Returns the intervals in units of 2^-fraction: they hold the integers low < n <= high. An infinite end is moved
+    to the outermost finite one, so that no point lies far beyond the finite ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
     if fraction < 0:  # scaling down may have turned a small negative number into -0.0
@@ -74,17 +71,17 @@ def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> b
 
 @compiled(lambda low, *_: 15 * len(low))
 def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
-    """The `count` integers with the most trailing zeros that stab all intervals, which are sorted by low."""
+    """Returns `count` integers that stab all intervals, sorted by low, with the most trailing zeros in total."""
     p = len(low)
-    # the leftmost place of each point: from the right, each as far left as it can go
+    # Finds the leftmost position of each point, from the last point to the first.
     earliest = np.empty(count, dtype=np.int64)
-    at, place = count, np.int64(0)
+    at, leftmost = count, np.int64(0)
     for i in range(p - 1, -1, -1):
-        if at == count or high[i] < place:
+        if at == count or high[i] < leftmost:
             at -= 1
-            place = low[i] + 1
-            earliest[at] = place
-    # the next point lies at or before the first end of the intervals that begin at or after the last point
+            leftmost = low[i] + 1
+            earliest[at] = leftmost
+    # The next point lies at or before the first end of the intervals that begin at or after the last point.
     ends = np.empty(p, dtype=np.int64)
     for i in range(p - 1, -1, -1):
         ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])
@@ -112,22 +109,22 @@ def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
                 while digits < width and (value >> digits) & 1 == 0:
                     digits += 1
                 zeros_here = zeros[state] + digits
-                # insertion sort by zeros, then by how far right: there are a handful
+                # Insertion sort, by zeros and then by value: there are a handful of candidates.
                 at = candidates
                 while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):
                     choice[at], gain[at], origin[at] = choice[at - 1], gain[at - 1], origin[at - 1]
                     at -= 1
                 choice[at], gain[at], origin[at] = value, zeros_here, state
                 candidates += 1
-        kept = end
-        for i in range(candidates):  # the Pareto front: further right than every candidate with more zeros
-            if i == 0 or choice[i] > word[kept - 1]:
-                if kept == room:
+        stored = end
+        for i in range(candidates):  # Pareto front: further right than every candidate with more zeros
+            if i == 0 or choice[i] > word[stored - 1]:
+                if stored == room:
                     word, zeros, parent = np.append(word, word), np.append(zeros, zeros), np.append(parent, parent)
                     room *= 2
-                word[kept], zeros[kept], parent[kept] = choice[i], gain[i], origin[i]
-                kept += 1
-        begin, end = end, kept
+                word[stored], zeros[stored], parent[stored] = choice[i], gain[i], origin[i]
+                stored += 1
+        begin, end = end, stored
     result = np.empty(count, dtype=np.int64)
     state = begin  # the first has the most zeros
     for point in range(count - 1, -1, -1):

@@ -1,9 +1,9 @@
-"""The fewest points that stab all intervals: which thresholds of a feature can be merged.
+"""Finds the fewest points that stab all intervals, to merge the thresholds of a feature.
 
-An interval (low, high] holds the values a threshold may take without changing a row's path; thresholds whose
-intervals share a point can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
-forest classifiers and regressors by sharing branching conditions", algorithm 1) with the paper's [l, u) turned into
-our (l, u]. `stab_most` allows exceptions (problem 5).
+An interval (low, high] holds the values that a threshold may take without changing a row's path. Thresholds with a
+point in all their intervals can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
+forest classifiers and regressors by sharing branching conditions", algorithm 1) with the paper's [l, u) turned into our
+(l, u]. `stab_most` allows exceptions (problem 5).
 
 The paper solves problem 5 with c exceptions by a table of O(p c) entries in O(p c^2) time. Here points lie at right
 ends. The number of intervals missed between two neighboring points is then a Monge function of the two, so f(k), the
@@ -25,12 +25,9 @@ from forestc.system.compiled import compiled
 
 @dataclass(frozen=True)
 class Stabbing:
-    """Points, and which of them each interval takes.
-
-    low, high: (k,) each point may lie anywhere in (low, high] and still stab every interval that takes it and is not
-    missed. point: (p,) index of the point that each interval takes. missed: (p,) whether that point lies outside the
-    interval, which then takes the nearest one.
-    """
+    """Points, and the point that each interval takes. low, high: (k,) a point may lie anywhere in (low, high] and still
+    stab every interval that takes it and is not missed. point: (p,) index of each interval's point. missed: (p,) True
+    if the point lies outside the interval, which then takes the nearest one."""
 
     low: Floats
     high: Floats
@@ -39,7 +36,7 @@ class Stabbing:
 
 
 def stab(low: Floats, high: Floats) -> Stabbing:
-    """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
+    """Returns the fewest points that stab all intervals (low, high], (p,) with low < high. Takes O(p log p) time."""
     order = np.argsort(low)
     point = np.empty(len(low), dtype=np.int64)
     point[order] = min_intset(low[order], high[order])
@@ -47,13 +44,11 @@ def stab(low: Floats, high: Floats) -> Stabbing:
 
 
 def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
-    """The fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest point.
-
-    There is at least one point if there are intervals. Time O(p log^3 p), memory O(p log p).
-    """
+    """Returns the fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest
+    point. There is at least one point if there are intervals. Takes O(p log^3 p) time and O(p log p) memory."""
     if exceptions <= 0 or not len(low):
         return stab(low, high)
-    ends, prefix, start, order = _places(low, high)
+    ends, prefix, start, order = _right_ends(low, high)
     if exceptions >= len(low):
         chosen = np.array([len(ends) // 2])
     else:
@@ -65,8 +60,8 @@ def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
 
 @compiled(lambda low, high: 0.2 * len(low))
 def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
-    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
-    past the smallest end so far. (p,) the point of each interval."""
+    """Returns the point of each interval, (p,), by Min_IntSet: one sweep over intervals by ascending low. A new point
+    begins if the next interval starts at or past the smallest end so far."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, high[0] if len(high) else 0
     for i in range(len(low)):
@@ -80,7 +75,8 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """The windows of `count` points: the intersection of the intervals that take each and are not missed."""
+    """Returns `count` points as a `Stabbing`: the window of each is the intersection of the intervals that take it and
+    are not missed."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -88,10 +84,8 @@ def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) 
 
 
 def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
-    """The point that each interval takes: the first inside, else the nearest outside.
-
-    points: ascending. A point that no interval takes stays, with the window (-inf, inf].
-    """
+    """Returns the stabbing in which each interval takes the first point inside it; if there is none, the nearest
+    outside. points: ascending. A point that no interval takes stays, with the window (-inf, inf]."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -102,18 +96,18 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
     return _stabbing(low, high, np.where(inside, after, nearest), ~inside, len(points))
 
 
-def _places(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """The right ends (q,), ascending; how many intervals end before each (q + 1,); of each interval the index of the
-    first right end above its low; and the order of the intervals by their ends."""
-    ends, place = np.unique(high, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    prefix = np.searchsorted(place[order], np.arange(len(ends) + 1), side="left")
+def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
+    """Returns the right ends (q,), ascending; how many intervals end before each (q + 1,); for each interval the index
+    of the first right end above its low; and the order of the intervals by their ends."""
+    ends, end_of = np.unique(high, return_inverse=True)
+    order = np.argsort(end_of, kind="stable")
+    prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
     return ends, prefix.astype(np.int64), np.searchsorted(ends, low, side="right").astype(np.int64), order
 
 
 def _counter(values: Ints, limit: int) -> Int32s:
-    """A wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, in that level's
-    order, have a 0 there."""
+    """Returns a wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, in the order
+    of this level, have a 0 there."""
     bits = max(1, int(limit).bit_length())
     zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
     level = values
@@ -126,7 +120,7 @@ def _counter(values: Ints, limit: int) -> Int32s:
 
 @compiled()
 def _at_least(zeros: Int32s, first: int, least: int) -> Any:
-    """How many of the `first` first values are >= least."""
+    """Returns how many of the `first` first values are >= least."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
@@ -142,19 +136,17 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """How many intervals lie between the neighboring points a < b: they begin at or after a, so that the first right
-    end above their low comes after it, and end before b. a, b: indices of right ends; -1 and q mean no point."""
+    """Returns how many intervals the neighboring points a < b miss: they begin at or after a, so the first right end
+    above their low comes after it, and they end before b. a, b: indices of right ends; -1 and q mean no point."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """The cheapest set of points if each costs `price` and each missed interval 1.
-
-    Returns for each right end, and for the end q of the path, the point before it on a shortest path; among equally
-    short ones the path with the fewest points, or with the most if `most`. Costs are Monge, so the best predecessors
-    ascend, and a queue of candidates with binary search finds them.
-    """
+    """Finds the cheapest set of points if each point costs `price` and each missed interval 1. Returns for each right
+    end, and for the end q of the path, the point before it on a shortest path. Of equally short paths it takes one with
+    the fewest points, or with the most if `most`. Costs are Monge, so the best predecessors ascend, and a queue of
+    candidates with binary search finds them."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
@@ -163,7 +155,7 @@ def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
     queue[0], since[0] = -1, 0
 
     def better(a: int, b: int, at: int) -> Any:
-        """Whether the later candidate b is the better predecessor of `at`."""
+        """Returns True if the later candidate b is the better predecessor of `at`."""
         x = _missed(zeros, prefix, a, at) + (0.0 if a < 0 else value[a])
         y = _missed(zeros, prefix, b, at) + value[b]
         if x != y:
@@ -202,7 +194,7 @@ def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
 
 
 def _path(before: Ints) -> list[int]:
-    """The chosen points, ascending."""
+    """Returns the points on the path, ascending."""
     points = []
     at = int(before[-1])
     while at >= 0:
@@ -217,14 +209,14 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 
 
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
-    """Indices of the fewest right ends with which at most `exceptions` of the p intervals are missed.
+    """Returns the indices of the fewest right ends with which at most `exceptions` of the p intervals are missed.
 
-    Bisection finds the highest integer price at which the longest optimal path misses few enough. That path bounds the
-    number of points from above, the shortest optimal path at the same price from below, and f is linear between them.
-    A path of any length between the two is the beginning of the longer one and the end of the shorter one, joined where
-    an edge of the shorter encloses an edge of the longer.
+    Bisection finds the highest integer price at which the longest optimal path misses few enough intervals. The number
+    of points lies between its length and the length of the shortest optimal path at this price, and f is linear between
+    them. A path of any length between the two is the beginning of the longer one and the end of the shorter one, joined
+    where an edge of the shorter encloses an edge of the longer.
     """
-    low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` it does not
+    low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` too many
     while high - low > 1:
         middle = (low + high) // 2
         few = _misses(zeros, prefix, _path(_priced(zeros, prefix, float(middle), True))) <= exceptions
@@ -232,10 +224,10 @@ def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     longer = _path(_priced(zeros, prefix, float(low), True))
     shorter = _path(_priced(zeros, prefix, float(low), False))
     over = _misses(zeros, prefix, shorter) - exceptions
-    wanted = len(shorter) + max(0, -(-over // low))
-    if wanted <= len(shorter):
+    length = len(shorter) + max(0, -(-over // low))
+    if length <= len(shorter):
         return np.array(shorter, dtype=np.int64)
-    shift = wanted - len(shorter)
+    shift = length - len(shorter)
     a, b = [-1, *shorter, len(prefix) - 1], [-1, *longer, len(prefix) - 1]
     meet = next(i for i in range(len(a) - 1) if i + shift + 1 < len(b) and b[i + shift + 1] <= a[i + 1])
     return np.array([*b[1 : meet + shift + 1], *a[meet + 1 : -1]], dtype=np.int64)

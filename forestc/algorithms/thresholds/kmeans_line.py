@@ -1,7 +1,7 @@
-"""Exact one-dimensional k-means: the clusters of sorted values are intervals.
+"""Computes exact one-dimensional k-means: the clusters of sorted values are intervals.
 
-The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the center of
-its cluster, without regard to the rows.
+It is the baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the center
+of its cluster, without regard to the rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from forestc.system.compiled import compiled
 
 
 def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
-    """Centers (at most `clusters`, ascending) and each value's center, with the least sum of squared distances.
-
-    values: (n,) finite. Time O(k n log n) by divide and conquer: the best start of a cluster moves right as its end
-    does. Memory O(k n).
-    """
-    distinct, place, weight = np.unique(values, return_inverse=True, return_counts=True)
+    """Returns centers (at most `clusters`, ascending) and the index of each value's center, with the least sum of
+    squared distances. values: (n,) finite. Takes O(k n log n) time by divide and conquer, as the best start of a
+    cluster moves right with its end, and O(k n) memory."""
+    distinct, index, weight = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= clusters:
-        return distinct, place.astype(np.int64)
+        return distinct, index.astype(np.int64)
     scale = math.frexp(float(np.abs(distinct).max()))[1]  # so that squares don't overflow
     scaled = np.ldexp(distinct, -scale)
     shifted = scaled - scaled.mean()  # so that sums of squares lose fewer digits
@@ -31,19 +29,20 @@ def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
     cluster = _clustered(*sums, clusters)
     mass = np.bincount(cluster, weight)
     center = np.ldexp(np.bincount(cluster, weight * scaled) / mass, scale)
-    return center, cluster[place].astype(np.int64)
+    return center, cluster[index].astype(np.int64)
 
 
 @compiled()
 def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -> Any:
-    """The sum of squared distances of the values begin .. end - 1 from their mean, from prefix sums."""
+    """Returns the sum of squared distances of the values begin .. end - 1 from their mean, from prefix sums."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
 
 @compiled()
 def _clustered(mass: Floats, first: Floats, second: Floats, clusters: int) -> Any:
-    """The cluster of each value."""
+    """Returns the cluster of each value. mass, first, second: prefix sums of weights, of values and of their
+    squares."""
     n = len(mass) - 1
     cost = np.empty(n + 1)
     cost[0] = 0.0

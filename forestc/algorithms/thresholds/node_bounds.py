@@ -1,18 +1,18 @@
-"""How far each node's threshold may move without changing any given row's path.
+"""Computes how far each node's threshold may move without changing any given row's path.
 
-For a node reached by some rows, `x < t` splits them the same way for every t in (low, high], where low is the largest
-value that went left and high the smallest that went right (Nakamura and Sakurada 2022, section 3, with their
-`x <= theta` turned into our strict form). This is a max/min reduction over rows: bounds are updated batch by batch,
-and bounds from different rows merge.
+For a node reached by some rows, `x < t` splits them the same way for every t in (low, high]. Here low is the largest
+value that went left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with their `x <= theta`
+turned into our strict form). This is a max/min reduction over rows: bounds are updated batch by batch, and bounds from
+different rows merge.
 
-A tree is traversed as in training: the rows of a node are contiguous and are partitioned by its condition, so that
-the threshold and the bounds stay in registers and one column of the batch in the cache. Time O(rows * trees *
-depth), on all cores. The resulting order of the rows, an `Arrangement`, serves other questions about a node's rows.
+A tree is traversed as in training: the rows of a node are contiguous and are partitioned by its condition, so that the
+threshold and the bounds stay in registers and one column of the batch in the cache. It takes O(rows * trees * depth)
+time, on all cores. The resulting order of the rows, an `Arrangement`, serves other questions about a node's rows.
 
-If m rows of either side may change sides (problem 4 of the paper), low is the (m + 1)-th largest value that went left
-and high the (m + 1)-th smallest that went right. A radix selection finds them digit by digit: each pass over the rows
-counts, for each node and side, the next digit of the values that share the prefix found so far. A pass costs as much as
-computing the bounds, memory stays O(nodes), and the counts of different batches are added.
+If m rows of either side may change sides (problem 4 of the paper), low is the (m + 1)-th largest value on the left and
+high the (m + 1)-th smallest on the right. A radix selection finds them digit by digit. Each pass over the rows counts,
+for each node and side, the next digit of the values with the prefix found so far. A pass costs as much as computing the
+bounds, memory stays O(nodes), and the counts of different batches are added.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ Columns: TypeAlias = NDArray[np.float32] | Floats
 
 
 class FlatTrees(NamedTuple):
-    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
-
-    A node with `set_start` -1 sends a row left if its value is below the threshold. Any other node compares with
-    members[set_start : set_end]: a row goes left if its value is one of them, or, where `cuts` is set, if an odd number
-    of them is at or below its value. deepest: number of conditions on the longest path.
-    """
+    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf. A node with `set_start`
+    -1 sends a row left if its value is below the threshold. Any other node compares with members[set_start : set_end].
+    A row goes left if its value is a member or, if `cuts` is set, if an odd number of members is at or below its value.
+    deepest: number of conditions on the longest path."""
 
     roots: Ints
     feature: Int32s
@@ -50,7 +48,7 @@ class FlatTrees(NamedTuple):
     deepest: int
 
 
-_FIELDS = {  # what a visit of a node reads and writes, in one cache line
+_FIELDS = {  # holds all that a visit of a node reads and writes, in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
     "cuts": np.uint8,
@@ -68,8 +66,8 @@ class Arrangement(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeBounds:
-    """low, high: (nodes,) the threshold may lie in (low, high]. count: (nodes,) rows that reached the node, each
-    counted as often as it was drawn. Leaves and set nodes keep -inf and inf."""
+    """Bounds of thresholds. low, high: (nodes,) a node's threshold may lie in (low, high]; -inf and inf at leaves and
+    nodes with sets. count: (nodes,) rows that reached the node, each counted as often as it was drawn."""
 
     low: Floats
     high: Floats
@@ -77,7 +75,7 @@ class NodeBounds:
 
 
 class BoundsUpdate:
-    """NodeBounds narrowed batch by batch; the nodes and their bounds lie in one array."""
+    """Bounds of thresholds that are narrowed batch by batch; the nodes and their bounds lie in one array."""
 
     def __init__(self, trees: FlatTrees) -> None:
         self._trees = trees
@@ -98,19 +96,19 @@ class BoundsUpdate:
         mine["count"] += theirs["count"]
 
     def update(self, columns: Columns, drawn: Bytes | None = None) -> None:
-        """Narrows the bounds by a batch of rows. columns: (features, rows), float32 or float64, NaN is missing. drawn:
-        (trees, rows) how often each tree's bootstrap sample holds a row; None: each row once."""
+        """Narrows the bounds by a batch of rows. columns: (features, rows), float32 or float64, NaN if missing. drawn:
+        (trees, rows) how often each tree's bootstrap sample holds a row; None for once each."""
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
-        """`update`, which also returns the rows of each node."""
+        """Narrows the bounds as `update` does, and returns the rows of each node."""
         begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
         return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
 
     def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        # one entry more than rows: partitioning writes a row to both sides before it knows which is right
+        # There is one entry more than rows: partitioning writes a row to both sides before it knows the right one.
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
         arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
         share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))
@@ -170,11 +168,11 @@ def _arrange(
                     goes_left = default
                     if not np.isnan(x[row]):
                         goes_left = False
-                        for place in range(node.set_start, node.set_end):
+                        for member in range(node.set_start, node.set_end):
                             if node.cuts:
-                                goes_left ^= members[place] <= x[row]
+                                goes_left ^= members[member] <= x[row]
                             else:
-                                goes_left |= members[place] == x[row]
+                                goes_left |= members[member] == x[row]
                     index[middle] = row
                     spare[others] = row
                     middle += goes_left
@@ -203,17 +201,15 @@ def _arrange(
                 depth += 1
 
 
-DIGIT = 4  # bits of a digit of the radix selection
-DIGITS = 1 << DIGIT  # values of a digit
+DIGIT = 4  # bits of a digit in the radix selection
+DIGITS = 1 << DIGIT  # equals the number of values of a digit
 
 
 @dataclass
 class Tails:
-    """The radix selection of each node's two values: arrays (nodes, 2), side 0 went left, side 1 right.
-
-    prefix: the digits found so far, of keys that ascend away from the threshold. rank: the rank of the wanted row among
-    those with that prefix; negative where a side has no such row. bits: of a key. found: bits found so far.
-    """
+    """A radix selection of two values for each node. Arrays are (nodes, 2): side 0 went left, side 1 right. prefix: the
+    digits found so far, of keys that ascend away from the threshold. rank: of the row searched for, among rows with
+    this prefix; negative if a side has no such row. bits: of a key. found: bits found so far."""
 
     prefix: Words
     rank: Ints
@@ -222,7 +218,8 @@ class Tails:
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """changeable: (nodes,) rows that may change sides. bits: 32 or 64, of the columns' floats."""
+        """Returns a selection at its start. changeable: (nodes,) rows that may change sides. bits: of a float, 32 or
+        64."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
@@ -231,12 +228,12 @@ class Tails:
         return self.found == self.bits
 
     def counts(self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: Bytes | None) -> Ints:
-        """(nodes, 2, DIGITS): how often each digit comes next in the keys of a batch of rows."""
+        """Returns how often each digit comes next in the keys of a batch of rows, (nodes, 2, DIGITS)."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
         batch = _Batch(columns, _keys(columns, self.bits), times, order)
-        wanted = _Wanted(self.prefix, self.rank, self.bits, self.bits - self.found)
-        share_out(len(trees.roots), lambda first, last: _count(batch, trees, wanted, result, first, last))
+        sought = _Sought(self.prefix, self.rank, self.bits, self.bits - self.found)
+        share_out(len(trees.roots), lambda first, last: _count(batch, trees, sought, result, first, last))
         return result
 
     def advance(self, counts: Ints) -> None:
@@ -251,14 +248,14 @@ class Tails:
         self.found += DIGIT
 
     def bounds(self) -> tuple[Floats, Floats]:
-        """low and high of each node, (nodes,) each, once all digits are found."""
+        """Returns low and high of each node, (nodes,) each, after all digits are found."""
         full = np.uint64((1 << self.bits) - 1)
         low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
         return np.where(self.rank[:, 0] < 0, -np.inf, low), np.where(self.rank[:, 1] < 0, np.inf, high)
 
 
 def _keys(columns: Columns, bits: int) -> NDArray[Any]:
-    """Order-preserving unsigned integers of floats; -0.0 gets the key of 0.0."""
+    """Returns floats as unsigned integers in the same order; -0.0 gets the key of 0.0."""
     unsigned: Any = np.uint32 if bits == 32 else np.uint64
     words = (columns + columns.dtype.type(0)).view(unsigned)
     top = unsigned(1 << (bits - 1))
@@ -273,8 +270,8 @@ def _values(keys: Words, bits: int) -> Floats:
 
 
 class _Batch(NamedTuple):
-    """columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree drew a row, or
-    empty."""
+    """A batch of rows. columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree
+    drew a row; empty for once each."""
 
     columns: Columns
     keys: Words
@@ -282,8 +279,8 @@ class _Batch(NamedTuple):
     order: Arrangement
 
 
-class _Wanted(NamedTuple):
-    """What `Tails` looks for. open_bits: bits of a key that are not found yet."""
+class _Sought(NamedTuple):
+    """The prefixes and ranks that `Tails` searches for. open_bits: bits of a key that are not found yet."""
 
     prefix: Words
     rank: Ints
@@ -292,18 +289,18 @@ class _Wanted(NamedTuple):
 
 
 @compiled()
-def _count(batch: _Batch, nodes: FlatTrees, wanted: _Wanted, counts: Ints, first: int, past: int) -> None:
+def _count(batch: _Batch, nodes: FlatTrees, sought: _Sought, counts: Ints, first: int, past: int) -> None:
     """Adds to counts (nodes, 2, DIGITS) the next digits of the keys at the nodes of trees first .. past - 1."""
-    drawn, order, rank, open_bits = batch.drawn, batch.order, wanted.rank, np.uint64(wanted.open_bits)
+    drawn, order, rank, open_bits = batch.drawn, batch.order, sought.rank, np.uint64(sought.open_bits)
     shift = open_bits - np.uint64(DIGIT)
-    full = ~np.uint64(0) >> np.uint64(64 - wanted.bits)
+    full = ~np.uint64(0) >> np.uint64(64 - sought.bits)
     for tree in range(first, past):
         last = nodes.roots[tree + 1] if tree + 1 < len(nodes.roots) else len(nodes.left)
         for node in range(nodes.roots[tree], last):
             if nodes.left[node] < 0 or nodes.set_start[node] >= 0:
                 continue
             x, key = batch.columns[nodes.feature[node]], batch.keys[nodes.feature[node]]
-            threshold, prefix = nodes.threshold[node], wanted.prefix[node]
+            threshold, prefix = nodes.threshold[node], sought.prefix[node]
             for at in range(order.begin[node], order.end[node]):
                 row = order.row[tree, at]
                 if np.isnan(x[row]):

@@ -1,4 +1,4 @@
-"""The layout `branches` in C: each tree a function of nested ifs. The fastest, and the largest."""
+"""The C layout `branches`: each tree is a function of nested ifs. It is the fastest layout, and the largest."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import constant, leaves_of, score_type, size_of
 from forestc.forest.ir import LEAF, Forest, Tree
 
-HOT = 0.75  # share of the rows from which a side is hot
-HOT_DEPTH = 8  # nested ifs down to which hot sides are written last
+HOT = 0.75  # share of a split's training rows from which its larger side counts as hot
+HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 
 @dataclass(frozen=True)
 class BranchesInC:
-    """Each tree a function of nested ifs. indices: of the trees. starts: what each score begins with; empty if other
-    code has begun them."""
+    """The C code of trees as functions of nested ifs. starts: initial scores; empty if other code sets them."""
 
     context: TreeContext
     indices: list[int]
     starts: list[int]
 
     def declarations(self) -> list[str]:
-        """None."""
+        """Returns no declarations."""
         return []
 
     def functions(self) -> list[TreeText]:
-        """One for each tree."""
+        """Returns one function for each tree."""
         return [self._tree(index) for index in self.indices]
 
     def sums(self, into: str) -> list[str]:
-        """Statements that add the trees to an array of sums, or take the largest or smallest of their values."""
+        """Returns statements that add the trees to the array `into`, or take their largest or smallest value."""
         if not self.context.forest.adds:
             return self._extremes(into)
         lines = [] if self.indices else ["(void)x;"]
@@ -61,8 +60,8 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Each score as the largest or smallest value of its trees. If they have one value beside that at which the
-        score starts, trees are asked one after the other until one has it."""
+        """Returns statements that make each score the largest or smallest value of its trees. If only one value can
+        change the initial score, the trees are called in turn until one returns it."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -90,7 +89,7 @@ class BranchesInC:
         return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
 
     def _taken(self, target: str, value: str) -> list[str]:
-        """C statements that make a score the larger or smaller of itself and a value."""
+        """Returns C statements that make a score the larger or smaller of itself and a value."""
         sign = ">" if self.context.forest.aggregate.kind == "max" else "<"
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
@@ -101,7 +100,7 @@ class BranchesInC:
         forest, score = self.context.forest, self.context.score
         tree, single = forest.trees[index], len(forest.trees[index].outputs) == 1
         body = nested(forest, index, self.context.conditions.of, lambda node: self._leaf(tree, node, single))
-        # an argument may be unused, after constant conditions or leaves of zero
+        # an argument is unused if all conditions are constant or all leaves are zero
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
@@ -123,26 +122,27 @@ class BranchesInC:
 
 
 def branches(context: TreeContext) -> BranchesInC:
-    """The layouts `branches` and `calls`: every tree with a split; what others add is where scores begin."""
+    """Returns the C of the layouts `branches` and `calls`: each tree with splits as a function. Other trees are
+    constants, added to the initial scores."""
     starts = [int(bias) for bias in context.forest.bias]
     varying = []
     for index, tree in enumerate(context.forest.trees):
         if len(tree.inner):
             varying.append(index)
         else:
-            for place, output in enumerate(tree.outputs):
-                starts[output] += int(tree.values[tree.leaf[0], place])
+            for column, output in enumerate(tree.outputs):
+                starts[output] += int(tree.values[tree.leaf[0], column])
     return BranchesInC(context, varying, starts)
 
 
 def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
-    """A tree as nested ifs; a nested side ends in a return. The smaller side is nested, so that the depth of ifs is
-    logarithmic in the number of leaves, however deep the tree; but down to HOT_DEPTH a side that most training rows
-    took is, as a row then falls through to it. condition_of: the C of a condition by its place. leaf: the statements of
-    a leaf by its node, the last of which returns."""
-    tree, places = forest.trees[index], forest.conditions.places[index].tolist()
+    """Returns a tree as nested ifs; each nested side ends in a return. The smaller side is nested, so that the depth of
+    ifs is logarithmic in the number of leaves. Down to HOT_DEPTH, however, the side that most training rows took is
+    last, as a row then falls through to it. condition_of: returns the C of a condition, from its index. leaf: returns
+    the statements of a leaf, from its node."""
+    tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
     body: list[str] = []
@@ -157,7 +157,7 @@ def nested(
             body += [indent + line for line in leaf(node)]
             continue
         left, right = int(tree.left[node]), int(tree.right[node])
-        condition = condition_of(places[node])
+        condition = condition_of(conditions[node])
         hot = max(cover[left], cover[right]) >= HOT * cover[node] > 0 and depth < HOT_DEPTH
         if cover[left] < cover[right] if hot else sizes[left] > sizes[right]:
             left, right = right, left
@@ -202,23 +202,24 @@ BRANCHES = (
     "add_bytes",
     "long",
 )
-FEW_FEATURES, FEW_SPLITS = 3, 8  # up to these and more of each: what GCC's copies take is then harder to tell
+# GCC's copies of trees are hard to predict for up to 3 features with more than 8 splits each
+FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `branches`."""
+    """Returns the counts from which the costs of the layout `branches` are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
-    score, known = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
+    score, seen = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
     for index, tree in enumerate(forest.trees):
         if not len(tree.inner):
             continue
-        place, inner = forest.conditions.places[index], tree.left != LEAF
-        again = inner & known[place]
+        condition, inner = forest.conditions.node_conditions[index], tree.left != LEAF
+        again = inner & seen[condition]
         amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
-        known[place[inner]] = True
-        amounts_of |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
+        seen[condition[inner]] = True
+        amounts_of |= {name: np.where(inner, amounts[condition], 0.0) for name, amounts in of_condition.items()}
         amounts_of["load"] = _loads(tree)
         for name, amounts in amounts_of.items():
             flash[name] += float(amounts.sum())
@@ -249,7 +250,8 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `calls`: as of `branches`, but no tree knows what an earlier one has compared."""
+    """Returns the counts from which the costs of the layout `calls` are estimated: as for `branches`, but trees do not
+    reuse comparisons of earlier trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,14 +265,14 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """The demand of a forest without a split: compilers return what it says, or write its scores."""
+    """Returns the counts for a forest without splits: its C returns a constant answer or writes constant scores."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
-    """(nodes,) 1 at splits on a feature that no split above has read."""
+    """Returns (nodes,): 1 at splits on a feature that no split above has read, otherwise 0."""
     loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():

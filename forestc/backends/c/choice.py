@@ -1,7 +1,7 @@
-"""Which layout of C a forest gets: estimates for a processor, budgets, and the choice.
+"""Chooses the layout of a forest's C code from estimates for a processor and the user's budgets.
 
-Estimates are of one entry point, `predict` (of regressions `scores`), compiled with -Os by any compiler that `forestc
-measure` knows. Budgets are compared with their upper ends.
+An estimate is of one entry point, `predict` (for regressions `scores`), compiled with -Os by any compiler known to
+`forestc measure`. Budgets are compared with the upper ends of estimates.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from forestc.errors import OptionError, known_names
 from forestc.forest.ir import Forest
 from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
-SMALLER = "-O2, -O3, prune-trees"  # ways to a smaller forest
-SLOWDOWN = 2.0  # of the worst case: what `balanced` gives for fewer bytes
-MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
-KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `c_project` lists
+SMALLER = "-O2, -O3, prune-trees"  # names ways to a smaller forest in messages
+SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of the fastest layout; more allows fewer bytes
+MOST_BRANCHES = 20_000  # limits the splits of other layouts than `nodes`; gcc -Os takes half a minute for as many
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the build systems of the option `c_project`
 
 
 def check(options: COptions) -> None:
-    """Raises OptionError for values that are none of the C header's, combinations that do not go together, an unknown
-    processor, a limit without one, and limits that are not above 0."""
+    """Raises OptionError for an unknown value or processor, for options that exclude each other, for a limit without a
+    processor, and for a limit below 1."""
     for name, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
         if (value := getattr(options, f"c_{name}")) not in get_args(kind):
             raise OptionError(f"--c-{name} {value}", do=f"use {', '.join(get_args(kind))}")
@@ -45,24 +45,25 @@ def check(options: COptions) -> None:
 def _check_budget(options: COptions) -> None:
     if not options.cpu and not options.limits:
         return
-    known = firmware_costs()
-    if options.cpu and options.cpu not in known:
-        raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, known))
+    cpus = firmware_costs()
+    if options.cpu and options.cpu not in cpus:
+        raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, cpus))
     for name, limit in options.limits.items():
         if not options.cpu:
-            raise OptionError(f"--{name} {limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
+            raise OptionError(f"--{name} {limit} needs a processor", do=f"add --cpu, of {', '.join(cpus)}")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise OptionError(f"--{name} {limit}", do=f"give a number of {UNITS[name]}, at least 1")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes and instructions of one entry point, for all compilers that `forestc measure` knows of a processor.
+    """Estimated bytes and instructions of one entry point in one layout, over all compilers known for a processor.
 
     flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
-    worst: the upper estimate of what any row takes by any of these compilers. peak: the middle of what the most
-    expensive row takes, by which goals compare layouts. ranges: (least, most) of flash, ram and mean; `most` held all
-    builds of the fit. worst_by: as worst, by compiler.
+    worst: the upper estimate of the instructions of any row by any of these compilers.
+    peak: the middle estimate of the most expensive row's instructions, by which goals compare layouts.
+    ranges: (least, most) of flash, ram and mean; no build that the estimates were fitted to exceeds `most`.
+    worst_by: `worst` by compiler.
     """
 
     layout: Layout
@@ -75,7 +76,7 @@ class Estimate:
     worst_by: Mapping[str, int]
 
     def most(self, limit: str) -> int:
-        """What a limit is compared with: the upper end."""
+        """Returns the upper estimate to compare with a budget. limit: flash, ram or instructions."""
         return self.worst if limit == "instructions" else self.ranges[limit][1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,22 +86,23 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """By layout, of those that hold the forest. form, types: as for `inputs_of`. layout: that the user wants, which is
-    among them even if `auto` does not choose from it. O(nodes * depth)."""
+    """Returns the estimate of each layout that can hold the forest. O(nodes * depth). form, types: as for `inputs_of`.
+    layout: the user's; it is estimated even if `auto` does not choose from it."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
-    wanted = tuple(name for name in LAYOUTS if name == layout)
-    for kind in dict.fromkeys((*possible(forest), *wanted)):
+    given = tuple(name for name in LAYOUTS if name == layout)
+    for kind in dict.fromkeys((*possible(forest), *given)):
         if kind in costs.layouts:
             try:
                 by_layout[kind] = _estimate(inputs, kind, costs)
-            except OptionError:  # a forest that tables of this layout do not hold
+            except OptionError:  # the tables of this layout do not hold the forest, or it has no estimates
                 continue
     return by_layout
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
-    """Raises OptionError for a forest that the layout does not hold, or whose like was not among the builds."""
+    """Returns the estimate of one layout. Raises OptionError if the layout can't hold the forest, or if no build that
+    the costs were fitted to was like it."""
     demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
@@ -123,8 +125,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
-    """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches;
-    without a split no tables."""
+    """Returns the layouts that `auto` chooses from. Without splits, or if trees are not added, these are branches only;
+    for more than MOST_BRANCHES splits they are nodes only, as compilers take too long for the others."""
     if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)
@@ -134,13 +136,14 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
-    """The layout: as given, or chosen among those that keep the budget by every compiler: for `smallest` that of the
-    fewest bytes, for `fastest` that of the fewest instructions in the worst case, for `balanced` the smallest whose
-    worst case has at most SLOWDOWN times those, for `auto` what the budget asks for: without instructions in it and
-    with flash, the fastest, with instructions alone, the smallest, else as `balanced`.
+    """Returns the given layout, or chooses one of those with upper estimates within all budgets.
 
-    Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the least that
-    could. smaller: what it says of ways to make the forest smaller."""
+    `smallest` takes the fewest bytes of flash, `fastest` the fewest instructions in the worst case, and `balanced` the
+    smallest within SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if flash alone of the two is
+    limited, `smallest` if instructions alone are, and `balanced` otherwise. Raises OptionError if the given layout
+    can't hold the forest or no layout keeps the budgets. The error states the least that could be kept, and `smaller`:
+    ways to make the forest smaller.
+    """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:
         raise OptionError(f"--c-layout {layout} is for trees that are added", do="use --c-layout branches")
@@ -150,27 +153,27 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     if len(among) == 1 and not options.limits:
         return among[0]
     cpu = options.cpu or DEFAULT_CPU
-    known = estimates(forest, form, types, cpu, layout)
-    costs = [known[name] for name in among if name in known]
+    by_layout = estimates(forest, form, types, cpu, layout)
+    costs = [by_layout[name] for name in among if name in by_layout]
     if not costs and not options.limits:
         return among[0]
-    if not costs:  # raises: the layout that the user wants does not hold the forest, or has no estimates for it
+    if not costs:  # This raises the error of the given layout: it can't hold the forest, or has no estimates for it.
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, options, entry_of(forest)), do=_ways(options, smaller))
+        raise OptionError(_refusal(costs, options, entry_of(forest)), where="--c-layout", do=_ways(options, smaller))
     return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 
 def _goal(options: COptions) -> CLayout:
-    """What a budget leaves to be wished for."""
+    """Returns the goal of layout `auto`: the figure without a budget is minimized."""
     if (options.flash is None) == (options.instructions is None):
         return "balanced"
     return "smallest" if options.flash is None else "fastest"
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """The estimate that a goal takes of several, by the middles of the ranges."""
+    """Returns the estimate that is best for a goal, by the middles of the ranges."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
@@ -188,18 +191,18 @@ def _ways(options: COptions, smaller: str) -> str:
 
 
 def entry_of(forest: Forest) -> str:
-    """The entry point that estimates and budgets count: with all that it calls, and nothing else of the header."""
+    """Returns the name of the C function for estimates and budgets. They include the functions that it calls."""
     return "predict" if forest.decides else "scores"
 
 
 def budget_note(forest: Forest, options: COptions) -> str:
-    """What users should know of budgets that were kept."""
+    """Returns a note for users: functions of the header that its budgets do not count."""
     further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
     return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
-    """What can't be kept: a single limit with the layout that needs the least, several with all layouts."""
+    """Returns the message on budgets that can't be kept: for one budget the layout that needs least, otherwise all."""
     if len(options.limits) == 1:
         ((name, limit),) = options.limits.items()
         best = min(costs, key=lambda cost: cost.most(name))
@@ -213,7 +216,7 @@ def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
 
 
 def _range(cost: Estimate, name: str) -> str:
-    """A figure's range as text; its upper end is compared with the budget."""
+    """Returns a figure's range as text."""
     if name == "instructions":
         return f"at most {cost.worst:,}"
     least, most = cost.ranges[name]

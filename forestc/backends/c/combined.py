@@ -1,4 +1,4 @@
-"""The scores of a model of several parts in C, and the classes that scores decide on."""
+"""Writes the C for the scores of a model of several parts, and for the classes that scores decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forestc.forest.ir import Forest, Part
 
 @dataclass(frozen=True)
 class CombinedScores:
-    """prefix: of the header's names. score: the C type of scores."""
+    """The C code of combined scores and of decisions. prefix: of the header's names. score: the C type of scores."""
 
     forest: Forest
     prefix: str
@@ -18,12 +18,12 @@ class CombinedScores:
 
     @property
     def kind(self) -> str:
-        """How parts are combined into other scores; "" where sums of trees are the scores."""
+        """How parts are combined into scores (vote, average or median); "" if sums of trees are the scores."""
         kind = "" if self.forest.single else self.forest.combine.kind
         return kind if kind in ("vote", "average", "median") else ""
 
     def view(self) -> dict[str, object]:
-        """The variables of the template for scores and classes."""
+        """Returns the template variables for scores and classes."""
         forest = self.forest
         return {
             "n_sums": forest.n_outputs if self.kind else 0,
@@ -40,7 +40,7 @@ class CombinedScores:
         }
 
     def _predict_each(self) -> list[str]:
-        """Statements that write the class of each target."""
+        """Returns statements that write the class of each target."""
         lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]
         decided = [self._decided(part, "scores") for part in self.forest.targets]
         if not any("scores" in text for text in decided):
@@ -48,16 +48,16 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Statements that return the only target's class; none for the argmax of all scores."""
+        """Returns statements that return the only target's class; none if it is the argmax of all scores."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []
         text = self._decided(part, "scores")
-        made = [f"{self.score} scores[{count}];", f"{self.prefix}_scores(x, scores);"]
-        return [*made, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
+        scored = [f"{self.score} scores[{count}];", f"{self.prefix}_scores(x, scores);"]
+        return [*scored, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _decided(self, part: Part, scores: str) -> str:
-        """The C expression of a part's class index."""
+        """Returns the C expression of a part's class index. scores: the name of the array with its scores."""
         if part.decision.kind == "argmax":
             last = int(part.decision.ties == "last")
             return f"{self.prefix}_largest(&{scores}[{part.start}], {part.stop - part.start}u, {last})"
@@ -68,17 +68,17 @@ class CombinedScores:
         return f"({label_type(self.forest)})({scores}[{part.stop - 1}] >= {constant(threshold)})"
 
     def _votes(self) -> list[str]:
-        """Statements that add each part's weight to the score of its class."""
+        """Returns statements that add each part's weight to the score of its class."""
         forest = self.forest
         lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
         for part, weight in zip(forest.parts, self.forest.integer_weights, strict=True):
-            place = f"scores[{self._decided(part, 'sums')}]"
-            lines.append(f"{place} = ({self.score})({place} + {constant(weight)});")
+            target = f"scores[{self._decided(part, 'sums')}]"
+            lines.append(f"{target} = ({self.score})({target} + {constant(weight)});")
         return lines
 
     def _averages(self) -> list[str]:
-        """Statements that average the parts' values, of two classes or of all."""
+        """Returns statements that average the parts' values, of two classes or of all."""
         forest, steps = self.forest, self.forest.steps
         if forest.decision.kind == "argmax":
             return self._means()
@@ -94,16 +94,16 @@ class CombinedScores:
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
-        """Statements that make each class's score: the weighted sum of the parts' values."""
+        """Returns statements that make each class's score: the weighted sum of the parts' values."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self.forest.integer_weights, strict=True)):
             values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
                 body.append(f"{self.prefix}_below_largest(&sums[{part.start}], {classes});")
-            for place, curve in enumerate(part.curves):
+            for number, curve in enumerate(part.curves):
                 cuts = ", ".join(map(constant, curve))
-                curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")
+                curves.append(f"static const {score} curve_{index}_{number}[{steps}] = {{{cuts}}};")
             for k in range(part.width if part.curves else 0):
                 curve_name = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
                 body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {curve_name}, {steps});")
@@ -124,8 +124,8 @@ class CombinedScores:
         ]
 
     def _reach(self, part: Part) -> tuple[int, int]:
-        """The smallest and largest value of a part's last score, which its threshold decides on. For votes and
-        averages, those of the sum over all parts for a class."""
+        """Returns (low, high) bounds of the score that a part's threshold is compared with. After a vote or an average
+        this is the sum over all parts for a class."""
         if self.forest.combined and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self.forest.integer_weights)
         return reach_of(self.forest, part.stop - 1)

@@ -1,4 +1,4 @@
-"""The conditions of a forest in C: on its words or raw integers, and on raw floats by their bits as integers."""
+"""Writes a forest's conditions in C: on words or raw integers, and on raw floats by their bits as integers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from forestc.forest.numbers import word_range
 
 @dataclass
 class ConditionsInC:
-    """prefix: of the header's names. inputs: what its functions take, and the forest on these values."""
+    """The C expressions of a forest's conditions. prefix: of the header's names. texts: finished ones, by index."""
 
     prefix: str
     inputs: Inputs
-    known: dict[int, str] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
 
     def float_of(self, index: int) -> FloatType | None:
-        """The type of a feature's raw floats; None where its values are integers."""
+        """Returns the type of a feature's raw floats; None if its values are integers."""
         return FLOATS.get(self.inputs.kind(index))
 
-    def of(self, place: int) -> str:
-        """The C of one of the forest's conditions: true where it sends a row left."""
-        if place not in self.known:
-            self.known[place] = self._condition(self.inputs.forest.conditions[place])
-        return self.known[place]
+    def of(self, index: int) -> str:
+        """Returns the C of a condition, from its index. It is true for a row that goes left."""
+        if index not in self.texts:
+            self.texts[index] = self._condition(self.inputs.forest.conditions[index])
+        return self.texts[index]
 
     def _condition(self, condition: Condition) -> str:
         index, missing_left = condition.feature, condition.missing_left
@@ -35,7 +35,7 @@ class ConditionsInC:
             case Below(threshold):
                 inside = self._below(index, int(threshold))
                 if self.float_of(index) is None and not missing_left:
-                    return inside  # the missing word is the highest
+                    return inside  # the word for missing is the highest, so it is not below the threshold
             case OneOf(codes):
                 inside = " || ".join(self._equal(index, code) for code in codes) or "0"
                 if absent is not None and not missing_left:
@@ -51,14 +51,14 @@ class ConditionsInC:
         return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
 
     def _span(self, index: int, low: int, high: int | None) -> str:
-        """The C condition `low <= word < high`."""
+        """Returns the C of `low <= word < high`; without a bound above if `high` is None."""
         if high == low + 1:
             return self._equal(index, low)
         start = f"!({self._below(index, low)})"
         return start if high is None else f"({start} && ({self._below(index, high)}))"
 
     def _below(self, index: int, threshold: int) -> str:
-        """The C condition that a value is below a threshold word."""
+        """Returns the C that tests if a feature's value is below a threshold word."""
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
@@ -69,11 +69,11 @@ class ConditionsInC:
             return f"{self.inputs.place(index)} < {compared(threshold, self.inputs.kind(index))}"
         if threshold > 0:
             return f"{self._bits(index)} < INT{kind.bits}_C({threshold})"
-        # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
+        # Bit patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K.
         return f"{self._bits(index, 'u')} > UINT{kind.bits}_C({(1 << (kind.bits - 1)) - 1 - threshold})"
 
     def _equal(self, index: int, word: int) -> str:
-        """The C condition that a value is this word."""
+        """Returns the C that tests if a feature's value is this word."""
         kind = self.float_of(index)
         if kind is None:
             return f"{self.inputs.place(index)} == {compared(word, self.inputs.kind(index))}"
@@ -81,7 +81,7 @@ class ConditionsInC:
         return f"{self._bits(index, 'u')} == UINT{kind.bits}_C({pattern})"
 
     def absent(self, index: int) -> str | None:
-        """The C condition that a feature's value means missing; None if none does."""
+        """Returns the C that tests if a feature's value is missing; None if it never is."""
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
         missing = word_range(feature.number, feature.missing).missing
         if missing is None:
@@ -92,11 +92,11 @@ class ConditionsInC:
         return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({kind.infinity})"
 
     def _bits(self, index: int, sign: str = "") -> str:
-        """The C expression of a float's bits."""
         kind = self.float_of(index)
         assert kind is not None
         return f"{self.bits_of(kind, sign)}({self.inputs.place(index)})"
 
     def bits_of(self, kind: FloatType, sign: str = "") -> str:
-        """The name of the function that gives the bits of a float as an integer, signed or (u) unsigned."""
+        """Returns the name of the C function that gives a float's bits. sign: "" for a signed integer, "u" for
+        unsigned."""
         return f"{self.prefix}_{sign}bits{kind.bits}"

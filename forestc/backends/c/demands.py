@@ -1,59 +1,60 @@
-"""What a layout of C asks of a processor, in counts: the features that flash, stack and instructions are priced by.
+"""Counts what a C layout demands of a processor. Flash, stack and instructions are estimated from these features.
 
-Amounts of a row are those of the leaves that it reaches, one of each tree, and of what every row does. So the most that
-any row needs is at most the sum, over the trees, of the most expensive leaf.
+A row's counts are common ones, plus in each tree the counts of its leaf and of the path to it. So no row costs more
+than the common counts and, in each tree, the most expensive leaf.
 
 | of `branches`, `calls` | counts                                                                             |
 |-----------------------|-------------------------------------------------------------------------------------|
-| split, again          | splits whose condition no earlier tree has; other splits, which GCC may know        |
-| test, set             | elementary comparisons of their conditions; those of them that are of sets          |
+| split, again          | splits with a condition that no earlier tree has; other splits, which GCC may know  |
+| test, set             | elementary comparisons of their conditions; comparisons for sets among these        |
 | wide, high, literal   | comparisons with a constant above 255, above 2047, and above 65535                  |
-| signed, distant       | of integers with a sign in less than four bytes; of what is beyond 31 elements of x  |
-| raw, absent, double   | comparisons with the bits of a float; whether it is missing; of eight bytes         |
+| signed, distant       | of signed integers of less than four bytes; of an element of x beyond the first 32  |
+| raw, absent, double   | comparisons with the bits of a float; tests for NaN; comparisons of eight bytes     |
 | bytes                 | bytes of the compared words                                                         |
-| leaf, equal           | distinct leaves of trees of one output; other leaves that return                    |
+| leaf, equal           | distinct leaves of trees of one output; their other leaves                          |
 | add, add_bytes        | additions to an output by leaves of trees of several outputs, and their bytes       |
-| long, long_high, ...  | of leaf and add, those with a value beyond 255, beyond 2047, and beyond 65535       |
-| leaf_bytes            | bytes of these values                                                               |
+| long, long_high, ...  | values of leaf and add beyond 255, beyond 2047, and beyond 65535                    |
+| leaf_bytes            | bytes of these values, without zeros                                                |
 | load                  | splits on a feature that no split above has read                                    |
-| flat, written         | of forests without a split, instead of all others: 1, and the scores that are written |
-| dense, threaded       | splits for each feature, and times all splits: GCC follows what it knows of few       |
-|                       | features from tree to tree, by copies of trees                                      |
+| flat, written         | 1, and the scores that are written, instead of all others, for a forest without splits |
+| dense, threaded       | splits for each feature, and times all splits: with few features GCC copies trees to |
+|                       | use the outcomes of comparisons in earlier trees                                    |
 | crowded               | splits, in a forest of many splits on up to three features                          |
 
 | feature of `ranked`   | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | split                 | splits on ranks                                                                     |
-| apart                 | splits on what is not ranked; test, wide, raw and bytes as above, of these alone    |
+| apart                 | splits on unranked values; test, wide, raw and bytes as above, of these alone       |
 | leaf, equal, long     | as above, without leaves that add nothing                                           |
 | table                 | bytes of the tables                                                                 |
-| ranks, rank           | features that are ranked; steps of the searches that rank them                      |
-| rank_float, twin      | floats among these; those that have a second slot, for missing values               |
+| ranks, rank           | ranked features; steps of the binary searches for their ranks                       |
+| rank_float, twin      | floats among these; features with a second slot, for missing values                 |
 | slot                  | slots that are filled                                                               |
-| added, numbered       | additions by leaves of trees of several outputs; as flash, whether there are any    |
+| added, numbered       | additions by leaves of trees of several outputs; in flash, 1 if there are any       |
 
 | feature of `nodes`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | table                 | bytes of the tables                                                                 |
-| by_index, ...         | splits that a row comes to, by the code; as flash, whether it is this code          |
-| far, long             | trees, where there are jumps, and leaves of two bytes                               |
-| slot, ranks, rank     | slots that are filled; features that are ranked; steps of the searches; see ranked  |
-| low, member           | slots in which a missing value is the lowest; that are filled from a struct         |
-| codes                 | comparisons of the sets that have a slot for themselves                             |
-| value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
+| by_index, ...         | splits on a row's paths, by the code of nodes; in flash, 1 for the code in use      |
+| far, long             | trees, if there are jumps; trees, if some leaves take two units of the code         |
+| slot, ranks, rank     | slots that are filled; ranked features; steps of the searches                       |
+| low, member           | slots in which a missing value is the lowest; slots that are filled from a struct   |
+| codes                 | comparisons of the sets that have a slot of their own                               |
+| value, rows, bits, pairs | additions, by the kind of leaves; in flash, 1 for the kind in use                |
 
 | feature of `masks`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | table                 | bytes of the tables                                                                 |
 | slot, ranks, rank     | as above                                                                            |
-| fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
+| fails, entry          | conditions that do not hold; trees in which these clear leaves                      |
 | value, rows, bits, pairs | as above                                                                         |
 
-`mixed` has those of branches and of nodes (its `long` as `long_number`), and `tops`, the trees that are branches.
+`mixed` has the features of branches and of nodes (`long` as `long_number`), and `tops`, the trees that are branches.
 
-All have `one`, `tree`, `loop` (more trees than one), `output` (scores), `several` (more scores than one), `score_bytes`
-and `output_bytes` (of the arrays of scores), and of combined models `each`, `vote`, `average` and `median` (parts, by
-how they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and `curve_bytes`.
+All have `one`, `tree`, `loop` (1 for several trees), `output` (scores), `several` (1 for several scores), `score_bytes`
+and `output_bytes` (of the arrays of scores). Models combined of parts have `each`, `vote`, `average` and `median`
+(parts, by how they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and
+`curve_bytes`.
 
 `width`, `slot_bytes`, `mask_width` and `added_bytes` are bytes of slots, masks and scores, for processors of 8 bits.
 """
@@ -82,9 +83,9 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """flash, stack: amounts. row: of every row. trees: by index, amounts of the nodes as leaves that a row reaches
-    (nodes,), for trees with a split. conditions: amounts of the forest's conditions (conditions,) where they do not
-    hold."""
+    """The counts of one layout for one forest. flash, stack: counts for the whole code. row: counts of every row.
+    trees: by the index of a tree with splits, arrays (nodes,) of the counts of a row that ends in each node.
+    conditions: arrays (conditions,) of the counts of a row for which each condition does not hold."""
 
     flash: Amounts
     stack: Amounts
@@ -94,13 +95,13 @@ class Demand:
 
     @property
     def names(self) -> frozenset[str]:
-        """The features of which there is something, in flash or in rows."""
+        """The features with a count above 0 in flash, in stack or for some row."""
         amounts = [*self.flash.items(), *self.row.items(), *self.stack.items()]
         arrays = [*self.conditions.items(), *(own for tree in self.trees.values() for own in tree.items())]
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """The amounts of an average row: by the trees' covers, or, without them, as if each split halved its rows."""
+        """Returns the counts of an average row, by the trees' covers. Without covers each split halves its rows."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -112,8 +113,8 @@ class Demand:
         return total
 
     def of_rows(self, leaves: NDArray[np.int64], fails: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """The amounts of each row. leaves: (rows, trees) nodes that rows reach. fails: (rows, conditions) that do not
-        hold."""
+        """Returns the counts of each row. leaves: (rows, trees), the node that a row ends in. fails: (rows,
+        conditions), True if the condition does not hold."""
         total = {name: np.full(len(leaves), amount) for name, amount in self.row.items()}
         for index, amounts in self.trees.items():
             for name, at_node in amounts.items():
@@ -121,8 +122,8 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """The most that any row can cost: in each tree the most expensive path, and all conditions do not hold. costs:
-        by feature, not negative."""
+        """Returns an upper bound of any row's cost: the most expensive leaf of each tree, and every condition as
+        failing. costs: by feature, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -131,7 +132,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """(nodes,) The share of rows that end in each node: 0 at splits."""
+    """Returns the share of rows that end in each node, 0 at splits: (nodes,)."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -146,7 +147,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(nodes,) The sum of amount (nodes,) over the splits above a leaf; 0 at splits."""
+    """Sums `amount` (nodes,) over the splits above each leaf. Returns (nodes,), with 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -156,26 +157,26 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """(conditions,) The share of rows on which each condition does not hold: of those that come to its nodes, by the
-    covers; a half where these are not known."""
+    """Returns (conditions,): the share of rows for which a condition does not hold, among all rows at its nodes. It is
+    from the trees' covers; half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
-    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
         cover = np.ones(tree.size) if tree.cover is None else tree.cover
-        np.add.at(right, places[inner], cover[tree.right[inner]])
-        np.add.at(both, places[inner], cover[tree.left[inner]] + cover[tree.right[inner]])
+        np.add.at(right, conditions[inner], cover[tree.right[inner]])
+        np.add.at(both, conditions[inner], cover[tree.left[inner]] + cover[tree.right[inner]])
     return np.where(both > 0, right / np.where(both > 0, both, 1.0), 0.5)
 
 
 def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
-    """Adds what the constants of leaves take. score: bytes of a score."""
+    """Adds the counts of leaf values to `flash`. score: bytes of a score."""
     for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
         flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
     flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
 
 
 def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
-    """What it takes to make the slots of a row."""
+    """Returns the counts of filling the slots of one row."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = comparisons(inputs)["test"]
@@ -196,7 +197,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """The same in flash: ranks are made in a loop, of a struct one after the other."""
+    """Returns the counts of the code that fills slots. Ranks of an array take one loop, ranks of a struct calls."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -225,7 +226,7 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Additions at each leaf of a tree (nodes,), by the kind of leaves."""
+    """Returns the additions at each leaf of a tree (nodes,), by the kind of leaves, and their bytes."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -243,40 +244,41 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Counts for each condition, and 0 for none at the end: elementary comparisons, by what they compare."""
+    """Returns elementary comparisons of each condition, by kind: (conditions + 1,), with 0 at the end for leaves."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
-    for place in range(many):
-        condition = forest.conditions[place]
+    for index in range(many):
+        condition = forest.conditions[index]
         match condition.test:
             case Below(threshold):
-                known: list[Any] = [threshold]
+                constants: list[Any] = [threshold]
             case OneOf(codes):
-                known = [*codes]
+                constants = [*codes]
             case InSpans(cuts):
-                known = [*cuts]
+                constants = [*cuts]
         feature, kind = forest.features[condition.feature], inputs.kind(condition.feature)
         if kind in FLOATS:
-            counts["absent"][place] = feature.missing
-            counts["raw"][place] = len(known) + feature.missing
+            counts["absent"][index] = feature.missing
+            counts["raw"][index] = len(constants) + feature.missing
         elif condition.missing_left and feature.missing:
-            known.append(word_range(feature.number, feature.missing).missing)
+            constants.append(word_range(feature.number, feature.missing).missing)
         for name, most in (("wide", 255), ("high", 2047), ("literal", 65535)) if kind not in FLOATS else ():
-            counts[name][place] = sum(not -1 <= int(value) <= most for value in known)
+            counts[name][index] = sum(not -1 <= int(value) <= most for value in constants)
         size = FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind)
-        tests = len(known) + counts["absent"][place]
-        counts["test"][place] = tests
-        counts["set"][place] = tests * (not isinstance(condition.test, Below))
-        counts["bytes"][place] = tests * size
-        counts["double"][place] = tests * (size == 8)
-        counts["signed"][place] = tests * (size < 4 and kind.startswith("int"))
-        counts["distant"][place] = tests * distant[condition.feature]
+        tests = len(constants) + counts["absent"][index]
+        counts["test"][index] = tests
+        counts["set"][index] = tests * (not isinstance(condition.test, Below))
+        counts["bytes"][index] = tests * size
+        counts["double"][index] = tests * (size == 8)
+        counts["signed"][index] = tests * (size < 4 and kind.startswith("int"))
+        counts["distant"][index] = tests * distant[condition.feature]
     return counts
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """By feature, whether it lies beyond 31 elements of its type: what short loads reach."""
+    """Returns for each feature True if it is more than 31 elements of its type behind the start of x, which short load
+    instructions do not reach."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0
@@ -289,7 +291,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 
 
 def common_amounts(forest: Forest, trees: int) -> Amounts:
-    """Returns what any layout takes beside its trees: for scores, outputs, and parts that are combined."""
+    """Returns the counts that every layout has beside its trees: for scores, outputs, and parts that are combined."""
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind
@@ -311,7 +313,7 @@ def common_amounts(forest: Forest, trees: int) -> Amounts:
 
 
 def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
-    """What the arrays of scores, and of slots, take of the stack."""
+    """Returns the counts for the stack: one, and the bytes of the arrays of scores and of slots."""
     forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}

@@ -1,7 +1,7 @@
-"""The C backend: one C99 header, with the trees in one of the layouts of `layouts.py`.
+"""Writes the header of the C backend, C99, with the trees in one of the layouts of `layouts.py`.
 
-Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
-what the quantized evaluator gives, for every input.
+Inputs are the features' words or raw values: integers as they are, floats compared by their bit patterns. For every
+input, the C gives the results of the quantized evaluator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hdl_templates import render
 
 
 def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
-    """The layout that was chosen and what was estimated of all; None without a processor."""
+    """Returns the chosen layout and the estimates of all layouts, for the manifest; None without a processor."""
     if not options.cpu:
         return None
     layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
@@ -34,16 +34,14 @@ def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[Layout, Estimate]:
-    """Estimates by layout for a processor."""
+    """Returns the estimates for a processor, by layout."""
     return estimates(forest, options.c_inputs, options.c_types, cpu, options.c_layout)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
-    """{relative path: text} of the header. Same input, same bytes.
-
-    Raises OptionError as `check` does, for float inputs if the model reads features as different float types, and for
-    types of columns that are not there.
-    """
+    """Returns {relative path: text} of the header. The same input gives the same bytes. Raises OptionError as `check`
+    does, for float inputs if the model reads features as different float types, and for types of columns that are not
+    there."""
     options = options or COptions()
     check(options)
     prefix = identifier(forest.name)
@@ -51,7 +49,7 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 
 
 class _Header:
-    """The variables of the template, by subject."""
+    """Builder of the variables of the header's template."""
 
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         self.model, self.options, self.layout = forest, options, chosen_layout(forest, options)
@@ -62,7 +60,6 @@ class _Header:
         self.combined = CombinedScores(self.forest, prefix, self.score)
 
     def view(self) -> dict[str, object]:
-        """All of them."""
         shown_values = shown(self.forest, self.prefix, self.options.c_values)
         return {
             "prefix": self.prefix,
@@ -79,19 +76,19 @@ class _Header:
         }
 
     def _inputs(self) -> dict[str, object]:
-        """The parameter x: its type, its members or places, what its elements mean."""
+        """Returns the variables on the parameter x: its type, its members or array indices, and their meaning."""
         forest, inputs, raw = self.forest, self.inputs, self.options.raw
-        whole = "" if set(inputs.kinds) <= set(FLOATS) else "integers are never missing; "
-        whole = whole if inputs.floats else whole.replace("integers", "they")
+        integers = "" if set(inputs.kinds) <= set(FLOATS) else "integers are never missing; "
+        integers = integers if inputs.floats else integers.replace("integers", "they")
         words = "x: the features' words:" if inputs.struct else "x: the features' words, in this order:"
-        columns = f"x: the model's {forest.columns} columns as it was trained with them; {whole}those it reads:"
-        places = [(self._place(i), f.column if raw else i) for i, f in enumerate(forest.features)]
+        columns = f"x: the model's {forest.columns} columns as it was trained with them; {integers}those it reads:"
+        indices = [(self._place(i), f.column if raw else i) for i, f in enumerate(forest.features)]
         of_words = "The features' words, each of the smallest type that holds them."
         return {
             "input_note": columns if raw else words,
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
             "n_inputs": max(1, forest.columns if raw else len(forest.features)),
-            "places": places or [(f"{self.macro}_NONE", 0)],
+            "places": indices or [(f"{self.macro}_NONE", 0)],
             "members": list(zip(inputs.names, inputs.kinds, strict=True)) if inputs.struct else [],
             "members_note": "The model's columns, each of its own type." if raw else of_words,
             "x_type": inputs.type,
@@ -105,15 +102,14 @@ class _Header:
         }
 
     def _raw_rows(self) -> dict[str, object]:
-        """What turns raw rows into words, and names of categories into codes."""
+        """Returns the variables of the functions from raw rows to words, and from names of categories to codes."""
         codes = code_functions(self.model, self.prefix, raw=self.options.raw)
         if self.row is None:
             return {"n_columns": 0, "quantizer": None, "codes": codes, "code_type": "int32_t"}
-        made = quantizer(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
-        return {"n_columns": max(1, self.forest.columns), "quantizer": made, "codes": codes, "code_type": "int32_t"}
+        words = quantizer(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
+        return {"n_columns": max(1, self.forest.columns), "quantizer": words, "codes": codes, "code_type": "int32_t"}
 
     def _outputs(self) -> dict[str, object]:
-        """Scores and classes: their number, types and names."""
         forest = self.forest
         return {
             "n_outputs": forest.n_scores,
@@ -125,24 +121,23 @@ class _Header:
         }
 
     def _trees(self) -> dict[str, object]:
-        """The trees in their layout, and the statements that add them."""
         context = TreeContext(self.prefix, self.inputs, self.score)
-        made, separate = trees_in_c(self.layout, context), LAYOUTS[self.layout].separate
+        code, separate = trees_in_c(self.layout, context), LAYOUTS[self.layout].separate
         return {
             "compared_floats": self.inputs.floats if any(len(tree.inner) for tree in self.forest.trees) else [],
-            "tables": made.declarations(),
-            "trees": made.functions(),
+            "tables": code.declarations(),
+            "trees": code.functions(),
             "separate": separate,
             "tree_is": f"{self.macro}_TREE" if separate else "static inline",
-            "sums_body": made.sums("sums" if self.combined.kind else "scores"),
+            "sums_body": code.sums("sums" if self.combined.kind else "scores"),
         }
 
     def _place(self, index: int) -> str:
-        """The name of a feature's place in x."""
+        """Returns the name of the macro for a feature's index in x."""
         return f"{self.macro}_{feature_name(index, self.forest.features[index].name).upper()}"
 
     def _asserts(self) -> list[str]:
-        """Declarations that stop a compiler which lays words or scores out differently than rows and tables need."""
+        """Returns declarations that do not compile if types have other sizes, or x other elements, than expected."""
         words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, self.label]
         lines = [
@@ -156,7 +151,7 @@ class _Header:
         return lines
 
     def _target(self, index: int) -> dict[str, object]:
-        """The class names of a prediction target, and what its macros and functions are called."""
+        """Returns the class names of a prediction target, and the suffix of its macros and functions."""
         classes = self.forest.targets[index].classes
         text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
         return {

@@ -1,4 +1,4 @@
-"""What the functions of a C header take: words or raw values, in an array or as members of a struct."""
+"""The inputs of a C header's functions: words or raw values, in an array or as members of a struct."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLOAT_TYPES = {"float": "<f4", "double": "<f8"}
 
 
 def numpy_type(c_type: str) -> np.dtype[np.generic]:
-    """The NumPy type, little-endian, of a C type."""
+    """Returns the little-endian NumPy type of a C type."""
     if c_type in FLOAT_TYPES:
         return np.dtype(FLOAT_TYPES[c_type])
     return np.dtype(f"<{c_type[0]}{size_of(c_type)}")
@@ -26,11 +26,14 @@ def numpy_type(c_type: str) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """forest: on the values that the functions take, words or raw values, which are its words then. raw: whether these
-    are the model's columns. type: the C type of x, or of its elements. kinds: the C types of its members or elements.
-    names: of the members of a struct; none of an array. columns: the column of the rows, or of the words, that each
-    member takes; fewer than members where C allows no empty ones. types: of the columns of the rows. elements: the
-    places in an array of what the rows hold; empty if they hold all of it, in order."""
+    """The parameter x of a C header's functions.
+
+    forest: on the values that x holds: for raw values, these are its words. raw: True if x holds columns of the model.
+    type: the C type of x, or of its elements. kinds: the C types of its members or elements. names: of a struct's
+    members; empty for an array. columns: the column of the rows, or of the words, for each member; shorter than `kinds`
+    if x would otherwise be empty, which C does not allow. types: of the columns of the rows. elements: the array index
+    of each column that the rows hold; empty if they hold all columns in order.
+    """
 
     forest: Forest
     raw: bool
@@ -43,12 +46,12 @@ class Inputs:
 
     @property
     def struct(self) -> bool:
-        """Whether it is a struct."""
+        """True if x is a struct."""
         return bool(self.names)
 
     @property
     def floats(self) -> list[FloatType]:
-        """The float types among them."""
+        """The float types among the types of x."""
         return [kind for name, kind in FLOATS.items() if name in self.kinds]
 
     @property
@@ -58,55 +61,53 @@ class Inputs:
 
     @property
     def in_order(self) -> bool:
-        """Whether an array holds the forest's features one after the other."""
+        """True if x is an array that holds the forest's features one after the other."""
         columns = [feature.column for feature in self.forest.features]
         return not self.struct and (not self.raw or columns == list(range(len(columns))))
 
     def place(self, index: int) -> str:
-        """The C expression of a feature's value."""
+        """Returns the C expression of a feature's value."""
         if self.struct:
             return f"x->{self.names[index]}"
         return f"x[{self.at(index)}]"
 
     def at(self, index: int) -> int:
-        """The place of a feature in an array."""
+        """Returns the index of a feature in an array x."""
         return self.forest.features[index].column if self.raw else index
 
     def kind(self, index: int) -> str:
-        """The C type of a feature's value."""
+        """Returns the C type of a feature's value."""
         return self.kinds[index] if self.struct else self.type
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Raw rows as the functions take them: floats rounded to their type, and what no integer is moved to one next
-        to it: down in every other row, else up."""
-        made = rows.copy()
+        """Returns raw rows with values of the C types. Floats are rounded. For integer columns, values are rounded down
+        in even rows and up in odd ones, and limited to the type's range; NaN becomes 0."""
+        result = rows.copy()
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):
-            values = made[:, column]
+            values = result[:, column]
             if kind.whole:
-                known = np.where(np.isnan(values), 0.0, values)
-                made[:, column] = np.clip(np.where(up, np.ceil(known), np.floor(known)), *kind.ends) + 0.0
+                numbers = np.where(np.isnan(values), 0.0, values)
+                result[:, column] = np.clip(np.where(up, np.ceil(numbers), np.floor(numbers)), *kind.ends) + 0.0
             elif isinstance(kind.number, Ordered):
-                made[:, column] = round_to(values, Float(kind.number.bits))
-        return made
+                result[:, column] = round_to(values, Float(kind.number.bits))
+        return result
 
     def table(self, rows: NDArray[np.generic], aligned: bool = True) -> NDArray[np.uint8]:
-        """Words, or raw rows that fit, as they lie in memory: (rows, bytes). aligned: whether each number lies at a
-        multiple of its size."""
+        """Returns words, or raw rows that fit the types, as they lie in memory: (rows, bytes). aligned: puts each
+        number at a multiple of its size, as C does."""
         layout = np.dtype([(f"x{k}", numpy_type(kind)) for k, kind in enumerate(self.kinds)], align=aligned)
         table = np.zeros(len(rows), dtype=layout)
-        for place, column in enumerate(self.columns):
+        for member, column in enumerate(self.columns):
             with np.errstate(over="ignore"):
-                table[f"x{place}"] = rows[:, column].astype(layout[place])
+                table[f"x{member}"] = rows[:, column].astype(layout[member])
         return table.view(np.uint8).reshape(len(table), -1)
 
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
-    """What a header of a quantized forest takes. form: words, struct, float or raw. types: of raw columns, as
-    `column_types` reads them.
-
-    Raises OptionError for floats of two types or of categories, and for types of columns that are not there.
-    """
+    """Returns the inputs of a header for a quantized forest. form: words, struct, float or raw. types: of raw columns,
+    as `column_types` reads them. Raises OptionError for floats of two types, for floats of a category, and for types of
+    columns that are not there."""
     features = range(len(forest.features))
     struct = f"{identifier(forest.name)}_features"
     if form == "words":
@@ -116,32 +117,32 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
         names, kinds = zip(*members(forest), strict=True)
         return Inputs(forest, False, struct, kinds, names, tuple(features))
     raw = (TYPES[float_inputs(forest).name],) * forest.width if form == "float" else column_types(forest, types)
-    made, columns = retyped(forest, raw), forest.places
+    on_raw, columns = retyped(forest, raw), forest.row_columns
     used = {raw[column].c for column in columns}
     if len(used) > 1:
         names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
-        return Inputs(made, True, struct, tuple(raw[column].c for column in columns), names, columns, raw)
+        return Inputs(on_raw, True, struct, tuple(raw[column].c for column in columns), names, columns, raw)
     kind = next(iter(used), "float")
     raw = tuple(next(entry for entry in TYPES.values() if entry.c == kind) for _ in range(forest.width))
-    return _array(made, kind, raw)
+    return _array(on_raw, kind, raw)
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
-    """The rows that a header's quantizer takes: all columns as floats of one C type."""
+    """Returns the inputs of a header's quantizer: all columns of the model as floats of one C type."""
     return _array(forest, kind, (TYPES[kind],) * forest.width)
 
 
 def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
-    """The model's columns as an array of one type."""
+    """Returns the model's columns as inputs in an array of one type."""
     width = forest.width
     return Inputs(forest, True, kind, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(rows, columns) Whether each raw value that the forest reads is one of its column's type. Floats are, as they are
-    rounded; a missing value is no integer."""
+    """Returns True (rows, columns) for a raw value that its column's type holds. Floats always fit, as they are
+    rounded. A missing value fits no integer type. Columns that the forest does not read are True."""
     valid = np.ones(rows.shape, dtype=bool)
-    for column in forest.places:
+    for column in forest.row_columns:
         if types[column].whole:
             (least, greatest), values = types[column].ends, rows[:, column]
             valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))

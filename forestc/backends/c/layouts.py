@@ -1,7 +1,7 @@
-"""The layouts of trees in C, by name: what each writes into a header, and what it asks of a processor.
+"""The table of C layouts. Each gives the C for a header, and the counts from which its costs are estimated.
 
-A new layout is a module that gives both, as `nodes.py` does, and an entry here; its name stands in
-`forestc.options.c.Layout`, its costs are fitted by benchmarks/firmware_costs.py, and docs/howto/c.md describes it.
+A new layout needs a module that gives both, as `nodes.py` does, an entry here, its name in `forestc.options.c.Layout`,
+costs fitted by benchmarks/firmware_costs.py, and a description in docs/howto/c.md.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from forestc.options.c import Layout
 
 @dataclass(frozen=True)
 class LayoutOfC:
-    """in_c: gives the C of trees; None if no split decides anything. demand: counts what it asks of a processor; raises
-    OptionError for a forest that it does not hold. separate: whether each tree stays a function of its own."""
+    """A layout of trees in C. in_c: returns the C of trees; None if there are no splits to evaluate. demand: returns
+    the counts for estimates; raises OptionError if the layout can't hold the forest. separate: True if compilers must
+    not inline trees."""
 
     in_c: Callable[[TreeContext], TreesInC | None]
     demand: Callable[[Inputs], Demand]
@@ -41,5 +42,5 @@ LAYOUTS: Mapping[Layout, LayoutOfC] = {
 
 
 def trees_in_c(name: Layout, context: TreeContext) -> TreesInC:
-    """The C of trees in a layout; trees without a split that decides anything are branches."""
+    """Returns the C of trees in a layout. They become branches if there are no splits to evaluate."""
     return LAYOUTS[name].in_c(context) or branches(context)

@@ -1,4 +1,4 @@
-"""What leaves add in C: the loop over all trees that the layouts of tables have in common."""
+"""Writes the C that adds leaf values: the loop over all trees, which the layouts with tables share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.layouts.leaves import Leaves
 
 @dataclass(frozen=True)
 class LeafSums:
-    """score: the C type of scores. flash: where the leaves' tables are."""
+    """The C code that adds leaves to scores. score: the C type of scores. flash: receives the tables of leaf values."""
 
     forest: Forest
     score: str
@@ -22,7 +22,7 @@ class LeafSums:
     leaves: Leaves
 
     def add_tables(self) -> None:
-        """Tables for what the leaves' numbers stand for."""
+        """Adds the tables that turn a leaf's number into values."""
         leaves = self.leaves
         if leaves.kind == "pairs":
             ends = np.cumsum([0, *(max(1, len(pairs)) for pairs in leaves.pairs)]).tolist()
@@ -36,17 +36,17 @@ class LeafSums:
 
     @property
     def index(self) -> str:
-        """The C type of a tree's place."""
+        """The C type of a tree's index."""
         return int_type(0, max(1, len(self.leaves.trees)))
 
     @property
     def _last(self) -> int:
-        """What marks the last pair of a leaf."""
+        """The bit that marks the last pair of a leaf in the table of outputs."""
         return 1 << (7 if self.forest.n_outputs <= 128 else 15)
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
-        """Statements that add all trees. into: the array of sums. leaf: the C expression of the number of the leaf that
-        is reached in `tree`. declared, first: further declarations, and statements before the loop."""
+        """Returns the statements that add all trees to the array `into`. leaf: the C expression of the number of the
+        reached leaf in `tree`. declared, first: additional declarations, and statements before the loop."""
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
             f"{self.index} tree;",
@@ -60,7 +60,7 @@ class LeafSums:
         return [*lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
 
     def added(self, into: str, leaf: str) -> list[str]:
-        """A block that adds a leaf of a tree of several outputs. leaf: the C expression of its number."""
+        """Returns C that adds one leaf of a tree with several outputs. leaf: the C expression of the leaf's number."""
         leaves, score, first_output = self.leaves, self.score, self.forest.trees[self.leaves.trees[0]].outputs[0]
         target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
         if leaves.kind == "bits":
@@ -94,14 +94,14 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """A score and a leaf's value. Where the value needs all bits of the score, they are added without a sign: only
-        the sum fits then."""
+        """Returns the C sum of a score and a leaf's value. If a value may need all bits of the score's type, both are
+        added as unsigned integers, since only the sum fits the signed type then."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """The loop over trees of one output each, which are in the order of the outputs."""
+        """Returns the loop over trees of one output each. The trees are in the order of their outputs."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
@@ -109,10 +109,10 @@ class LeafSums:
         if len(ends) > 1 and len(set(counts.tolist())) == 1:
             count, loop = int(counts[0]), f"for (tree = 0; tree < {len(trees)}u; tree++) {{"
             if count & (count - 1) == 0:
-                place = f"{into}[tree / {count}u]"
-                return [loop, f"    {place} = {self._sum(place, value)};", "}"]
+                element = f"{into}[tree / {count}u]"
+                return [loop, f"    {element} = {self._sum(element, value)};", "}"]
             index = int_type(0, len(trees))
-            return [  # counted, as a processor without division would call a library
+            return [  # The outputs are counted, as a processor without a division instruction would call a library.
                 f"{index} output = 0;",
                 f"{index} left = {count};",
                 loop,

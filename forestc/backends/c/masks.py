@@ -1,4 +1,4 @@
-"""The layout `masks` in C: tables of conditions, and of the leaves that are left where they do not hold."""
+"""The C layout `masks`: tables of conditions, and for each the leaves that stay possible if it does not hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class MasksInC:
-    """flash: the tables' text."""
+    """The C code of trees as masks of leaves. flash: receives the tables."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -42,14 +42,14 @@ class MasksInC:
 
     @property
     def _last(self) -> int:
-        """What marks the last entry of a condition."""
+        """The bit that marks the last entry of a condition in the table of trees."""
         return 1 << (7 if len(self.masks.reached) <= 128 else 15)
 
     def declarations(self) -> list[str]:
-        """Declarations before the function of scores."""
+        """Returns the declarations before the function of scores."""
         masks, flash = self.masks, self.flash
-        places = np.flatnonzero(masks.slots.slot >= 0).tolist()
-        flash.add("thresholds", masks.thresholds.tolist(), self.slots.threshold_kind(places))
+        conditions = np.flatnonzero(masks.slots.slot >= 0).tolist()
+        flash.add("thresholds", masks.thresholds.tolist(), self.slots.threshold_kind(conditions))
         flash.text.append("/* Of each slot: where its conditions end, and the first entry of its first one. */")
         flash.add("ends", masks.ends.tolist())
         flash.add("firsts", masks.firsts.tolist(), int_type(0, len(masks.trees)))
@@ -82,13 +82,13 @@ class MasksInC:
         return [*flash.text, "", *self.slots.lines(), *text.splitlines(), ""]
 
     def functions(self) -> list[TreeText]:
-        """None: one loop adds all trees."""
+        """Returns no functions, as one loop adds all trees."""
         return []
 
     def sums(self, into: str) -> list[str]:
-        """Statements of the function of scores."""
+        """Returns the statements that compute the scores in the array `into`."""
         trees, p = len(self.masks.reached), self.flash.prefix
-        # volatile: else compilers call memset
+        # `volatile` keeps compilers from calling memset
         declared = [*self.slots.declared, f"volatile {self._mask} masks[{trees}];"]
         first = [
             f"for (tree = 0; tree < {trees}u; tree++) {{",
@@ -101,20 +101,21 @@ class MasksInC:
 
 
 def masks(context: TreeContext) -> MasksInC | None:
-    """The layout `masks`; None for trees without a split that decides anything."""
-    made = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
-    return MasksInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+    """Returns the C of the layout `masks`; None if there are no splits to evaluate."""
+    laid = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return MasksInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def masks_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `masks`. Raises OptionError for a forest that it does not hold."""
+    """Returns the counts from which the costs of the layout `masks` are estimated. Raises OptionError if it can't hold
+    the forest."""
     forest = inputs.forest
     laid = masks_of(forest, float_bytes=inputs.float_bytes)
     leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))
     entries = np.zeros(len(forest.conditions))
     for index in leaves.trees:
-        places = forest.conditions.places[index]
-        entries[np.unique(places[forest.trees[index].left != LEAF])] += 1
+        conditions = forest.conditions.node_conditions[index]
+        entries[np.unique(conditions[forest.trees[index].left != LEAF])] += 1
     entries = np.where(laid.slots.slot >= 0, entries, 0.0)
     mask = max(8, laid.width) // 8
     table = len(laid.thresholds) * width_of(laid.thresholds) + len(laid.ends) * 4

@@ -1,7 +1,8 @@
-"""The layout `mixed` in C: the smallest trees as branches, the others as nodes. Between the two.
+"""The C layout `mixed`: the smallest trees are branches, the others nodes. Its size and speed are between these
+layouts.
 
-Branches cost flash by the split, and save time by the tree: a split is some 7 bytes larger than in tables, and a tree
-takes some 20 instructions less, beside 7 for each split on the way. So the smallest trees become branches.
+A split in branches is some 7 bytes larger than in tables. A tree in branches takes some 20 instructions less, and 7
+less for each split on the path. So branches pay most for the trees with the fewest splits.
 """
 
 from __future__ import annotations
@@ -16,31 +17,32 @@ from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 
-SHARE = 0.5  # of all splits are branches
+SHARE = 0.5  # share of all splits that become branches, at most
 
 
 @dataclass(frozen=True)
 class MixedInC:
-    """Tables, which begin the scores, and branches."""
+    """The C code of some trees in tables, which also set the initial scores, and of the others as branches."""
 
     tables: NodesInC
     branches: BranchesInC
 
     def declarations(self) -> list[str]:
-        """Those of the tables."""
+        """Returns the declarations of the tables."""
         return self.tables.declarations()
 
     def functions(self) -> list[TreeText]:
-        """Those of the branches."""
+        """Returns the functions of the branches."""
         return self.branches.functions()
 
     def sums(self, into: str) -> list[str]:
-        """The loop over the tables, then the branches."""
+        """Returns the loop over the tables, then the calls of the branches."""
         return [*self.tables.sums(into), *self.branches.sums(into)]
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """The layout `mixed`; tables alone if no tree is small enough, None if no other tree has a split that decides."""
+    """Returns the C of the layout `mixed`: tables alone if no tree is small enough, and None if the tables have no
+    splits to evaluate."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)
@@ -49,7 +51,7 @@ def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
 
 
 def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
-    """The indices of trees that become branches: the smallest, as many as have no more than a share of all splits."""
+    """Returns the indices of the trees that become branches: the smallest ones, with at most `share` of all splits."""
     splits = {index: len(tree.inner) for index, tree in enumerate(forest.trees) if len(tree.inner)}
     left, chosen = share * sum(splits.values()), list[int]()
     for index in sorted(splits, key=lambda index: (splits[index], index)):
@@ -61,8 +63,8 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
 
 
 def mixed_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `mixed`. Raises OptionError for a forest that it does not hold, or of which all trees
-    are alike."""
+    """Returns the counts from which the costs of the layout `mixed` are estimated. Raises OptionError if tables can't
+    hold the forest, or if its trees are not divided between branches and tables."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [
@@ -76,10 +78,10 @@ def mixed_demand(inputs: Inputs) -> Demand:
         for layout, some in zip((branches_demand, nodes_demand), parts, strict=True)
     )
     trees = {
-        some[place]: amounts
+        some[position]: amounts
         for part, some in zip((above, below), parts, strict=True)
-        for place, amounts in part.trees.items()
+        for position, amounts in part.trees.items()
     }
-    apart = {"tops": above.row["tree"]}  # calls of branches; the loop over tables has its own price
+    apart = {"tops": above.row["tree"]}  # counts calls of branches; `loop` counts the tables' loop
     tables = {"long_number" if name == "long" else name: amount for name, amount in below.flash.items()}
     return Demand(above.flash | tables | apart, above.stack | below.stack, above.row | below.row | apart, trees)

@@ -1,7 +1,4 @@
-"""The layout `nodes` in C: tables of bytes and one loop. The smallest.
-
-The tables are constant; on AVR they stay in the flash memory (PROGMEM) and are read with the functions for it.
-"""
+"""The C layout `nodes`: the trees are tables of bytes, read by one loop. It is the smallest layout."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class NodesInC:
-    """flash: the tables' text."""
+    """The C code of trees in tables of nodes. flash: receives the tables."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -40,25 +37,27 @@ class NodesInC:
     nodes: NodeTables
 
     def declarations(self) -> list[str]:
-        """Declarations before the function of scores."""
+        """Returns the declarations before the function of scores."""
         nodes, flash = self.nodes, self.flash
-        places = nodes.conditions
+        conditions = nodes.conditions
         flash.text.append(f"/* The trees in preorder: {nodes.code}; a split says how long its left side is. */")
         flash.add("nodes", nodes.stream.tolist(), f"uint{8 * nodes.unit}_t")
         flash.add("starts", nodes.starts.tolist(), f"uint{8 * nodes.start_bytes}_t")
         if nodes.code != "split":
-            flash.add("slots", nodes.slots.slot[places].tolist())
-            flash.add("thresholds", nodes.slots.threshold[places].tolist(), self.slots.threshold_kind(places.tolist()))
+            flash.add("slots", nodes.slots.slot[conditions].tolist())
+            flash.add(
+                "thresholds", nodes.slots.threshold[conditions].tolist(), self.slots.threshold_kind(conditions.tolist())
+            )
         self.leaves.add_tables()
         self.slots.add_tables()
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]
 
     def functions(self) -> list[TreeText]:
-        """None: one loop walks all trees."""
+        """Returns no functions, as one loop reads all trees."""
         return []
 
     def sums(self, into: str) -> list[str]:
-        """Statements of the function of scores."""
+        """Returns the statements that compute the scores in the array `into`."""
         leaf = f"{self.flash.prefix}_leaf(tree, {self.slots.name})"
         return self.leaves.sums(into, leaf, self.slots.declared, self.slots.filled)
 
@@ -75,7 +74,8 @@ class NodesInC:
             test = f"slots[symbol] < {threshold}"
         else:
             test = f"slots[{flash.read('slots', 'symbol')}] < {flash.read('thresholds', 'symbol')}"
-        far = len(nodes.starts) - nodes.jumps - count  # of the first subtree that is jumped to, less its number
+        # added to a jump's number, it gives the subtree's index in `starts`
+        far = len(nodes.starts) - nodes.jumps - count
         text = render(
             "c/nodes.h.j2",
             prefix=flash.prefix,
@@ -95,13 +95,14 @@ class NodesInC:
 
 
 def nodes(context: TreeContext) -> NodesInC | None:
-    """The layout `nodes`; None for trees without a split that decides anything."""
-    made = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
-    return NodesInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+    """Returns the C of the layout `nodes`; None if there are no splits to evaluate."""
+    laid = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return NodesInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def nodes_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
+    """Returns the counts from which the costs of the layout `nodes` are estimated. Raises OptionError if it can't hold
+    the forest."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)

@@ -1,6 +1,7 @@
-"""What a firmware project needs beside the C header: files for CMake, PlatformIO, Arduino and Zephyr, a self-test.
+"""Writes what a firmware project needs beside the C header: files for CMake, PlatformIO, Arduino and Zephyr, a
+self-test.
 
-All lie beside the header, so that the folder `c` as it is can be a subdirectory, a library or a module.
+All lie in the header's folder `c`, so that this folder as it is can be a subdirectory, a library or a module.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hdl_templates import render
 
 
 class _File(NamedTuple):
-    """A file: its role, its path in the folder `c` with {p} for the model's name, its template."""
+    """A file to write for a build system. path: in the folder `c`, with {p} for the model's name."""
 
     role: str
     path: str
@@ -45,16 +46,14 @@ SELFTEST = "c_selftest"
 
 
 def roles(project: str) -> tuple[str, ...]:
-    """The roles of the files of an option `project`. All kits come with the self-test."""
+    """Returns the roles of the files for the option `project`. Every build system comes with the self-test."""
     files = _files(project)
     return () if files is None else (SELFTEST, *(file.role for file in files))
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple[str, str]]:
-    """{role: (path, text)}, for the folder of the header. Same input, same bytes.
-
-    Raises OptionError as the header of the forest does.
-    """
+    """Returns {role: (path, text)}; paths are relative to the header's folder. The same input gives the same bytes.
+    Raises OptionError as the header of the forest does."""
     files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
         return {}
@@ -68,8 +67,8 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
 
 
 def _files(project: str) -> tuple[_File, ...] | None:
-    """None where no project is asked for."""
+    """Returns the files of the option's build systems; None for "none"."""
     if project == "none":
         return None
-    wanted = FILES if project == "all" else project.split(",")
-    return tuple(file for kit, files in FILES.items() if kit in wanted for file in files)
+    selected = FILES if project == "all" else project.split(",")
+    return tuple(file for kit, files in FILES.items() if kit in selected for file in files)

@@ -1,7 +1,7 @@
-"""Generates C that turns raw rows into words, with integer arithmetic on the bit patterns of their floats.
+"""Writes C that turns raw rows into words, by integer arithmetic on the bit patterns of floats.
 
 It equals `forestc.forest.numbers.to_words` after `round_to` for every bit pattern. It needs no floating-point unit or
-library, and no compiler flag (-ffast-math, denormals flushed to zero) changes its results.
+library, and compiler flags such as -ffast-math, or denormals flushed to zero, do not change its results.
 """
 
 from __future__ import annotations
@@ -16,46 +16,47 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, word_range
 
 
-def row_type(forest: Forest, wanted: str) -> FloatType:
-    """The float type of raw rows: auto is double if the model reads any column as float64, else float."""
-    if wanted == "auto":
-        wanted = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
-    return FLOATS[wanted]
+def row_type(forest: Forest, name: str) -> FloatType:
+    """Returns the float type of raw rows; for "auto" double if the model reads a column as float64, otherwise float."""
+    if name == "auto":
+        name = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
+    return FLOATS[name]
 
 
 def quantizer(
-    forest: Forest, prefix: str, row: FloatType, place: Callable[[int], str], kind: Callable[[int], str]
+    forest: Forest, prefix: str, row: FloatType, target: Callable[[int], str], kind: Callable[[int], str]
 ) -> dict[str, Any]:
-    """The variables of the template. place, kind: the destination of a feature's word, and its C type."""
-    made = _Quantizer(forest, prefix, row)
-    lines = [f"{place(k)} = ({kind(k)}){made.word(f)};" for k, f in enumerate(forest.features)]
+    """Returns the variables of the template. target: returns the C expression to which a feature's word is assigned.
+    kind: returns its C type."""
+    writer = _Quantizer(forest, prefix, row)
+    lines = [f"{target(k)} = ({kind(k)}){writer.word(f)};" for k, f in enumerate(forest.features)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
     return {
         "row": row,
-        "wide": made.wide,
+        "wide": writer.wide,
         "fits": f"{row.fits}{halves}",
         "has_size": row.has_size(prefix, "use_c_quantizer_none_or_float" if row.bits == 64 else "use_c_quantizer_none"),
-        "used": made.used,
+        "used": writer.used,
         "mantissa": (1 << (row.digits - 1)) - 1,
         "hidden": 1 << (row.digits - 1),
         "infinity": row.infinity,
         "sign": 1 << (row.bits - 1),
         "bias": row.exponent + row.digits - 2,
-        "lines": lines or ["(void)row;", f"{place(0)} = 0;"],
+        "lines": lines or ["(void)row;", f"{target(0)} = 0;"],
     }
 
 
 def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
-    """For each category with named codes, the variables of the template for the look-up. raw: for raw rows, in which no
-    code means missing."""
+    """Returns the template variables of the look-up function of each category with named codes. raw: True for raw rows,
+    in which no code means missing."""
     functions = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
             continue
         span = word_range(feature.number, feature.missing)
         codes = {label: code for code, label in enumerate(feature.labels)}
-        known = feature.labels[: feature.number.count]
-        names = [_name(label) if codes[label] == code else "0" for code, label in enumerate(known)]
+        coded = feature.labels[: feature.number.count]
+        names = [_name(label) if codes[label] == code else "0" for code, label in enumerate(coded)]
         functions.append(
             {
                 "name": f"{prefix}_{feature_name(index, feature.name)}_code",
@@ -70,7 +71,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
 
 
 def _name(label: str) -> str:
-    """A category's name as a C string; "0" (no name) for texts that C strings can't hold, such as those with NUL."""
+    """Returns a category's name as a C string; "0", for no name, if C can't hold it, for example with a NUL."""
     try:
         label.encode("utf-8")
     except UnicodeEncodeError:
@@ -79,7 +80,7 @@ def _name(label: str) -> str:
 
 
 class _Quantizer:
-    """The expressions of the features' words, and the helpers that they use."""
+    """Writer of the expressions for features' words. used: the C helper functions that they call."""
 
     def __init__(self, forest: Forest, prefix: str, row: FloatType) -> None:
         self.prefix = prefix
@@ -104,16 +105,18 @@ class _Quantizer:
             case Ordered(bits):
                 return self._call(f"key{bits}", self._bits(feature, bits, narrow), "")
             case Float():
-                raise OptionError(f"{number} has no words", do="quantize the forest first")
+                raise OptionError(
+                    f"{number} has no words", where="the C header's inputs", do="quantize the forest first"
+                )
             case _:
                 assert_never(number)
 
-    def _bits(self, feature: Feature, wanted: int, narrow: bool) -> str:
-        """The bit pattern, in `wanted` bits, of a value rounded as the model rounds it."""
+    def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
+        """Returns the C for a value's bit pattern in `width` bits, rounded as the model rounds it."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
-        if bits == 64 and (narrow or wanted == 32):
+        if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32
-        return self._call("widened", text, "") if bits < wanted else text
+        return self._call("widened", text, "") if bits < width else text
 
     def _size(self, value: int) -> str:
         return f"UINT{self.wide}_C({value})"

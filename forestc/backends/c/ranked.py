@@ -1,4 +1,4 @@
-"""The layout `ranked` in C: each tree a function of nested ifs on ranks, which one loop makes. Small and fast."""
+"""The C layout `ranked`: each tree is a function of nested ifs on ranks that one loop computes. Small and fast."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from forestc.layouts.ranks import Ranks, ranks_of
 from forestc.layouts.slots import ALWAYS, APART, NEVER
 from hdl_templates import render
 
-REACH = 32  # slots that a load of Thumb reaches from one pointer
+REACH = 32  # slots that one pointer reaches in a Thumb load instruction
 
 
 @dataclass(frozen=True)
 class RankedInC:
-    """A tree takes the sum so far and returns it with its leaf added, so that callers keep it where it is; or, if it
-    has several outputs, returns the number of its leaf, which one function adds. flash: the tables' text."""
+    """The C code of trees as functions on ranks. flash: receives the tables. If trees have one output, each takes the
+    sum so far and returns it with its leaf added, so that the sum stays in a register. If they have several, each
+    returns the number of its leaf, and a shared function adds the leaf's values."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -45,7 +46,7 @@ class RankedInC:
     ranks: Ranks
 
     def declarations(self) -> list[str]:
-        """Declarations before the trees."""
+        """Returns the declarations before the trees."""
         if self._numbered:
             self.leaves.add_tables()
         self.slots.add_tables()
@@ -63,11 +64,11 @@ class RankedInC:
         return [*self.flash.text, "", *self.slots.lines(), *text.splitlines()]
 
     def functions(self) -> list[TreeText]:
-        """The functions of trees."""
+        """Returns one function for each tree."""
         return [self._tree(index) for index in self.ranks.leaves.trees]
 
     def sums(self, into: str) -> list[str]:
-        """Statements of the function of scores."""
+        """Returns the statements that compute the scores in the array `into`."""
         leaves, score, starts = self.ranks.leaves, self.leaves.score, self.ranks.leaves.starts.tolist()
         lines = self.slots.declared if self._ranked else []
         lines += [] if self._numbered else [f"{self._sum} sum;"]
@@ -90,27 +91,27 @@ class RankedInC:
 
     @property
     def _numbered(self) -> bool:
-        """Whether trees return the numbers of leaves."""
+        """True if trees return the numbers of their leaves."""
         return self.ranks.leaves.kind != "value"
 
     @property
     def _ranked(self) -> bool:
-        """Whether any feature is ranked."""
+        """True if any feature is ranked."""
         return bool(self.ranks.slots.slots)
 
     @property
     def _reads_x(self) -> bool:
-        """Whether trees take x, as splits compare what is not ranked, or nothing is ranked."""
+        """True if trees take x: either some splits compare unranked values, or no feature is ranked."""
         return not self._ranked or bool((self.ranks.slots.slot == APART).any())
 
     @property
     def _far(self) -> bool:
-        """Whether a load of Thumb does not reach all slots."""
+        """True if there are more slots than one pointer reaches in a Thumb load."""
         return len(self.ranks.slots.slots) > REACH
 
     @property
     def _sum(self) -> str:
-        """The C type in which sums are handed on: that of a register."""
+        """The C type of the sum that trees take and return: a fast integer type, which fits a register."""
         return self.leaves.score.replace("int", "int_fast")
 
     @property
@@ -120,14 +121,14 @@ class RankedInC:
     def _macro(self, name: str) -> str:
         return f"{self.flash.prefix.upper()}_{name}"
 
-    def _condition(self, place: int) -> str:
-        slot = int(self.ranks.slots.slot[place])
+    def _condition(self, index: int) -> str:
+        slot = int(self.ranks.slots.slot[index])
         if slot == APART:
-            return self.slots.conditions.of(place)
+            return self.slots.conditions.of(index)
         if slot in (ALWAYS, NEVER):
             return str(int(slot == ALWAYS))
         value = f"slots[{slot}]" if slot < REACH else f"{self._macro('FAR')}({slot})"
-        return f"{value} < {self.ranks.slots.threshold[place]}u"
+        return f"{value} < {self.ranks.slots.threshold[index]}u"
 
     def _tree(self, index: int) -> TreeText:
         numbers, table = self.ranks.leaves.number[index].tolist(), self.ranks.leaves.table
@@ -157,13 +158,13 @@ class RankedInC:
 
 
 def ranked(context: TreeContext) -> RankedInC | None:
-    """The layout `ranked`; None for trees without a split that decides anything."""
-    made = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
-    return RankedInC(*context.tables(made.slots, made.leaves), made) if made.splits else None
+    """Returns the C of the layout `ranked`; None if there are no splits to evaluate."""
+    laid = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
+    return RankedInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def ranked_demand(inputs: Inputs) -> Demand:
-    """The demand of the layout `ranked`."""
+    """Returns the counts from which the costs of the layout `ranked` are estimated."""
     forest = inputs.forest
     laid = ranks_of(forest, float_bytes=inputs.float_bytes)
     leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))
@@ -173,8 +174,10 @@ def ranked_demand(inputs: Inputs) -> Demand:
     flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
     trees: dict[int, Arrays] = {}
     for index in leaves.trees:
-        tree, places, number = forest.trees[index], forest.conditions.places[index], leaves.number[index]
-        at_node = {name: np.where(tree.left != LEAF, amounts[places], 0.0) for name, amounts in of_condition.items()}
+        tree, conditions, number = forest.trees[index], forest.conditions.node_conditions[index], leaves.number[index]
+        at_node = {
+            name: np.where(tree.left != LEAF, amounts[conditions], 0.0) for name, amounts in of_condition.items()
+        }
         paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
         values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
         long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)

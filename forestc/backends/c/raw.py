@@ -1,9 +1,9 @@
-"""Raw inputs of C headers: each column in a C type of its own, compared as it is, with nothing quantized at run time.
+"""Raw inputs of C headers: each column keeps its own C type and is compared as it is, without quantizing at run time.
 
-Encoding is monotone: with the values of a C type in ascending order, those whose word is below a threshold come first.
-So a threshold becomes the least value whose word is not below it, found by bisection with the encoder itself, and the
-forest one whose words are the raw values: an integer is its own word, a float's are its bits as an ordered integer. A
-category's codes become the spans of values that have them.
+Quantizing is monotone: in ascending order of a C type's values, those with a word below a threshold come first. So a
+threshold becomes the least value with a word not below it, found by bisection with the quantizer itself. The forest's
+words then are the raw values: an integer is its own word, a float's word is its bits as an ordered integer. Codes of a
+category become spans of values.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RawType:
-    """c: the C type. number: of its values as words."""
+    """A C type of raw values. c: its C name. number: the format in which its values are words of the forest."""
 
     c: str
     number: Fixed | Ordered
 
     @property
     def whole(self) -> bool:
-        """Whether it is a type of integers, of which none means missing."""
+        """True for an integer type, of which no value means missing."""
         return isinstance(self.number, Fixed)
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of its least and greatest value; those of a float are infinite."""
+        """The words of the type's least and greatest value; a float's are the infinities."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high
@@ -59,7 +59,7 @@ class RawType:
         return low, high
 
     def values(self, words: WordArray) -> NDArray[np.float64]:
-        """The values of words, exactly."""
+        """Returns the raw values of words, exactly."""
         if isinstance(self.number, Ordered):
             return key_value(words, self.number.bits)
         return words.astype(np.float64)
@@ -76,7 +76,7 @@ REST = "*"
 
 
 def parsed(text: str) -> dict[str, str]:
-    """{feature or REST: name of a type} of an option such as `adc=int16,*=float`. Raises OptionError."""
+    """Reads an option such as `adc=int16,*=float` as {feature, position or REST: type}. Raises OptionError."""
     types: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
@@ -84,52 +84,49 @@ def parsed(text: str) -> dict[str, str]:
         if not name or not equals or kind not in TYPES:
             raise OptionError(f"--c-types {part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
         if name in types:
-            raise OptionError(f"c: types gives {name!r} two types", do="leave one out")
+            raise OptionError(f"c: types gives {name!r} two types", where="--c types", do="leave one out")
         types[name] = kind
     return types
 
 
 def by_position(forest: Forest, text: str) -> str:
-    """The option with names as positions of columns, counted from 1: it fits the forest whatever passes leave of it.
-
-    Raises OptionError for a name or position that the model does not have.
-    """
+    """Returns the option with names replaced by positions of columns, counted from 1. So it still fits the forest after
+    passes have removed features. Raises OptionError for a name or position that the model does not have, and for a
+    column with two types."""
     names = {feature.name: feature.column for feature in forest.features}
-    made: dict[int, str] = {}
-    wanted = parsed(text)
-    for name, kind in wanted.items():
+    kinds: dict[int, str] = {}
+    given = parsed(text)
+    for name, kind in given.items():
         if name == REST:
             continue
-        place = names.get(name, int(name) - 1 if name.isdecimal() else -1)
-        if not 0 <= place < forest.columns:
+        position = names.get(name, int(name) - 1 if name.isdecimal() else -1)
+        if not 0 <= position < forest.columns:
             near = get_close_matches(name, list(names), 1) or list(names)[:8]
             do = f"use a position from 1 to {forest.columns}, or a name such as {', '.join(map(repr, near))}"
             raise OptionError(f"c: types names {name!r}, which the model does not read", do=do)
-        if made.setdefault(place, kind) != kind:
-            raise OptionError(f"c: types gives column {place + 1} two types", do="leave one out")
-    rest = {REST: wanted[REST]} if REST in wanted else {}
-    return ",".join(f"{key}={kind}" for key, kind in ({str(p + 1): made[p] for p in sorted(made)} | rest).items())
+        if kinds.setdefault(position, kind) != kind:
+            raise OptionError(f"c: types gives column {position + 1} two types", where="--c types", do="leave one out")
+    rest = {REST: given[REST]} if REST in given else {}
+    return ",".join(f"{key}={kind}" for key, kind in ({str(p + 1): kinds[p] for p in sorted(kinds)} | rest).items())
 
 
 def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
-    """The type of each column of the forest's rows: (`Forest.width`,). What the option leaves out is as the model
-    reads it: float or double. Raises OptionError as `by_position` does."""
-    wanted = parsed(by_position(forest, text))
+    """Returns the type of each column of the forest's rows: (`Forest.width`,). A column without a type in the option
+    gets float or double, as the model reads it. Raises OptionError as `by_position` does."""
+    given = parsed(by_position(forest, text))
     read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
-    rest = wanted.get(REST)
+    rest = given.get(REST)
     unread = max(set(read.values()), key=list(read.values()).count, default="float")
     return tuple(
-        TYPES[wanted.get(str(column + 1), rest or read.get(column, unread))]
+        TYPES[given.get(str(column + 1), rest or read.get(column, unread))]
         for column in forest.carried or range(forest.columns)
     )
 
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
-    """The quantized forest on raw values: the same answers for every value of the types, NaN included.
-
-    types: of each column of the rows. Its features have the types' number types; one of integers is never missing.
-    """
-    maps = [_RawWords(forest, index, types[place]) for index, place in enumerate(forest.places)]
+    """Returns the quantized forest on raw values. Its answers are the same for every value of the types, NaN included.
+    types: of each column of the rows. A feature of an integer type is never missing."""
+    maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.row_columns)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
     return replace(forest, features=features, trees=trees)
@@ -156,32 +153,32 @@ def _tree(tree: Tree, maps: Sequence[_RawWords]) -> Tree:
 
 
 class _RawWords:
-    """A feature's words as raw values of a type."""
+    """The translation of a feature's words into raw values of a C type."""
 
     def __init__(self, forest: Forest, index: int, kind: RawType) -> None:
         self.feature, self.kind = forest.features[index], kind
         number, raw, missing = self.feature.number, self.feature.raw, self.feature.missing
-        self.known = forest.conditions.thresholds(index)
+        self.source_words = forest.conditions.thresholds(index)
         self.span = word_range(kind.number, self.retyped().missing)
-        least = self._first(lambda values: to_words(round_to(values, raw), number, missing) >= self.known)
+        least = self._first(lambda values: to_words(round_to(values, raw), number, missing) >= self.source_words)
         self.moved = np.where(least <= kind.ends[0], self.span.low, least)
         self.code_span = cache(self._code_span)
 
     def retyped(self) -> Feature:
-        """The feature, of the type."""
         raw = FLOAT32 if self.kind.number == Ordered(32) else FLOAT64
         missing = self.feature.missing and not self.kind.whole
         return replace(self.feature, number=self.kind.number, raw=raw, missing=missing, labels=())
 
     def thresholds(self, words: WordArray) -> WordArray:
-        """For each threshold word the least raw word that is not below it; one past all values for none."""
-        return self.moved[np.searchsorted(self.known, words)]
+        """Returns for each threshold word the least raw word that is not below it; one past the greatest raw word if
+        all are below."""
+        return self.moved[np.searchsorted(self.source_words, words)]
 
     def cuts(self, members: tuple[int, ...]) -> tuple[Member, ...]:
-        """A set's cuts, of the raw words."""
+        """Returns a set's cuts on raw words."""
         if isinstance(self.feature.number, Category):
             count = self.feature.number.count
-            others = count in members  # which stands for all other values
+            others = count in members  # the member `count` stands for all values without a code
             codes = set(range(count)) - set(members) if others else set(members)
             cuts = toggled(cut for code in codes for cut in self.code_span(code))
             cuts = complement(cuts) if others else cuts
@@ -191,15 +188,15 @@ class _RawWords:
         return toggled(int(cut) if cut > least else self.span.low for cut in cuts if cut <= greatest)
 
     def _code_span(self, code: int) -> tuple[int, int]:
-        """The raw words from the first to past the last that have a category's code."""
+        """Returns (first, past the last) of the raw words with a category's code."""
         number = self.feature.number
         assert isinstance(number, Category)
-        whole, zero = number.rounding != "none", number.rounding == "trunc" and code == 0
+        rounds, zero = number.rounding != "none", number.rounding == "trunc" and code == 0
 
         def ends(values: NDArray[np.float64]) -> NDArray[np.bool_]:
             rounded = round_to(values, self.feature.raw)
             begun = rounded[0] > -1.0 if zero else rounded[0] >= code
-            return np.array([begun, rounded[1] >= code + 1.0 if whole else rounded[1] > code])
+            return np.array([begun, rounded[1] >= code + 1.0 if rounds else rounded[1] > code])
 
         first, past = self._first(ends, 2).tolist()
         return first, past
@@ -207,10 +204,10 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """For each of some monotone conditions the least raw word of which it holds; one past the greatest for none.
-        count: of the conditions; those of the thresholds by default."""
+        """Returns for each of some monotone conditions the least raw word that meets it; one past the greatest if none
+        does. count: of the conditions; by default that of the feature's thresholds."""
         least, greatest = self.kind.ends
-        low = np.full(len(self.known) if count is None else count, least, dtype=np.int64)
+        low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)
         while (low < high).any():
             middle = (low >> 1) + (high >> 1) + (low & high & 1)

@@ -1,4 +1,4 @@
-"""NAME_selftest.h: rows with their right answers, and a function that finds the first wrong one on the target."""
+"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first wrong one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class Answers:
-    """Rows, and what the evaluator of the quantized forest says of them.
-
-    words: of the features, row by row. raw: the same rows, by column, as raw inputs take them. labels: a class
-    index for each target; empty for a regression. scores: integers.
-    """
+    """Rows, and the answers of the quantized evaluator. words: of the features, row by row. raw: the same rows by
+    column, as raw inputs take them. labels: a class index for each target; empty for a regression. scores: integers."""
 
     words: tuple[tuple[int, ...], ...] = ()
     raw: tuple[tuple[float, ...], ...] = ()
@@ -29,10 +26,8 @@ class Answers:
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> str:
-    """The text of the header. Floats are given by their bits: NaN, infinities and -0.0 stay what they are.
-
-    Raises OptionError as the header of the forest does.
-    """
+    """Returns the text of the header. Floats are written as bits, so that NaN, infinities and -0.0 are preserved.
+    Raises OptionError as the header of the forest does."""
     prefix = identifier(forest.name)
     inputs = inputs_of(forest, options.c_inputs, options.c_types)
     rows = [
@@ -62,7 +57,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
 
 
 def _constant(value: float, kind: str) -> str:
-    """A value of a C type; of a float its bits."""
+    """Returns a value as a C constant; a float as its bits."""
     if kind not in FLOATS:
         return constant(int(value))
     bits = FLOATS[kind].bits

@@ -1,4 +1,4 @@
-"""Slots in C: the function that makes what tables compare of a row."""
+"""Writes the C function that fills slots: the values of a row that tables of trees compare with thresholds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """conditions: of the forest whose trees are tables. flash: where the tables of ranks are. x: the text of the
-    parameter x."""
+    """The C code of slots. conditions: of the forest in tables. flash: receives the tables of cuts for ranks. x: the
+    declaration of the parameter x."""
 
     conditions: ConditionsInC
     flash: FlashTables
@@ -30,47 +30,47 @@ class SlotsInC:
 
     @property
     def kind(self) -> str:
-        """The C type of slots' values."""
+        """The C type of a slot."""
         if self.slots.ranked:
             return int_type(0, max((len(slot.cuts) for slot in self.slots.slots), default=1))
         return word_type(self.inputs.forest)
 
-    def threshold_kind(self, places: Sequence[int]) -> str:
-        """The C type of a table with the thresholds of these conditions: signed if slots are."""
-        thresholds = self.slots.threshold[list(places)].tolist()
+    def threshold_kind(self, conditions: Sequence[int]) -> str:
+        """Returns the C type of a table with the thresholds of these conditions. It is signed if slots are."""
+        thresholds = self.slots.threshold[list(conditions)].tolist()
         return int_type(min([-1 if self.kind.startswith("int") else 0, *thresholds]), max([0, *thresholds]))
 
     @property
     def in_place(self) -> bool:
-        """Whether x holds the slots as it is."""
+        """True if x itself can serve as the array of slots."""
         return self.slots.plain and self.inputs.in_order
 
     @property
     def name(self) -> str:
-        """The variable that holds the slots."""
+        """The name of the variable with the slots."""
         return "x" if self.in_place else "slots"
 
     @property
     def declared(self) -> list[str]:
-        """The declaration of the slots."""
+        """The declaration of the array of slots; empty if x itself is this array."""
         return [] if self.in_place else [f"{self.kind} slots[{max(1, len(self.slots.slots))}];"]
 
     @property
     def filled(self) -> list[str]:
-        """The statement that makes the slots."""
+        """The statement that fills the slots; empty if x itself is the array of slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
-        """Ranked features, with the places of their slots, by the C type of what is ranked: words of a struct as
-        one."""
+        """Returns (index of the slot, slot) of the ranked features, by the C type in which they are ranked. All words
+        of a struct are ranked in one type."""
         by_kind: dict[str, list[tuple[int, FeatureSlot]]] = {}
-        for place, slot in self.slots.ranks:
+        for index, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
-            by_kind.setdefault(kind, []).append((place, slot))
+            by_kind.setdefault(kind, []).append((index, slot))
         return by_kind
 
     def add_tables(self) -> None:
-        """Tables of the cuts that ranks are counted among, by type; and of the features, where the row is an array."""
+        """Adds tables of the cuts for ranks, one for each type; for an array x also tables for the loop over it."""
         if not (ranks := self.slots.ranks):
             return
         for kind, slots in self._by_kind().items():
@@ -85,7 +85,7 @@ class SlotsInC:
             self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
-        """The function that makes slots of a row."""
+        """Returns the C function that fills the slots of a row; empty if x itself is the array of slots."""
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
@@ -93,16 +93,16 @@ class SlotsInC:
         for input_kind, ranked in self._by_kind().items():
             ranks.append(self._rank(input_kind, ranked))
             loop += self._ranks(input_kind, ranked)
-        for place, slot in enumerate(self.slots.slots):
+        for index, slot in enumerate(self.slots.slots):
             if slot.condition is not None:
-                body.append(f"slots[{place}] = ({kind})!({self.conditions.of(slot.condition)});")
+                body.append(f"slots[{index}] = ({kind})!({self.conditions.of(slot.condition)});")
             elif not self.slots.ranked:
                 value, absent = f"({kind}){self.inputs.place(slot.feature)}", self.conditions.absent(slot.feature)
                 if slot.missing_low and absent is not None:
                     feature = forest.features[slot.feature]
                     lowest = constant(word_range(feature.number, feature.missing).low)
                     value = f"({kind})({absent} ? {lowest} : {self.inputs.place(slot.feature)})"
-                body.append(f"slots[{place}] = {value};")
+                body.append(f"slots[{index}] = {value};")
         body = [*loop, *body]
         if not any("x[" in line or "x->" in line for line in body):
             body.append("(void)x;")
@@ -111,7 +111,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """The view of the function that ranks a value of a type among some cuts."""
+        """Returns the template variables of a function that ranks a value of one type: it counts the cuts <= value."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {
@@ -128,24 +128,25 @@ class SlotsInC:
         }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
-        """Statements that rank the features of a type."""
+        """Returns the statements that rank the features of one type."""
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
-        def key(place: str, cast: str = "") -> str:
-            """cast: words of a struct have types of their own, and one that holds all of them is ranked."""
-            plain = f"({cast}){place}" if cast else place
-            return plain if floats is None else f"{self.conditions.bits_of(floats)}({place})"
+        def key(value: str, cast: str = "") -> str:
+            """Returns the value to rank. cast: the type that holds all words of a struct, as its members have types of
+            their own."""
+            plain = f"({cast}){value}" if cast else value
+            return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 
         def low(rank: str, count: str) -> str:
             return f"({self.kind})({rank} == {count} ? 0u : {rank});"
 
         if self.inputs.struct:
             lines, first = list[str](), 0
-            for place, slot in ranks:
+            for index, slot in ranks:
                 value, count = key(self.inputs.place(slot.feature), kind), len(slot.cuts)
-                lines.append(f"slots[{place}] = {p}_rank_{kind}({value}, {table} + {first}, {count}u, {_step(slot)}u);")
-                if self._twin(place):
-                    lines.append(f"slots[{place + 1}] = {low(f'slots[{place}]', f'{count}u')}")
+                lines.append(f"slots[{index}] = {p}_rank_{kind}({value}, {table} + {first}, {count}u, {_step(slot)}u);")
+                if self._twin(index):
+                    lines.append(f"slots[{index + 1}] = {low(f'slots[{index}]', f'{count}u')}")
                 first += count
             return lines
         x = f"x[{self.flash.read('columns', 'k')}]" if "columns" in self.flash.kinds else "x[k]"
@@ -166,12 +167,12 @@ class SlotsInC:
             "}",
         ]
 
-    def _twin(self, place: int) -> bool:
-        """Whether the slot after that of a ranked feature is the same feature's."""
-        after = self.slots.slots[place + 1 : place + 2]
+    def _twin(self, index: int) -> bool:
+        """Returns True if the slot after this ranked one belongs to the same feature."""
+        after = self.slots.slots[index + 1 : index + 2]
         return any(slot.missing_low and slot.condition is None for slot in after)
 
 
 def _step(slot: FeatureSlot) -> int:
-    """The largest power of 2 that is at most the count of a slot's cuts."""
+    """Returns the largest power of 2 that is at most the number of a slot's cuts."""
     return 1 << (len(slot.cuts).bit_length() - 1)

@@ -1,4 +1,4 @@
-"""What every layout of trees in C starts from, and what it gives."""
+"""What all C layouts have in common: the trees at the start, and the form of the C code at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.layouts.slots import Slots
 
 @dataclass(frozen=True)
 class TreeText:
-    """A function: its name, result, parameters and statements."""
+    """A C function of a tree: its name, result type, parameters and statements."""
 
     name: str
     result: str
@@ -28,7 +28,7 @@ class TreeText:
 
 @dataclass(frozen=True)
 class TreeContext:
-    """The trees of a header. prefix: of its names. score: the C type of scores."""
+    """The trees of a header and their inputs. prefix: of the header's names. score: the C type of scores."""
 
     prefix: str
     inputs: Inputs
@@ -50,27 +50,27 @@ class TreeContext:
         return f"const {self.inputs.type} {'*x' if self.inputs.struct else array}"
 
     def tables(self, slots: Slots, leaves: Leaves) -> tuple[FlashTables, SlotsInC, LeafSums]:
-        """The parts of a layout of tables: no table yet, the slots that its conditions compare, its leaves."""
+        """Returns the parts of a layout with tables: the tables, still empty, the slots, and the leaves."""
         flash = FlashTables(self.prefix)
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 
     def only(self, trees: list[int]) -> TreeContext:
-        """The same of some of the trees. Their sums still need the type for all."""
+        """Returns the context with some of the trees. The type of scores stays: it can hold the sums of all trees."""
         forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
         return replace(self, inputs=replace(self.inputs, forest=forest))
 
 
 class TreesInC(Protocol):
-    """The C of trees in a layout."""
+    """The C code of trees in a layout."""
 
     def declarations(self) -> list[str]:
-        """Lines before the functions of trees."""
+        """Returns lines before the functions of trees."""
         ...
 
     def functions(self) -> list[TreeText]:
-        """The functions of trees, if each has one."""
+        """Returns the functions of trees; none if a layout has no function for each tree."""
         ...
 
     def sums(self, into: str) -> list[str]:
-        """Statements of the function of scores that add all trees. into: the array of sums."""
+        """Returns the statements that compute the sums of all trees in the array `into`."""
         ...

@@ -1,4 +1,4 @@
-"""C types and constants for the numbers of a forest: integers, and floats that are compared by their bits."""
+"""C types and constants for the numbers of a quantized forest: integers, and floats that are compared by their bits."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
-_SIZES = (8, 16, 32, 64)  # bits of the integers of stdint.h
+_SIZES = (8, 16, 32, 64)  # bits of the integer types of stdint.h, ascending
 
 
 def int_type(low: int, high: int) -> str:
-    """The smallest stdint type for low..high."""
+    """Returns the smallest stdint type for low..high. Raises OptionError if 64 bits are too few."""
     for size in _SIZES:
         if low >= 0 and high < 1 << size:
             return f"uint{size}_t"
         if low < 0 and -(1 << (size - 1)) <= low and high < 1 << (size - 1):
             return f"int{size}_t"
-    raise OptionError(f"no C integer holds {low}..{high}")
+    raise OptionError(
+        f"no C integer holds {low}..{high}", where="the C header", do="compile with fewer input bits or leaf bits"
+    )
 
 
 def size_of(kind: str) -> int:
-    """The bytes of a stdint type."""
+    """Returns the bytes of a stdint type."""
     return int("".join(filter(str.isdigit, kind))) // 8
 
 
 def word_type(forest: Forest) -> str:
-    """The C type that holds every feature's words."""
+    """Returns the C type that holds the words of every feature."""
     spans = [word_range(f.number, f.missing) for f in forest.features]
     return int_type(min((s.low for s in spans), default=0), max((s.top for s in spans), default=1))
 
 
 def members(forest: Forest) -> list[tuple[str, str]]:
-    """Names and types of the struct's members; C has no empty struct."""
+    """Returns (name, type) of each member of the struct of features; without features one, as C has no empty struct."""
     typed = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -43,18 +45,18 @@ def members(forest: Forest) -> list[tuple[str, str]]:
     return typed or [("none", "uint8_t")]
 
 
-@lru_cache(maxsize=4)  # estimates ask for every tree
+@lru_cache(maxsize=4)  # estimates call it once for every tree
 def score_type(forest: Forest) -> str:
-    """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
+    """Returns the C type of scores: signed, and the narrowest for every partial sum, in any order of trees."""
     bounds = sums_of if forest.adds else reach_of
     low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
     reach = max(-least, most)
     if forest.combine.kind == "vote":
         most = max(most, int(sum(forest.combine.weights)), len(forest.parts))
-    elif forest.combine.kind == "average":  # a cut may lie one beyond all scores
+    elif forest.combine.kind == "average":  # a threshold may be one above all scores
         mean = [forest.steps if part.curves else reach for part in forest.parts]
-        wide = any(part.link.kind == "softmax" for part in forest.parts)  # it compares differences of scores
+        wide = any(part.link.kind == "softmax" for part in forest.parts)  # softmax needs differences of scores
         total = sum(weight * reached for weight, reached in zip(forest.integer_weights, mean, strict=True))
         most = max((reach << wide) + 1, total)
         least = -most
@@ -62,19 +64,20 @@ def score_type(forest: Forest) -> str:
 
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Bounds of every sum of the bias of an output and leaves of some of its trees, each of which may be left out."""
+    """Returns (low, high) bounds of any partial sum: the bias of an output and leaves of some of its trees."""
     used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
 
 
 def leaves_of(tree: Tree, output: int) -> set[int]:
-    """The values that leaves of a tree have for one of its outputs."""
+    """Returns the distinct values that a tree's leaves have for one of its outputs."""
     return set(tree.values[tree.leaf[tree.left == LEAF], tree.outputs.index(output)].tolist())
 
 
 def reach_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Bounds of a score: the smallest and largest sum, or extreme, of the trees that feed it."""
+    """Returns (low, high) bounds of a score. Trees are either added or, by the forest's aggregate, their largest or
+    smallest value counts."""
     used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     if forest.adds:
@@ -84,12 +87,12 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
 
 
 def label_type(forest: Forest) -> str:
-    """The C type of a class index: it holds the number of classes of any prediction target, as loops count up to it."""
+    """Returns the C type of a class index. It also holds the number of classes, as loops count up to it."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
 def constant(value: int) -> str:
-    """An integer constant whose type fits its value on every target, 16-bit ints included."""
+    """Returns an integer constant of C with a type that holds its value on every processor, 16-bit ints included."""
     if -(1 << 15) < value < 1 << 15:
         return str(value)
     if -(1 << 31) < value < 1 << 31:
@@ -100,8 +103,8 @@ def constant(value: int) -> str:
 
 
 def compared(value: int, kind: str) -> str:
-    """A constant to compare with a word of this type: unsigned with unsigned, and no wider than the word, for compilers
-    that warn (MISRA C 10.4) and processors of 8 bits."""
+    """Returns a constant to compare with a word of C type `kind`. It is unsigned if the word is, as some compilers warn
+    otherwise (MISRA C 10.4), and no wider than the word, which is cheaper on 8-bit processors."""
     if kind in ("uint8_t", "uint16_t"):
         return f"{value}u"
     return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
@@ -109,7 +112,9 @@ def compared(value: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float type of C, with the bit pattern of IEEE 754 if `fits` holds."""
+    """A float type of C. It has the bit pattern of IEEE 754 if the preprocessor condition `fits` holds. digits: of the
+    mantissa, in bits, the hidden one included. exponent: the largest, as in FLT_MAX_EXP. macro: prefix of its macros in
+    <float.h>."""
 
     name: str
     bits: int
@@ -124,7 +129,7 @@ class FloatType:
 
     @property
     def fits(self) -> str:
-        """The preprocessor condition that the type is this float; a double of avr-gcc has 32 bits."""
+        """The preprocessor condition that the type has this IEEE 754 format. A double of avr-gcc may not."""
         m = self.macro
         return (
             f"FLT_RADIX == 2 && {m}_MANT_DIG == {self.digits} && {m}_MIN_EXP == {3 - self.exponent} && "
@@ -133,18 +138,18 @@ class FloatType:
 
     @property
     def halves_turned(self) -> str:
-        """The condition that its halves are in the opposite order to those of integers; "" for 32 bits."""
+        """The preprocessor condition that doubles store their 32-bit halves in reverse order; "" for float."""
         turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
         return turned if self.bits == 64 else ""
 
     def has_size(self, prefix: str, way_out: str) -> str:
-        """A declaration that fails to compile if the macros of <float.h> do not match the type's size."""
+        """Returns a declaration that does not compile if the type has another size. way_out: the remedy it names."""
         size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
         return asserted(prefix, size, f"{self.name}_has_{self.bits}_bits_else_{way_out}")
 
 
 def asserted(prefix: str, condition: str, name: str) -> str:
-    """A declaration that fails to compile, and tells the name, if the condition does not hold."""
+    """Returns a declaration that fails to compile, with `name` in the message, if a condition does not hold."""
     return f"{prefix.upper()}_ASSERT({condition}, {prefix}_{name});"
 
 
@@ -155,7 +160,7 @@ FLOATS = {
 
 
 def float_inputs(forest: Forest) -> FloatType:
-    """The float type of all features' raw values. Raises OptionError if they differ, and for categories."""
+    """Returns the float type of all features' raw values. Raises OptionError for different types or a category."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")

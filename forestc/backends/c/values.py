@@ -1,7 +1,7 @@
-"""The C that turns scores into probabilities and values: links in fixed point, each with a bound on its error.
+"""Writes the C that turns scores into probabilities or regression values, in fixed point and with a bound on the error.
 
-Powers are 2^-t: t in whole and fraction, the fraction's first five bits from a table, the rest by a polynomial, all in
-64-bit integers. The bounds are against the exact value of the link at the integer scores, for every score.
+Powers 2^-t use 64-bit integers. A table gives the power of the first five bits of t's fraction, a polynomial that of
+the rest. A bound holds for every score, against the exact value at the integer scores.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from forestc.backends.c.types import reach_of
 from forestc.forest.ir import Forest, Part
 from forestc.options.c import CValues
 
-ONE = 1 << 31  # a probability of 1 in internal fixed point
-UNIT = 2.0**-31  # a step of internal fixed point
-POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
-# 2^-(place / 32), in steps of UNIT: the first five bits of a fraction
-TABLE = tuple(round(2.0 ** (31 - place / 32)) for place in range(32))
-MOST_EXPONENT = 500  # largest exponent of 2 in a value of a link exp
-_FLOAT = 2.0**-24  # largest relative error of a rounding to float32, whose mantissas have 24 bits
-# of a value from 0 to 1, by kind: its C type, the value of 1, and the largest error of rounding
+ONE = 1 << 31  # represents a probability of 1 in internal fixed point
+UNIT = 2.0**-31  # equals one step of internal fixed point
+POWER_ERROR = 3 * UNIT  # bounds the error of a power: table, polynomial and roundings sum up to at most 2.6 steps
+# 2^-(index / 32) in steps of UNIT: the factors of the first five bits of a fraction
+TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
+MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
+_FLOAT = 2.0**-24  # bounds the relative error of rounding to float32, which has mantissas of 24 bits
+# For values from 0 to 1, by option: the C type, the worth of one step, and the largest error of rounding to it.
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
     "q31": ("uint32_t", 2.0**-31, 0.0),
@@ -31,9 +31,10 @@ _SHARES = {
 
 @dataclass
 class ValuesInC:
-    """The values of a header beside its scores. probabilities: whether they are probabilities, else values of a
-    regression. count: their number. kind: their C type. step: the value of 1. bound: the largest error against the
-    exact link of the integer scores. lines: C statements from `scores` to `out`."""
+    """The C code for the probabilities or values that a header offers beside its scores. probabilities: True for
+    probabilities of classes, False for values of a regression. count: their number. kind: their C type. step: the worth
+    of an integer 1. bound: the largest error against the exact link of the integer scores. lines: C statements from
+    `scores` to `out`."""
 
     probabilities: bool
     count: int
@@ -44,50 +45,50 @@ class ValuesInC:
 
     @property
     def power(self) -> bool:
-        """Whether the statements need powers of 2."""
+        """True if the statements call the function for powers of 2."""
         return "_power(" in "".join(self.lines)
 
     @property
     def capped(self) -> bool:
-        """Whether they need a cap at 1."""
+        """True if the statements call the function that limits a probability to 1."""
         return "_capped(" in "".join(self.lines)
 
     @property
     def declared(self) -> list[str]:
-        """Declarations of the variables that they use."""
+        """The declarations of the variables in the statements."""
         variables = {"k": "int k;", "best": "int best;", "total": "uint64_t total;", "p": "uint32_t p;"}
         return [text for name, text in variables.items() if re.search(rf"\b{name} = ", "\n".join(self.lines))]
 
     @property
     def single(self) -> bool:
-        """Whether it is a function that returns one value."""
+        """True if the code becomes a function that returns one value."""
         return not self.probabilities and self.count == 1
 
 
 def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
-    """The probabilities of a classifier, or the values of a regression; None without a function for its link, so that
-    the header has only scores."""
+    """Returns the C for a classifier's probabilities or a regression's values. Returns None if the forest's link has no
+    such C code; the header then offers only scores."""
     if kind == "none" or forest.combine.kind == "vote":
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
         return None
-    made = [_Target(forest, part, prefix, kind) for part in forest.targets]
+    targets = [_Target(forest, part, prefix, kind) for part in forest.targets]
     if forest.decides:
         lines: list[str] = []
         bounds = []
-        for target in made:
+        for target in targets:
             bound = target.probabilities(lines)
             if bound is None:
                 return None
             bounds.append(bound)
         c_type, step, rounding = _SHARES[kind]
-        count = sum(max(len(t.part.classes), t.part.stop - t.part.start) for t in made)
+        count = sum(max(len(t.part.classes), t.part.stop - t.part.start) for t in targets)
         return ValuesInC(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
-    return made[0].values()
+    return targets[0].values()
 
 
 def _reach(forest: Forest, score: int) -> tuple[int, int]:
-    """Bounds of a score, of a median or an average of parts too."""
+    """Returns (low, high) bounds of a score, also of a median or an average of parts."""
     if not forest.combined:
         return reach_of(forest, score)
     parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
@@ -103,14 +104,15 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
 
 
 def _upwards(bound: float) -> float:
-    """The bound rounded up to two digits, with room for the evaluator's rounding in float64."""
+    """Rounds a bound up to two digits, with room for the evaluator's own rounding in float64."""
     digits = math.floor(math.log10(bound)) - 1
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
 
 @dataclass(frozen=True)
 class _Rate:
-    """c as rate / 2^shift, for 2^-(c * distance), which is 0 beyond limit."""
+    """The factor c of a power 2^-(c * distance), as the fixed-point number rate / 2^shift. limit: the largest distance
+    with a power above 0. error: the largest error of the power."""
 
     rate: int
     shift: int
@@ -123,7 +125,8 @@ class _Rate:
             return None
         shift = min(58, 39 - math.frexp(c)[1])
         rate = round(math.ldexp(c, shift))
-        # t * 2^-t is at most 1 / (e ln 2)
+        # An error of 0.5 in `rate` changes 2^-t by at most ln(2) * t * 2^-t * 0.5 / rate.
+        # The largest t * 2^-t is 1 / (e ln 2).
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:
@@ -131,7 +134,7 @@ class _Rate:
 
 
 class _Target:
-    """The statements for one prediction target; its `out` starts at `first`."""
+    """The writer of the statements for one prediction target. first: the index of its first element in `out`."""
 
     def __init__(self, forest: Forest, part: Part, prefix: str, kind: str) -> None:
         self.forest, self.part, self.prefix, self.kind = forest, part, prefix, kind
@@ -142,17 +145,17 @@ class _Target:
                 self.first += max(len(other.classes), other.stop - other.start)
         self.reaches = [_reach(forest, score) for score in range(part.start, part.stop)]
 
-    def store(self, place: str, value: str) -> str:
-        """A probability in steps of 2^-31, converted to the output type."""
+    def store(self, index: str, value: str) -> str:
+        """Returns the statement that stores a probability, given in steps of 2^-31, as the output type."""
         text = {
             "q15": f"(uint16_t)(({value} + UINT32_C(0x8000)) >> 16)",
             "q31": value,
             "float": f"(float){value} * 4.656612873077392578125e-10f",
         }[self.kind]
-        return f"out[{place}] = {text};"
+        return f"out[{index}] = {text};"
 
     def probabilities(self, lines: list[str]) -> float | None:
-        """Adds the statements. Returns the bound of the error, or None without a function for the link."""
+        """Appends the statements to `lines`. Returns the bound of the error, or None if the link has no C code."""
         part = self.part
         width = part.stop - part.start
         if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
@@ -166,14 +169,15 @@ class _Target:
                 return self._each(lines, self._share())
         return None
 
-    def _each(self, lines: list[str], made: tuple[list[str], float] | None) -> float | None:
-        """One probability after the other. With one output for two classes, the first is 1 minus the second."""
-        if made is None:
+    def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
+        """Appends statements that compute the probabilities one by one. With one output for two classes, the first is 1
+        minus the second. Returns the bound of the error."""
+        if code is None:
             return None
         part, first = self.part, self.first
         width = part.stop - part.start
         score = f"scores[{part.start}]" if width == 1 else f"scores[{_from(part.start)}]"
-        body = [line.replace("@", score) for line in made[0]]
+        body = [line.replace("@", score) for line in code[0]]
         if width == 1 and len(part.classes) == 2:
             lines += [*body, self.store(f"{first}", f"(UINT32_C({ONE}) - p)"), self.store(f"{first + 1}", "p")]
         elif width == 1:
@@ -181,7 +185,7 @@ class _Target:
         else:
             inside = [f"    {line}" for line in [*body, self.store(_from(first), "p")]]
             lines += [f"for (k = 0; k < {width}; k++) {{", *inside, "}"]
-        return made[1]
+        return code[1]
 
     def _sigmoid(self) -> tuple[list[str], float] | None:
         rate = _Rate.of(abs(self.scale) / math.log(2))
@@ -197,12 +201,12 @@ class _Target:
         return body, rate.error + UNIT / 2
 
     def _share(self) -> tuple[list[str], float] | None:
-        """Means of probabilities: the scores themselves."""
+        """Returns the statements for scores that are means of probabilities already, and their bound."""
         decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
         past = max(0.0, -low, high - 1.0)
-        average = self.forest.combine.kind == "average"  # of probabilities, by any threshold
+        average = self.forest.combine.kind == "average"  # of probabilities, for which any threshold will do
         about_half = average or decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
         if self.scale <= 0 or past > least or not about_half:
             return None
@@ -239,7 +243,6 @@ class _Target:
         return width * rate.error + UNIT / 2
 
     def values(self) -> ValuesInC | None:
-        """The values of a regression."""
         part = self.part
         match part.link.kind:
             case "identity":
@@ -272,26 +275,25 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """C that gives `slope * value`, minus the link's shift, in fixed point: its type, its text, the value of 1, and
-        how many bits are dropped. reach: the largest result."""
+        """Returns C that gives `slope * value`, minus the link's shift, in fixed point: its C type, its text, the worth
+        of one step, and the number of bits that are shifted out. reach: the largest result."""
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(slope, fraction + drop))
-        # made positive before the right shift, which C does not define for negative numbers
+        # An offset makes the number positive before the right shift, which C does not define for negative numbers.
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(self.part.link.shift, fraction + drop))
         total = f"(uint64_t)((int64_t){value} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """One value for each output; regressions of several outputs use a loop."""
+        """Returns the statements that store one value for each output, in a loop if there are several."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> ValuesInC | None:
-        """2^(c * score), as its largest value times a power of 2 that falls with the distance from the largest
-        score."""
+        """Returns the C for 2^(c * score): its largest value, divided by a power of 2 for the distance to it."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
@@ -318,16 +320,15 @@ class _Target:
 
 
 def _fraction(reach: float, bits: int) -> int:
-    """Fraction bits with which numbers up to `reach` stay below 2^bits, even after rounding."""
+    """Returns the most fraction bits with which numbers up to `reach` stay below 2^bits, even after rounding."""
     fraction = bits - math.frexp(reach)[1]
     return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
 
 
 def _from(start: int) -> str:
-    """The place k after a start."""
+    """Returns the C text of the index `start + k`."""
     return f"{start} + k" if start else "k"
 
 
 def _float(value: float) -> str:
-    """A float constant of C."""
     return f"{float(value)!r}f"

@@ -1,8 +1,7 @@
 """check --prove: proves that the generated Verilog or VHDL equals the quantized forest, for every input at all times.
 
-The proof has two halves: `netlist` proves the netlist equal to the forest, `verilog` and `vhdl`
-the written files equal to the netlist.
-Of an engine, `engine` proves that the hardware's step is a step as defined, and that the image's walks are the trees.
+The proof has two halves: `netlist` proves the netlist equal to the forest; `verilog` and `vhdl` prove the generated
+files equal to the netlist. For an engine, `engine` proves its Verilog module `step` and its image.
 """
 
 from forestc.checks.proof.design import need_provers, prove

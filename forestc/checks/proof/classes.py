@@ -1,4 +1,4 @@
-"""Proves that a net holds the class that sums decide: by its cells, for any sums, or for every input."""
+"""Proves that a net holds the class decided by sums: from its cells alone, for any sums, or for every input."""
 
 from __future__ import annotations
 
@@ -7,79 +7,80 @@ from forestc.checks.proof.evidence import TREES_SECONDS, Evidence, Form, named
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.forest.ir import Decision, Part
-from forestc.lowering.draft import Place
+from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 
-FREE_SECONDS = 60  # time limit for a decision on free sums
-MOST_NODES = 1500  # of a forest up to which decisions are proved on the trees
+FREE_SECONDS = 60  # seconds for a decision with sums as free words
+MOST_NODES = 1500  # nodes of a forest; in larger forests decisions are not proved with sums of the trees
 
 
-def prove_decision(known: Evidence, label: Place, decision: Decision, sums: list[Form]) -> None:
-    """Proves that a net is the class that some sums decide: for any sums or, if that fails, for every input. Raises
-    UnprovedError."""
-    if not isinstance(label, Const) and is_argmax(known, label, decision, sums):
+def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:
+    """Proves that `label` is the class decided by `sums`: for any sums or, if that fails, for every input. Raises
+    UnprovedError or TimeoutError."""
+    if not isinstance(label, Const) and is_argmax(evidence, label, decision, sums):
         return
     try:
-        wrong = _other_class(known, label, decision, sums, free=True)
+        wrong = _other_class(evidence, label, decision, sums, free=True)
     except TimeoutError as error:
         wrong = str(error), None
     if wrong is None:
         return
-    if known.forest.n_nodes > MOST_NODES:
-        raise UnprovedError(f"{named(label)} decides otherwise, if sums can be {wrong[0]}{known.absent_note()}")
-    # Some combinations of sums never occur: try again with the trees, where counterexamples are features' words.
-    wrong = _other_class(known, label, decision, sums, free=False)
+    if evidence.forest.n_nodes > MOST_NODES:
+        raise UnprovedError(f"{named(label)} decides otherwise, if sums can be {wrong[0]}{evidence.absent_note()}")
+    # Some combinations of sums never occur: try again with the trees, where a counterexample gives features' words.
+    wrong = _other_class(evidence, label, decision, sums, free=False)
     if wrong is not None:
-        raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{known.absent_note()}", wrong[1])
+        raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{evidence.absent_note()}", wrong[1])
 
 
-def is_lone_tree(known: Evidence, label: Place, part: Part) -> bool:
-    """Whether one tree alone decides the part, and the label is proved to be its class."""
-    lone = lone_tree(known.forest, part)
+def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
+    """Returns True if a single tree feeds the part and `label` is proved to be that tree's class."""
+    lone = lone_tree(evidence.forest, part)
     if lone is None:
         return False
-    solver, word = Solver(known.forest, known.netlist), known.type_of(label)
-    wanted = solver.tree(*lone, word)
-    return max(lone[1]) <= word.high and solver.differ(wanted, solver.place(label, {})) is None
+    solver, word = Solver(evidence.forest, evidence.netlist), evidence.type_of(label)
+    expected = solver.tree(*lone, word)
+    return max(lone[1]) <= word.high and solver.differ(expected, solver.operand(label, {})) is None
 
 
 def _other_class(
-    known: Evidence, label: Place, decision: Decision, sums: list[Form], free: bool
+    evidence: Evidence, label: Operand, decision: Decision, sums: list[Form], free: bool
 ) -> tuple[str, Counterexample | None] | None:
-    """A counterexample to a net being the class that sums decide, as text and as features' words. free: the sums
-    are free words within their ranges, rather than sums of the trees' values."""
-    solver = Solver(known.forest, known.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
+    """Searches a counterexample: sums that decide another class than `label`. Returns it as text and as features' words
+    (None if `free`), or None. free: take the sums as free words within their ranges, not as sums of trees."""
+    solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
     held: list[tuple[Form, Net]] = []
     if free:
-        wanted = {form[0] for form in sums if form[0]}
-        held = [] if isinstance(label, Const) else known.sums_below(label, wanted)
+        summed = {form[0] for form in sums if form[0]}
+        held = [] if isinstance(label, Const) else evidence.sums_below(label, summed)
     shift = _shift_of(sums, held)
-    reach = [bound for form in [*sums, *(form for form, _ in held)] for bound in known.span(form)]
+    reach = [bound for form in [*sums, *(form for form, _ in held)] for bound in evidence.span(form)]
     width = max(abs(bound) + abs(shift) + abs(int(decision.threshold)) for bound in [0, *reach]).bit_length() + 3
-    width = max([width, *(known.netlist.types[net].width for _, net in held)])
+    width = max([width, *(evidence.netlist.types[net].width for _, net in held)])
     wide = WordType(width, True)
     words: dict[tuple[tuple[Net, int], ...], Term] = {}
     for form in [*(form for form, _ in held), *sums]:
         if form[0] and form[0] not in words:
             words[form[0]] = (
-                solver.word(f"sum{len(words)}", wide, 0, known.span((form[0], 0))[1])
+                solver.word(f"sum{len(words)}", wide, 0, evidence.span((form[0], 0))[1])
                 if free
-                else known.added(solver, form[0], width)
+                else evidence.added(solver, form[0], width)
             )
-    cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), known.netlist.types[net].width)
+    cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), evidence.netlist.types[net].width)
             for form, net in held}  # fmt: skip
     scores = [
         solver.plus(words[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
         for form in sums
     ]
-    wrong = solver.wrong_class(solver.place(label, cuts), known.type_of(label), scores, decision, shift)
+    wrong = solver.wrong_class(solver.operand(label, cuts), evidence.type_of(label), scores, decision, shift)
     if wrong is None:
         return None
     return solver.described(wrong), None if free else solver.feature_words(wrong)
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """The constant by which the sums that a decision reads exceed the scores. Only their differences matter."""
+    """Returns the constant by which the netlist's sums (`held`) exceed the scores (`sums`). A decision depends on
+    differences only."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

@@ -1,4 +1,4 @@
-"""The core's Verilog as data: wires with their expressions, registers and results. `Core.text` prints it again."""
+"""The core's Verilog as data: registers, wires with their expressions, and results. `Core.text` prints it again."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Word: TypeAlias = "str | Literal"
 
 
 class Choose(NamedTuple):
-    """select ? a : b"""
+    """A multiplexer: select ? a : b"""
 
     select: str
     a: Word
     b: Word
 
 
-class Operand(NamedTuple):
-    """A word of a sum, extended by `more` bits: copies of its bit `sign`, or zeros if that is -1."""
+class Addend(NamedTuple):
+    """A word in a sum, extended by `more` bits: copies of bit `sign` of the word, or zeros if `sign` is -1."""
 
     word: Word
     more: int = 0
@@ -38,13 +38,13 @@ class Operand(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """Operands at the width of the result."""
+    """A sum; its operands have the width of the result."""
 
-    operands: tuple[Operand, ...]
+    operands: tuple[Addend, ...]
 
 
 class Comparison(NamedTuple):
-    """a < b, of words of one width"""
+    """The comparison a < b of words of equal width."""
 
     a: Word
     b: Word
@@ -52,14 +52,15 @@ class Comparison(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Whether a word equals one of the members."""
+    """A test: 1 if the word `a` equals one of the members."""
 
     a: str
     members: tuple[Literal, ...]
 
 
 class Chain(NamedTuple):
-    """bit op (bit op (... bit)): each bit is (inverted, name, place); a place of -1 is the whole one-bit word."""
+    """A chain of one-bit operations: bit op (bit op (... bit)). Each of `bits` is (inverted, name, index of the bit);
+    index -1 stands for a word of one bit."""
 
     bits: tuple[tuple[bool, str, int], ...]
     operators: str
@@ -72,7 +73,7 @@ class Inverted(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Bits of the input x."""
+    """The bits high..low of the input port x."""
 
     high: int
     low: int
@@ -83,20 +84,22 @@ Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | In
 
 @dataclass
 class Core:
-    """A module as read. wires: in the order of the file; each reads only wires above it and registers."""
+    """A Verilog module as read from its file. wires: in the file's order; each reads registers and earlier wires."""
 
     name: str
     clocked: bool
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    registers: dict[str, str] = field(default_factory=dict)  # name -> the name of its next value
+    # name -> name of the word that the register takes at the next clock edge
+    registers: dict[str, str] = field(default_factory=dict)
     wires: dict[str, Expression] = field(default_factory=dict)
-    results: dict[tuple[int, int], Word] = field(default_factory=dict)  # (high, low) of y
+    # bits (high, low) of the port y -> the word that drives them
+    results: dict[tuple[int, int], Word] = field(default_factory=dict)
     out_valid: str = ""
 
     def text(self) -> str:
-        """The module printed as Verilog."""
+        """Returns the module printed as Verilog."""
         clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
         ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
         lines = [f"module {self.name} ({', '.join(ports)});"]
@@ -111,7 +114,7 @@ class Core:
 
 
 def word_text(word: Word) -> str:
-    """Returns a word as Verilog writes it, for messages."""
+    """Returns a word as Verilog writes it."""
     return f"{word.width}'d{word.value}" if isinstance(word, Literal) else word
 
 
@@ -128,7 +131,7 @@ def _printed(what: Expression) -> str:
         case Membership(a, members):
             return " | ".join(f"({a} == {word_text(member)})" for member in members)
         case Chain(bits, operators):
-            names = [f"{'~' * no}{name}{f'[{place}]' if place >= 0 else ''}" for no, name, place in bits]
+            names = [f"{'~' * no}{name}{f'[{index}]' if index >= 0 else ''}" for no, name, index in bits]
             opened = "".join(f"{name} {op} (" for name, op in zip(names[:-1], operators, strict=True))
             return f"{opened}{names[-1]}{')' * len(operators)}"
         case Inverted(name):
@@ -137,7 +140,7 @@ def _printed(what: Expression) -> str:
             return f"x[{high}:{low}]"
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: Addend) -> str:
     word, more, sign = operand
     if not more:
         return word_text(word)

@@ -28,14 +28,15 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 
-Patterns: TypeAlias = NDArray[np.uint64]  # a word's bits in each sequence
-AFTER = 3  # clocks simulated after the first result
-BITS = np.uint64(1)  # mask of the lowest bit
+# the values of a word of at most 64 bits, one for each simulated sequence of inputs
+Patterns: TypeAlias = NDArray[np.uint64]
+AFTER = 3  # clocks simulated from the first result on
+BITS = np.uint64(1)  # masks the lowest bit
 
 
 def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
-    """Inputs for which the core gives a different result than the forest, as text; None if none was found. tried:
-    number of random inputs, and about as many beside thresholds."""
+    """Simulates a core and returns its first difference from the forest as text; None if none was found. tried: number
+    of random inputs; about as many more lie on thresholds and beside them."""
     outputs = output_fields(netlist)
     if core.clocked != bool(netlist.latency):
         return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"
@@ -54,19 +55,20 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
             return f"out_valid is {int(out_valid[wrong[0]])} at clock {clock}, should be {int(due[wrong[0]])}"
         if clock < latency:
             continue
-        wanted = expected(forest, netlist, words[clock - latency])
+        reference = expected(forest, netlist, words[clock - latency])
         got = unpacked(outputs, y)
-        if (rows_wrong := np.flatnonzero((got != wanted).any(axis=1))).size:
+        if (rows_wrong := np.flatnonzero((got != reference).any(axis=1))).size:
             first = int(rows_wrong[0])
             where = ", ".join(f"x{k}={value}" for k, value in enumerate(words[clock - latency][first].tolist()))
-            return f"it gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
+            return f"it gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
     return None
 
 
 def run_core(
     core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
 ) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
-    """Yields y, packed, and out_valid for each clock. words: for each clock (sequences, features)."""
+    """Simulates a core; yields for each clock the packed words of y and out_valid. words: for each clock, inputs of
+    shape (sequences, features). valid: for each clock, in_valid of each sequence."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
     fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
@@ -86,7 +88,7 @@ def _word(word: Word, values: Mapping[str, Patterns], count: int) -> Patterns:
 
 
 def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: NDArray[np.uint32]) -> Patterns:
-    """The value of an expression, as in Verilog with equal widths."""
+    """Returns the value of an expression in each sequence, as Verilog computes it at equal widths."""
     count = len(x)
 
     def width(word: Word) -> int:
@@ -94,12 +96,12 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
 
     match what:
         case Slice(high, low):
-            place = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
-            return np.ascontiguousarray(place).view(np.uint64)
+            sliced = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
+            return np.ascontiguousarray(sliced).view(np.uint64)
         case Chain(bits, operators):
             values_of_bits = [
-                (values[name] if place < 0 else values[name] >> np.uint64(place) & BITS) ^ np.uint64(no)
-                for no, name, place in bits
+                (values[name] if index < 0 else values[name] >> np.uint64(index) & BITS) ^ np.uint64(no)
+                for no, name, index in bits
             ]
             total = values_of_bits[-1]
             for addend, operator in zip(values_of_bits[-2::-1], operators[::-1], strict=True):

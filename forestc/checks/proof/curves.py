@@ -1,4 +1,4 @@
-"""Proves that nets hold step functions of sums."""
+"""Proves that nets hold step functions of sums, the quantized form of a link function."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import numpy as np
 from forestc.checks.proof.evidence import Evidence, Form
 from forestc.checks.proof.parts import UnprovedError
 from forestc.errors import InternalError
-from forestc.lowering.draft import Place
+from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 from hw_sim import evaluate_from
 
-MOST_VALUES = 1 << 17  # values of a score up to which a curve is tried on each of them
-SOME_VALUES = 1 << 12  # of these, tried at once
+MOST_VALUES = 1 << 17  # tries each value of a score if there are fewer than this; otherwise the solver decides
+SOME_VALUES = 1 << 12  # limits the values of a score tried at once
 
 
 @dataclass(frozen=True)
 class Argument:
-    """The argument of a curve: its least and greatest value, and for each net its offset to the argument."""
+    """The argument of a step function: its smallest and largest value. more: nets that hold the argument plus a
+    constant, by net the constant."""
 
     low: int
     high: int
@@ -30,39 +31,42 @@ class Argument:
 
 
 def prove_step_function(
-    known: Evidence, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
+    evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
 ) -> int:
-    """Proves that a place holds the level of a sum, as `curved` does. Returns its largest value."""
-    low, high = known.span(score)
-    more = {} if isinstance(place, Const) else {
-        net: form[1] - score[1] for form, net in known.sums_below(place, {score[0]})
+    """Proves that `operand` holds step[0] * level + step[1]. The level is the number of cuts in `curve` that are not
+    above the score. Returns the largest value. Raises UnprovedError."""
+    low, high = evidence.span(score)
+    more = {} if isinstance(operand, Const) else {
+        net: form[1] - score[1] for form, net in evidence.sums_below(operand, {score[0]})
     }  # fmt: skip
-    return prove_curve(known, place, where, curve, step, Argument(low, high, more))
+    return prove_curve(evidence, operand, where, curve, step, Argument(low, high, more))
 
 
 def prove_curve(
-    known: Evidence, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
+    evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> int:
-    """Proves that a place holds step[0] * level + step[1], for each possible value of a word. Returns its largest
+    """Proves the same as `prove_step_function`, for each possible value of the argument `free`. Returns the largest
     value. Raises UnprovedError."""
     few = free.high - free.low < MOST_VALUES
-    wrong = (_wrong_value if few else _wrong_by_solver)(known, place, curve, step, free)
+    wrong = (_wrong_value if few else _wrong_by_solver)(evidence, operand, curve, step, free)
     if wrong:
-        raise UnprovedError(f"{where} differs at {wrong}{known.absent_note()}")
+        raise UnprovedError(f"{where} differs at {wrong}{evidence.absent_note()}")
     return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
 
 
-def _wrong_value(known: Evidence, place: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
-    """A value for which a place is wrong, as text; "" if there is none. Tries all values."""
+def _wrong_value(
+    evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
+) -> str:
+    """Tries all values of the argument. Returns the first with a wrong `operand`, as text; "" if there is none."""
     for start in range(free.low, free.high + 1, SOME_VALUES):
         values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
         level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
         free_nets = {net: values + more for net, more in free.more.items()}
         try:
-            if isinstance(place, Const):
-                held = np.full(len(values), place.value)
+            if isinstance(operand, Const):
+                held = np.full(len(values), operand.value)
             else:
-                held = evaluate_from(known.netlist, place, free_nets, len(values))
+                held = evaluate_from(evidence.netlist, operand, free_nets, len(values))
         except (KeyError, InternalError) as error:
             return f"a net that is not of its score alone ({error})"
         wrong = np.flatnonzero(held != level)
@@ -71,13 +75,15 @@ def _wrong_value(known: Evidence, place: Place, curve: Sequence[int], step: tupl
     return ""
 
 
-def _wrong_by_solver(known: Evidence, place: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
-    """The same, with the solver, for all values at once."""
-    solver = known.solver()
+def _wrong_by_solver(
+    evidence: Evidence, operand: Operand, curve: Sequence[int], step: tuple[int, int], free: Argument
+) -> str:
+    """Asks the solver for a value of the argument with a wrong `operand`. Returns it as text; "" if there is none."""
+    solver = evidence.solver()
     width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
     word = solver.word("score", WordType(width, True), free.low, free.high)
     cuts = {
-        net: solver.low_bits(solver.plus(word, more, width), known.netlist.types[net].width)
+        net: solver.low_bits(solver.plus(word, more, width), evidence.netlist.types[net].width)
         for net, more in free.more.items()
     }
     level = solver.constant(step[1], width)
@@ -90,6 +96,6 @@ def _wrong_by_solver(known: Evidence, place: Place, curve: Sequence[int], step: 
         else:
             more = solver.constant(times * step[0], width)
         level = solver.make(solver.kind.BV_ADD, [level, more])
-    got = solver.resized(solver.place(place, cuts), known.type_of(place), width)
+    got = solver.resized(solver.operand(operand, cuts), evidence.type_of(operand), width)
     wrong = solver.differ(got, level)
     return "" if wrong is None else solver.described(wrong)

@@ -1,8 +1,8 @@
-"""Recognizes an argmax by its cells, a tournament of comparisons, without a solver.
+"""Recognizes an argmax from its cells, a tournament of comparisons, without a solver.
 
-Solvers need minutes for the largest of twenty sums. Induction needs none: if `a` is the largest of some sums and `b` of
-others, `a < b ? b : a` is the largest of all, and the same choice between their indices is its index. Of equal sums the
-earlier one wins.
+Solvers need minutes for the largest of twenty sums; induction needs none. If `a` is the largest of some sums and `b` of
+others, then `a < b ? b : a` is the largest of all, and the same choice between their indices is its index. Of equal
+sums the earlier one wins.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """The tree that alone gives a part its scores, and for each node that is a leaf the class that the part decides
-    there; None if several trees do."""
+    """Returns the only tree that feeds a part, and by node the class decided at it (meaningful at leaves). Returns None
+    if no tree or several feed the part."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -36,11 +36,11 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
     return tree, classes
 
 
-def is_argmax(known: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
-    """Whether a net is recognized as the argmax of `sums`, for any values of the sums. After False the cells may still
-    be right."""
+def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
+    """Returns True if the cells of `label` are recognized as the argmax of `sums`, for any values of the sums. If it
+    returns False, the cells may still be right."""
     try:
-        entrants = _Tournament(known).entrants(label)
+        entrants = _Tournament(evidence).entrants(label)
     except UnprovedError:
         return False
     if entrants is None:
@@ -53,15 +53,15 @@ def is_argmax(known: Evidence, label: Net, decision: Decision, sums: Sequence[Fo
     shifts = {held[1] - sums[kind][1] for held, kind in entrants}
     if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in entrants):
         return False
-    # a class that does not take part must lose to another for any values
+    # The argmax may leave out a class only if another class beats it for any values.
     out = set(range(len(sums))) - set(kinds)
-    return all(any(_never_wins(sums, loser, kind, last, known.span) for kind in kinds) for loser in out)
+    return all(any(_never_wins(sums, loser, kind, last, evidence.span) for kind in kinds) for loser in out)
 
 
-def largest_of(known: Evidence, net: Net) -> set[Form]:
-    """The sums of which a net is recognized as the largest, for any values. Raises UnprovedError for a net that is no
-    sum."""
-    tournament, netlist = _Tournament(known), known.netlist
+def largest_of(evidence: Evidence, net: Net) -> set[Form]:
+    """Returns the sums among which a net selects the largest, recognized from its cells. Raises UnprovedError if it
+    selects among nets that are no sums."""
+    tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
     while stack:
@@ -73,32 +73,32 @@ def largest_of(known: Evidence, net: Net) -> set[Form]:
             if arms == [tournament.behind(operand) for operand in (chosen.a, chosen.b)]:
                 stack += arms
                 continue
-        sums.add(known.form(value))
+        sums.add(evidence.form(value))
     return sums
 
 
 def _never_wins(
     sums: Sequence[Form], loser: int, winner: int, last: bool, span: Callable[[Form], tuple[int, int]]
 ) -> bool:
-    ties = int((winner > loser) == last)  # 1 where the winner wins ties
+    ties = int((winner > loser) == last)  # 1 if the winner wins ties
     if sums[loser][0] == sums[winner][0]:
         return sums[loser][1] < sums[winner][1] + ties
     return span(sums[loser])[1] < span(sums[winner])[0] + ties
 
 
 class _Tournament:
-    def __init__(self, known: Evidence) -> None:
-        self.netlist, self.form = known.netlist, known.form
+    def __init__(self, evidence: Evidence) -> None:
+        self.netlist, self.form = evidence.netlist, evidence.form
 
     def behind(self, net: Net) -> Net:
-        """The net without the registers that delay it."""
+        """Skips registers: returns the net that they delay."""
         while isinstance(cell := self.netlist.cells[net], Register):
             net = cell.a
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """The sums among which a net gives the index of the largest, each with its index, those that win ties first;
-        None for any other net."""
+        """Returns the (sum, index) pairs if `label` is the index of the largest of these sums, the pair that wins ties
+        first. Returns None if the cells are not recognized."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -112,7 +112,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """The entrants of which `value` is the largest and `index` its index; None if it can't be recognized."""
+        """Returns the (sum, index) pairs if `value` is the largest of these sums and `index` its index; None if the
+        cells are not recognized."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

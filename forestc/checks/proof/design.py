@@ -1,4 +1,4 @@
-"""The proof of a compiled folder."""
+"""Proves all that a compiled folder holds: the netlist, the Verilog, the VHDL and the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if the solver or, for a design in Verilog or VHDL, yosys or GHDL is not installed."""
+    """Raises MissingToolError if bitwuzla is not installed, or yosys or GHDL for a design that needs it."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):
@@ -26,11 +26,11 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves the netlist of a compiled folder, its Verilog and VHDL if there are any, and the image of its engine
-    equal to the quantized forest.
+    """Proves a compiled folder equal to the quantized forest: its netlist, its Verilog and VHDL if there are any, and
+    the image of its engine.
 
-    Raises MissingToolError without bitwuzla, yosys or GHDL, before the proof starts, and ToolError if
-    yosys or GHDL fails.
+    Raises MissingToolError if bitwuzla, yosys or GHDL is missing, before the proof starts; ToolError if yosys or GHDL
+    fails.
     """
     need_provers(design, native)
     proof = Proof()

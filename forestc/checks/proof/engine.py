@@ -1,16 +1,16 @@
-"""Proves an engine's image equal to the quantized forest, and the hardware's step to a step as defined.
+"""Proves an engine's image equal to the quantized forest, and the step of its hardware equal to the definition.
 
 | part     | statement                                                                            | proved by       |
 |----------|--------------------------------------------------------------------------------------|-----------------|
-| image    | the image is one that the engine accepts                                             | a strict reader |
+| image    | the engine accepts the image                                                         | a strict reader |
 | step     | the module `step` gives the next address and the value, for all its inputs           | bitwuzla        |
-| trees    | the walk of each walker in each slot ends at the tree's value, for all words          | spans of words  |
-| steps    | a slot has as many steps as its longest walk; a leaf stays where it is, by `step`     | counting        |
-| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow    | counting        |
+| trees    | each walker, in each slot, ends at the value of its tree, for all words              | spans of words  |
+| steps    | a slot has at least the steps of its longest walk                                    | counting        |
+| sums     | each tree is in one slot, each sum begins once, with the bias, and cannot overflow   | counting        |
 | decision | rule, ties, outputs and threshold are the forest's                                   | comparison      |
 
-Together: by induction over the steps, a walker that is at the address of a state goes where the definition says
-(`step`), and that is where the tree goes (`trees`), until the leaf, where it stays (`steps`).
+In each slot of the schedule a walker evaluates one tree, a node each step. By induction over the steps it reaches the
+row's leaf: it moves as defined (`step`), the defined moves follow the tree (`trees`), and it stays at a leaf (`step`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from forestc.checks.image_reader import (
 )
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.step import prove_step
-from forestc.checks.proof.walk import each_walk
+from forestc.checks.proof.walk import prove_walks
 from forestc.engine.image import image_of
 from forestc.errors import ForestcError
 from forestc.forest.evaluate import evaluate_words
@@ -45,37 +45,38 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
-    """The proof of a folder with an engine. Where trees lie is taken from the writer of images, and proved."""
+    """Proves the step of a folder's engine and its image. The writer of images says which tree each walker has in each
+    slot; the proof checks that claim."""
     data, content = engine_files(design)
-    places = [slot.trees for slot in image_of(design.forest, design.engine).slots]
+    arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
         progress("proof of a step")
         prove_step(EngineShape.of(content), design.path("engine").read_bytes(), design.engine, part, native)
-    return prove_image(design.forest, content, data, places, proof, progress)
+    return prove_image(design.forest, content, data, arrangement, proof, progress)
 
 
 def prove_image(
     forest: Forest,
     engine: Mapping[str, Any],
     data: bytes,
-    places: Sequence[Sequence[int]],
+    arrangement: Sequence[Sequence[int]],
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """The parts about an image. engine: the content of engine.json. places: for each slot the tree of each walker, -1
-    for none: a claim."""
+    """Proves an engine's image: adds the parts image, trees, steps, sums and decision to `proof`. engine: the content
+    of engine.json. arrangement: for each slot the tree of each walker, -1 for none; a claim that is proved."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)
-            if [len(trees) for trees in places] != [len(image.nodes)] * len(image.slots):
-                raise UnprovedError(f"the image has {len(image.slots)} slots, and should have {len(places)}")
+            if [len(trees) for trees in arrangement] != [len(image.nodes)] * len(image.slots):
+                raise UnprovedError(f"the image has {len(image.slots)} slots, and should have {len(arrangement)}")
             part.proved = 1
     except UnprovedError:
         return proof
     longest = [0] * len(image.slots)
     with _part(proof, "trees", len(image.slots) * len(image.nodes)) as part:
         try:
-            for number, steps in each_walk(image, forest, places):
+            for number, steps in prove_walks(image, forest, arrangement):
                 longest[number] = max(longest[number], steps)
                 part.proved += 1
                 progress(f"proof of the image: {part.proved} of {part.asked} walks")
@@ -90,7 +91,7 @@ def prove_image(
                 raise UnprovedError(f"slot {number} has {slot.steps} steps, and a walk takes {longest[number]}")
             part.proved += 1
     with _part(proof, "sums", forest.n_outputs) as part:
-        _sums(forest, image, places, part)
+        _sums(forest, image, arrangement, part)
     with _part(proof, "decision", 1) as part:
         _decision(forest, image)
         part.proved = 1
@@ -99,7 +100,7 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """A part that fails by itself: the others are proved all the same. stop: raise what it raises."""
+    """Yields a new part of the proof. If it fails, the next parts run all the same. stop: raise its UnprovedError."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part
@@ -119,30 +120,33 @@ def _read(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 
 def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> str:
-    """The results for a row with these words of columns, if the image's differ from the forest's; else ""."""
+    """Runs the image and the forest on one row. Returns the difference of their results as text, "" if there is none.
+    columns: the row's word of each column, 0 for columns left out."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
-    for index, (feature, place) in enumerate(zip(forest.features, forest.places, strict=True)):
+    for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)
-        own = columns.get(place, 0)
+        own = columns.get(column, 0)
         absent = span.missing is not None and not isinstance(feature.number, Category)
         is_missing = absent and own == (1 << image.shape.word) - 1
         words[0, index] = span.missing if is_missing and span.missing is not None else own + span.low
-        row[0, place] = own
+        row[0, column] = own
     try:
         got = image.walked(row)[0]
     except ForestcError as error:
         return f"; {error.what}"
     truth = evaluate_words(forest, words)
     label = max(0, int(truth.index.reshape(1, -1)[0, 0]))
-    wanted = [label, *(truth.scores[0].tolist() if image.shape.gives_scores else [])]
-    if got[: len(wanted)].tolist() == wanted:
+    expected = [label, *(truth.scores[0].tolist() if image.shape.gives_scores else [])]
+    if got[: len(expected)].tolist() == expected:
         return ""
-    return f"; the image gives {got[: len(wanted)].tolist()} where the forest gives {wanted}, at {words[0].tolist()}"
+    return (
+        f"; the image gives {got[: len(expected)].tolist()} where the forest gives {expected}, at {words[0].tolist()}"
+    )
 
 
-def _sums(forest: Forest, image: ImageRead, places: Sequence[Sequence[int]], part: ProofPart) -> None:
-    placed = sorted(tree for slot in places for tree in slot if tree >= 0)
+def _sums(forest: Forest, image: ImageRead, arrangement: Sequence[Sequence[int]], part: ProofPart) -> None:
+    placed = sorted(tree for slot in arrangement for tree in slot if tree >= 0)
     if placed != list(range(len(forest.trees))):
         raise UnprovedError("not each tree is in one slot")
     if image.last_output != forest.n_outputs - 1:
@@ -169,13 +173,13 @@ def _sums(forest: Forest, image: ImageRead, places: Sequence[Sequence[int]], par
 
 def _decision(forest: Forest, image: ImageRead) -> None:
     decision = forest.decision
-    wanted: dict[str, Any] = {"decision": _KINDS[decision.kind]}
+    expected: dict[str, Any] = {"decision": _KINDS[decision.kind]}
     if decision.kind == "threshold":
-        wanted |= {"judged": forest.n_outputs - 1, "threshold": int(decision.threshold)}
+        expected |= {"threshold_output": forest.n_outputs - 1, "threshold": int(decision.threshold)}
     if decision.kind == "argmax":
-        wanted |= {"last_wins": decision.ties == "last"}
+        expected |= {"last_wins": decision.ties == "last"}
         if decision.on == "values" and forest.link.kind not in ("identity", "order"):
             raise UnprovedError("the forest decides by values after its link")
-    for name, value in wanted.items():
+    for name, value in expected.items():
         if getattr(image, name) != value:
             raise UnprovedError(f"the image's {name} is {getattr(image, name)}, and the forest's {value}")

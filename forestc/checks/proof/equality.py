@@ -1,10 +1,11 @@
-"""Proves with yosys that two descriptions of one netlist are equal: the generated Verilog, or Verilog made of the
-generated VHDL, and RTLIL of the netlist itself or of the Amaranth component.
+"""Proves with yosys that two descriptions of one netlist are equal. One is Verilog: the generated file, or GHDL's
+translation of the generated VHDL. The other is RTLIL, yosys's own text form, of the netlist or the Amaranth component.
 
-The proof is what yosys writes of it: a program that ends with status 0 and did nothing has proved nothing.
+Only the report that yosys writes counts as a proof: a program that ends with status 0 and did nothing has proved
+nothing.
 
-All use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly these are equal
-cells on equal nets, which need no solver; different cells are a small SAT problem.
+All descriptions use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly
+these are equal cells on equal nets, which need no solver; different cells are a small SAT problem.
 """
 
 from __future__ import annotations
@@ -57,20 +58,19 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
-_PROVED = re.compile(  # at the end of status.txt; equiv_remove leaves no cell where all nets are equal as they are
+# matches the end of status.txt; if all nets are the same bits, equiv_remove leaves no cell to prove
+_PROVED = re.compile(
     r"(?:Found (\d+) \$equiv cells in equiv:\n  Of those cells \1 are proven and 0 are unproven\.\n"
     r"  Equivalence successfully proven!|No \$equiv cells found in equiv\.)\n\Z"
 )
-_NO_UNKNOWN = "select -assert-none t:$any*"  # refuses unknown bits
-SHOWN = 3  # nets named in an error
+_NO_UNKNOWN = "select -assert-none t:$any*"  # yosys command that refuses unknown bits
+SHOWN = 3  # limits the nets named in an error message
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
 
 
 def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
-    """Proves the Amaranth component of a netlist equal to its Verilog, for all inputs at all times.
-
-    Raises CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys.
-    """
+    """Proves the Amaranth component of a netlist equal to the netlist's Verilog, for all inputs at all times. Raises
+    CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys."""
     component = amaranth.module(netlist)
     from amaranth.back import rtlil
 
@@ -81,7 +81,7 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
 
 
 class Described(Protocol):
-    """A module in Verilog: its name and its text."""
+    """A Verilog module with a name and a text."""
 
     @property
     def name(self) -> str: ...
@@ -99,13 +99,12 @@ def prove_equal(
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
-    """Proves a core (gold) and RTLIL (gate) equal for all inputs at all times. Both modules have the core's name.
-
-    what, than: the names of gate and gold in errors. unknown: whether the core may have unknown bits, on which nothing
-    must depend: a proof holds for all their values. Raises CheckError if yosys does not find them equal, ToolError if
-    it can't run.
-    """
-    if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):  # yosys would give it the value of the other
+    """Proves Verilog (`gold`) and RTLIL (`gate`) equal for all inputs at all times. Both modules have the name
+    `gold.name`. what, than: names of gate and gold in error messages. unknown: accept undefined bits in gold; the proof
+    then holds for all their values. Raises CheckError if yosys does not find them equal, ToolError if yosys can't
+    compare them."""
+    # yosys would let such a register start with the value of the other side
+    if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
@@ -130,13 +129,13 @@ def prove_equal(
 
 
 def _status(folder: Path) -> str:
-    """What yosys wrote of the proof of each net; "" if it ended before."""
+    """Reads yosys's report on the proof of each net; "" if yosys ended before it wrote one."""
     path = folder / "status.txt"
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
 def _unequal(status: str) -> str:
-    """The first nets that yosys could not prove equal, by their names in the Verilog; "" if there are none."""
+    """Returns a text with the first nets that yosys could not prove equal; "" if there are none."""
     nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status))
     ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""

@@ -1,4 +1,4 @@
-"""What is proved of a netlist's nets, and what sums of proved nets other nets hold."""
+"""Keeps track of a netlist's proved nets, and derives the sums of proved nets that other nets hold."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.solver import Solver, Term
 from forestc.forest.ir import LEAF, Forest
-from forestc.lowering.draft import Place, Witness
+from forestc.lowering.draft import Operand, Witness
 from forestc.netlist.ir import Const, LinearCell, Net, Netlist, WordType, linear, reads
 
-TREES_SECONDS = 20  # time limit for a question on trees
-Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]  # a sum: (net, how often) ascending, and a constant
+TREES_SECONDS = 20  # seconds for one question to the solver about trees
+# a linear form: (net, times it is added) in ascending order, and a constant
+Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]
 
 
 class Evidence:
-    """A forest, its netlist, and what is proved of the netlist's nets.
+    """A forest, its netlist, and the facts proved about the netlist's nets so far.
 
-    largest: the largest value of each net that holds a tree, a vote or another proved value. absent: trees and output
-    columns that no net holds. forms: the sums that nets are known to hold.
+    largest: the largest value of each proved net (its smallest is 0), such as the value of a tree or a vote. absent:
+    (tree, output column) pairs without a net that holds their value. forms: linear forms of nets, derived on demand.
     """
 
     def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:
@@ -41,18 +42,18 @@ class Evidence:
     def solver(self) -> Solver:
         return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
 
-    def type_of(self, place: Place) -> WordType:
-        return WordType(place.width, place.signed) if isinstance(place, Const) else self.netlist.types[place]
+    def type_of(self, operand: Operand) -> WordType:
+        return WordType(operand.width, operand.signed) if isinstance(operand, Const) else self.netlist.types[operand]
 
-    def proved(self, place: Place, most: int) -> Form:
-        """The form of a place that is proved and may then be used in sums. most: its largest value."""
-        if isinstance(place, Const):
-            return (), place.value
-        self.largest[place] = most
-        return ((place, 1),), 0
+    def proved(self, operand: Operand, most: int) -> Form:
+        """Records that an operand holds a proved value of at most `most`. Returns its linear form."""
+        if isinstance(operand, Const):
+            return (), operand.value
+        self.largest[operand] = most
+        return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """A net as a sum of proved nets and a constant. Raises UnprovedError if it is no such sum or may overflow."""
+        """Returns a net as a sum of proved nets and a constant. Raises UnprovedError if it is none or may overflow."""
         stack = [net]
         while stack:
             at = stack[-1]
@@ -68,7 +69,7 @@ class Evidence:
         return self.forms[net]
 
     def form_of(self, net: Net) -> Form:
-        """The form of a net that is proved or adds nets whose forms are known."""
+        """Returns the linear form of a net. The net must be proved, or add nets that have an entry in `forms`."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0
@@ -96,7 +97,8 @@ class Evidence:
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """The sum of trees and votes; absent trees are taken from the forest. cuts: nets that are free words."""
+        """Returns the solver's term for a sum of proved nets. An absent value, with a negative number as its net, is
+        computed from the forest's tree. cuts: terms that replace nets."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:
@@ -111,8 +113,9 @@ class Evidence:
                 total = solver.make(solver.kind.BV_ADD, [total, addend])
         return total
 
-    def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
-        """The nets, as reached from a decision, that hold the wanted sums."""
+    def sums_below(self, label: Net, sums: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
+        """Searches the logic before `label` for nets that hold one of `sums`, whatever its constant. Returns their
+        forms and nets, by net."""
         held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:
@@ -122,8 +125,8 @@ class Evidence:
                 try:
                     form = self.form(net)
                 except UnprovedError:
-                    form = (), 0  # not a sum: follow its logic
-                if form[0] in wanted:
+                    form = (), 0  # The net is no sum: the search goes on behind it.
+                if form[0] in sums:
                     held.append((form, net))
                     continue
             for read in reads(cell):
@@ -133,13 +136,13 @@ class Evidence:
         return sorted(held, key=lambda pair: pair[1])
 
 
-def named(place: Place | tuple[Place, ...]) -> str:
+def named(operand: Operand | tuple[Operand, ...]) -> str:
     """Returns a net, a constant or several of them as text, for messages."""
-    if not isinstance(place, int | Const):
-        return " and ".join(map(named, place))
-    return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
+    if not isinstance(operand, int | Const):
+        return " and ".join(map(named, operand))
+    return f"the constant {operand.value}" if isinstance(operand, Const) else f"net {operand}"
 
 
 def form_of(counts: dict[Net, int], constant: int) -> Form:
-    """Returns the linear form: how often each net is added, and a constant."""
+    """Returns the linear form that adds each net as often as `counts` says, and a constant."""
     return tuple(sorted(counts.items())), constant

@@ -1,4 +1,4 @@
-"""A strict reader of the expressions of the core's Verilog: those that forestc writes, at equal widths."""
+"""A strict reader of the expressions in the core's Verilog: accepts only forms that forestc writes, at equal widths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from forestc.checks.proof.core import (
+    Addend,
     Addition,
     Chain,
     Choose,
@@ -16,14 +17,13 @@ from forestc.checks.proof.core import (
     Inverted,
     Literal,
     Membership,
-    Operand,
     OutsideError,
     Slice,
     Word,
     word_text,
 )
 
-MOST_ADDED = 6  # bits that a table adds
+MOST_ADDED = 6  # bits that the table of a small sum adds at most
 NUMBER = r"(?:0|[1-9]\d{0,8})"
 WIRE = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cn]\d+|sum\d+)"
 NAME = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
@@ -32,21 +32,20 @@ WORD = rf"(?:{NAME}|{_LITERAL})"
 _BIT = rf"~?{NAME}(?:\[{NUMBER}\])?"
 
 
-def _widened(word: Word, bits: int, width: int) -> Operand:
-    """A word of `bits` bits as an operand of a sum of `width` bits."""
-    return Operand(word._replace(width=width)) if isinstance(word, Literal) else Operand(word, width - bits)
+def _widened(word: Word, bits: int, width: int) -> Addend:
+    return Addend(word._replace(width=width)) if isinstance(word, Literal) else Addend(word, width - bits)
 
 
 def added_words(text: str) -> tuple[list[tuple[int, int]], int]:
-    """The words of a small sum from the name of its tables, of each its bits and how often it is added; and the
-    constant."""
+    """Parses the name of a small sum's tables, such as _2_3x5_PLUS7. Returns (bits, times it is added) of each word,
+    here (2, 1) and (3, 5), and the constant, here 7."""
     words, _, constant = text[1:].partition("_PLUS")
     parts = (word.partition("x") for word in words.split("_"))
     return [(int(bits), int(times or 1)) for bits, _, times in parts], int(constant or 0)
 
 
 def sum_of(words: list[tuple[int, int]], number: int) -> int:
-    """The sum of the words that a number spells, the first in its lowest bits."""
+    """Returns the sum of words packed into `number`, the first one lowest. words: (bits, times it is added)."""
     total = 0
     for bits, times in words:
         total += times * (number % (1 << bits))
@@ -55,10 +54,8 @@ def sum_of(words: list[tuple[int, int]], number: int) -> int:
 
 
 class ExpressionReader:
-    """Reads the expressions of a core, whose declarations so far are in `core`.
-
-    at: the index of the line. tables: (words, place) of the small sums that are declared.
-    """
+    """Reads the expressions of a core; `core` holds the declarations read so far. at: index of the current line.
+    tables: (name, bit of the sum) of each table of a small sum that is declared."""
 
     core: Core
 
@@ -83,12 +80,12 @@ class ExpressionReader:
             self.fail(f"{word_text(word)} has {self.width(word)} bits where {width} are needed")
 
     def need_range(self, name: str) -> None:
-        """Verilog selects bits only of nets that are declared with a range, which nets of one bit are not."""
+        """Refuses a name of one bit: Verilog selects bits only of names that are declared with a range."""
         if self.width(name) == 1:
             self.fail(f"{name} is a single bit, of which none is selected")
 
     def word(self, text: str) -> Word:
-        """A name, or a literal that fits its width."""
+        """Returns a name as it is, and a literal as `Literal`. Raises OutsideError for a literal too wide."""
         width, mark, digits = text.partition("'")
         if not mark:
             return text
@@ -98,7 +95,7 @@ class ExpressionReader:
         return Literal(value, int(width))
 
     def expression(self, text: str, width: int) -> Expression:
-        """The expression of a wire of `width` bits."""
+        """Parses the expression of a wire of `width` bits. Raises OutsideError if it has none of the accepted forms."""
         for form, read in _FORMS:
             if match := form.fullmatch(text):
                 return read(self, match, width)
@@ -120,14 +117,14 @@ class ExpressionReader:
         if text.count("(") != text.count(")") or (operators and text.count("(") != len(operators) - 1):
             self.fail("parentheses that do not close")
         bits = []
-        for no, name, place in re.findall(rf"(~?)({NAME})(?:\[({NUMBER})\])?", text):
-            if place and not int(place) < self.width(name):
-                self.fail(f"{name}[{place}] is not there")
-            if place:
+        for no, name, position in re.findall(rf"(~?)({NAME})(?:\[({NUMBER})\])?", text):
+            if position and not int(position) < self.width(name):
+                self.fail(f"{name}[{position}] is not there")
+            if position:
                 self.need_range(name)
             else:
                 self.need(name, 1)
-            bits.append((bool(no), name, int(place) if place else -1))
+            bits.append((bool(no), name, int(position) if position else -1))
         if width != 1:
             self.fail(f"one bit where {width} are needed")
         return Chain(tuple(bits), operators)
@@ -171,21 +168,22 @@ class ExpressionReader:
             if (parts["zeros"] or parts["copies"]) and not more:
                 self.fail("no bits in front of a word")
             self.need(word, width - more)
-            operands.append(Operand(word, more, sign))
+            operands.append(Addend(word, more, sign))
         return Addition(tuple(operands))
 
     def small_sum(self, match: re.Match[str], width: int) -> Expression:
-        """Bits from tables of one small sum, all at the same place: the sum of the words that spell the place."""
+        """Parses a small sum: a concatenation of its bits, each looked up in a table at the same index. Returns it as
+        the sum of the words that form the index."""
         bits_read = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
-        shapes, places = {words for words, _, _ in bits_read}, [int(place) for _, place, _ in bits_read]
+        shapes, positions = {words for words, _, _ in bits_read}, [int(position) for _, position, _ in bits_read]
         indices = {index for _, _, index in bits_read}
-        if len(indices) > 1 or len(shapes) > 1 or places != list(range(width - 1, -1, -1)):
+        if len(indices) > 1 or len(shapes) > 1 or positions != list(range(width - 1, -1, -1)):
             self.fail("no small sum")
         (shape,), (index,) = shapes, indices
         names, (words, constant) = index.split(", "), added_words(shape)
-        if len(names) != len(words) or not all((shape, place) in self.tables for place in places):
+        if len(names) != len(words) or not all((shape, position) in self.tables for position in positions):
             self.fail("no table for this small sum")
-        operands: list[Operand] = []
+        operands: list[Addend] = []
         for name, (bits, times) in zip(reversed(names), words, strict=True):
             word = self.word(name)
             self.need(word, bits)
@@ -194,11 +192,11 @@ class ExpressionReader:
             operands += [_widened(word, bits, width)] * times
         if constant.bit_length() > width:
             self.fail("a sum narrower than its constant")
-        return Addition((*operands, *([Operand(Literal(constant, width))] if constant else [])))
+        return Addition((*operands, *([Addend(Literal(constant, width))] if constant else [])))
 
     def doubled(self, match: re.Match[str], width: int) -> Expression:
         self.need(match[1], width - 1)
-        return Addition((Operand(match[1], 1), Operand(match[1], 1)))
+        return Addition((Addend(match[1], 1), Addend(match[1], 1)))
 
 
 ADDED = r"(?:_[1-9](?:x[1-9]\d{0,2})?){1,6}(?:_PLUS[1-9]\d{0,8})?"

@@ -1,20 +1,20 @@
 """Proves that the netlist equals the quantized forest, for every input.
 
-The proof is a chain of small proofs, each cut where the next begins, as solvers do not finish on the whole:
+Solvers do not finish on the proof in one piece. So it is a chain of small proofs:
 
 | part     | statement                                                                              | proved by      |
 |----------|----------------------------------------------------------------------------------------|----------------|
 | ports    | features and results are words of the right widths and signs                           | comparison     |
 | trees    | a net holds the tree's value, for every word of every feature                          | bit vectors    |
 | votes    | a net holds a part's weight if the part decides for a class, else 0                    | bit vectors    |
+| curves   | a net holds a part's value for a class in a weighted average                           | `curves`       |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms   |
 | decision | the class is the one that the sums decide, for any sums                                | cells, vectors |
-| whole    | if a part above can't be proved alone, or trees are not added: the results, from the   | see `whole`    |
-|          | features to the outputs                                                                |                |
+| whole    | the results, from features to outputs; only if a part above can't be proved alone or   | see `whole`    |
+|          | trees are not added                                                                    |                |
 
-Lowering names the net of each tree and vote; the proof verifies that it holds the value. Registers are ignored: the
-netlist's verifier shows that all paths pass the same number of them, so that a pipelined netlist computes what its
-logic does, later.
+Lowering names the net of each tree and vote; the proof verifies the net. Registers are ignored: by the netlist's
+verifier, all paths pass the same number of them. So a pipelined netlist computes its logic's result, later.
 """
 
 from __future__ import annotations
@@ -41,121 +41,122 @@ def prove_netlist(
     witness: Witness,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantized forest. witness: from the lowering. Raises MissingToolError without
-    bitwuzla."""
-    known = Evidence(forest, netlist, witness, progress)
+    """Proves a netlist equal to its quantized forest. witness: the operands of the forest's values, from the lowering.
+    Raises MissingToolError without bitwuzla."""
+    evidence = Evidence(forest, netlist, witness, progress)
     try:
-        _prove(known)
+        _prove(evidence)
     except UnprovedError as error:
         if error.wrong:
-            known.proof.refuted = True
+            evidence.proof.refuted = True
         else:
-            _settle(known, error.words)
+            _settle(evidence, error.words)
     except TimeoutError:
-        _settle(known, None)
-    return known.proof
+        _settle(evidence, None)
+    return evidence.proof
 
 
-def _prove(known: Evidence) -> None:
-    forest, outputs = known.forest, dict(known.netlist.outputs)
-    _prove_ports(known, outputs)
+def _prove(evidence: Evidence) -> None:
+    forest, outputs = evidence.forest, dict(evidence.netlist.outputs)
+    _prove_ports(evidence, outputs)
     labels = [net for port, net in sorted(outputs.items(), key=lambda pair: pair[0].index) if port.kind == "label"]
     scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
     if not forest.adds:
-        _whole(known)
+        _prove_whole(evidence)
         return
-    expected = prove_trees(known)
+    expected = prove_trees(evidence)
     targets, combined = forest.targets, forest.combine.kind
     if combined == "median":
-        prove_medians(known, expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
+        prove_medians(evidence, expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
         return
     if combined == "average":
-        judged = targets[0].decision.kind == "threshold"  # of the last class alone
-        expected = prove_averages(known, expected, [1] if judged and not scores else range(len(forest.classes)))
-        if judged:
+        # a threshold is compared with the score of the last class alone
+        thresholded = targets[0].decision.kind == "threshold"
+        expected = prove_averages(evidence, expected, [1] if thresholded and not scores else range(len(forest.classes)))
+        if thresholded:
             for net in labels:
-                with known.part("decision", 1) as part:
-                    prove_decision(known, net, targets[0].decision, expected[1:])
+                with evidence.part("decision", 1) as part:
+                    prove_decision(evidence, net, targets[0].decision, expected[1:])
                     part.proved += 1
             labels = []
     if combined == "vote":
-        expected = prove_votes(known, expected)
+        expected = prove_votes(evidence, expected)
     if scores:
-        with known.part("scores", len(scores)) as part:
+        with evidence.part("scores", len(scores)) as part:
             for index, net in scores.items():
-                if known.form(net) != expected[index]:
-                    raise UnprovedError(f"score{index} is not the sum of its trees{known.absent_note()}")
+                if evidence.form(net) != expected[index]:
+                    raise UnprovedError(f"score{index} is not the sum of its trees{evidence.absent_note()}")
                 part.proved += 1
     if labels:
-        with known.part("decision", len(labels)) as part:
+        with evidence.part("decision", len(labels)) as part:
             for net, target in zip(labels, targets, strict=True):
                 here = expected[target.start : target.stop]
-                if combined != "each" or not is_lone_tree(known, net, target):
-                    prove_decision(known, net, target.decision, here)
+                if combined != "each" or not is_lone_tree(evidence, net, target):
+                    prove_decision(evidence, net, target.decision, here)
                 part.proved += 1
 
 
-def _settle(known: Evidence, words: Counterexample | None) -> None:
-    """After a part that can't be proved alone: refutes the design with an input on which it is wrong, or, if none
-    is found, tries to prove the results as a whole."""
-    part = known.proof.parts[-1]
-    whole = _whole(known, words)
+def _settle(evidence: Evidence, words: Counterexample | None) -> None:
+    """Decides what a failed part means: an input with a wrong result refutes the design; otherwise the results are
+    proved in one piece, if possible. words: the failed part's counterexample."""
+    part = evidence.proof.parts[-1]
+    whole = _prove_whole(evidence, words)
     if whole.proved:
-        known.proof.parts.remove(part)  # not needed any more
-    elif not known.proof.refuted and part.why:
+        evidence.proof.parts.remove(part)
+    elif not evidence.proof.refuted and part.why:
         whole.why = f"{whole.why}; {part.why}"
 
 
-def _whole(known: Evidence, words: Counterexample | None = None) -> ProofPart:
-    """Refutes or proves the results from the features to the outputs, or says why neither can be done. words: an
-    input to try first."""
-    with Running(known.proof, ProofPart("whole", asked=1)) as whole:
-        known.progress("proof: the results as a whole")
-        difference = wrong_result(known.forest, known.netlist, words)
+def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> ProofPart:
+    """Refutes or proves the results from the features to the outputs in one piece, or says why neither can be done.
+    words: an input to try first."""
+    with Running(evidence.proof, ProofPart("whole", asked=1)) as whole:
+        evidence.progress("proof: the results as a whole")
+        difference = wrong_result(evidence.forest, evidence.netlist, words)
         if difference is None:
             try:
-                seconds = TREES_SECONDS if known.forest.n_nodes <= MOST_NODES else 0
-                difference = equal_everywhere(known.forest, known.netlist, seconds)
+                seconds = TREES_SECONDS if evidence.forest.n_nodes <= MOST_NODES else 0
+                difference = equal_everywhere(evidence.forest, evidence.netlist, seconds)
                 whole.proved = int(difference is None)
             except TimeoutError as error:
                 whole.why = str(error)
         if difference is not None:
-            known.proof.refuted = True
+            evidence.proof.refuted = True
             whole.why = difference
     return whole
 
 
-def _prove_ports(known: Evidence, outputs: dict[Port, Net]) -> None:
-    """Proves that the outputs are all labels, all scores or both, that valid has the latency, and the inputs'
-    types."""
-    with known.part("ports", 1) as part:
-        verify(known.netlist)
-        targets = len(known.forest.targets)
+def _prove_ports(evidence: Evidence, outputs: dict[Port, Net]) -> None:
+    """Checks the netlist's rules and the types of its ports: inputs are the features' words, outputs are labels, scores
+    or both, and out_valid is in_valid after the latency."""
+    with evidence.part("ports", 1) as part:
+        verify(evidence.netlist)
+        targets = len(evidence.forest.targets)
         labels = {label_port(index, targets) for index in range(targets)}
-        scores = {score_port(index) for index in range(known.forest.n_scores)}
+        scores = {score_port(index) for index in range(evidence.forest.n_scores)}
         present = set(outputs) - {OUT_VALID}
-        if present not in ([scores, labels, scores | labels] if known.forest.decides else [scores]):
+        if present not in ([scores, labels, scores | labels] if evidence.forest.decides else [scores]):
             raise UnprovedError(f"the outputs are {', '.join(sorted(p.name for p in outputs))}", wrong=True)
-        if (OUT_VALID in outputs) != (known.netlist.latency > 0):
-            raise UnprovedError(f"{OUT_VALID.name} and the latency of {known.netlist.latency} don't fit", wrong=True)
-        if known.netlist.latency:
+        if (OUT_VALID in outputs) != (evidence.netlist.latency > 0):
+            raise UnprovedError(f"{OUT_VALID.name} and the latency of {evidence.netlist.latency} don't fit", wrong=True)
+        if evidence.netlist.latency:
             net = outputs[OUT_VALID]
-            for _ in range(known.netlist.latency):
-                cell = known.netlist.cells[net]
+            for _ in range(evidence.netlist.latency):
+                cell = evidence.netlist.cells[net]
                 net = cell.a if isinstance(cell, Register) else -1
-            if net < 0 or known.netlist.cells[net] != Input(IN_VALID, 1, False):
+            if net < 0 or evidence.netlist.cells[net] != Input(IN_VALID, 1, False):
                 raise UnprovedError(
-                    f"{OUT_VALID.name} is not {IN_VALID.name}, {known.netlist.latency} cycles later", wrong=True
+                    f"{OUT_VALID.name} is not {IN_VALID.name}, {evidence.netlist.latency} cycles later", wrong=True
                 )
-        words = [(cell.port, net) for net, cell in known.netlist.inputs if cell.port != IN_VALID]
-        order = [("word", index) for index in range(len(known.forest.features))]
+        words = [(cell.port, net) for net, cell in evidence.netlist.inputs if cell.port != IN_VALID]
+        order = [("word", index) for index in range(len(evidence.forest.features))]
         if [(port.kind, port.index) for port, _ in words] != order:
             raise UnprovedError(f"the inputs are {', '.join(port.name for port, _ in words)}", wrong=True)
         for port, net in words:
-            wanted = feature_word(known.forest, port.index)
-            if known.netlist.types[net] != wanted:
-                raise UnprovedError(f"{port.name} is of {known.netlist.types[net]}, not {wanted}", wrong=True)
+            expected = feature_word(evidence.forest, port.index)
+            if evidence.netlist.types[net] != expected:
+                raise UnprovedError(f"{port.name} is of {evidence.netlist.types[net]}, not {expected}", wrong=True)
         for port in labels & present:
-            if known.netlist.types[outputs[port]].signed:
+            if evidence.netlist.types[outputs[port]].signed:
                 raise UnprovedError(f"{port.name} is signed", wrong=True)
         part.proved = 1

@@ -1,4 +1,4 @@
-"""A proof, its parts, and the result of each."""
+"""The results of a proof: its parts, and for each the statements proved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from forestc.errors import printable
 
 @dataclass
 class ProofPart:
-    """asked: number of statements to prove. proved: how many were. why: the reason for the first that was not."""
+    """A part of a proof. asked: number of statements to prove. proved: number of statements that were proved. why: the
+    reason why the first statement failed."""
 
     name: str
     asked: int = 0
@@ -21,7 +22,7 @@ class ProofPart:
 
 @dataclass
 class Proof:
-    """refuted: an input is known on which the design is wrong, or its ports are wrong. A proof that is neither proved
+    """A proof. refuted: an input with a wrong result was found, or the ports are wrong. A proof that is neither proved
     nor refuted is undecided."""
 
     parts: list[ProofPart] = field(default_factory=list)
@@ -33,13 +34,13 @@ class Proof:
 
     @property
     def verdict(self) -> str:
-        """proved, refuted or undecided."""
+        """The text "proved", "refuted" or "undecided"."""
         return "proved" if self.proved else "refuted" if self.refuted else "undecided"
 
 
 class UnprovedError(Exception):
-    """A step could not be proved. words: features' words by index, for which the solver found a difference; whether the
-    design itself is wrong for them is not yet known. wrong: the design is wrong for every input."""
+    """Raised if a step can't be proved. words: an input on which the solver found a difference, by feature index (for
+    an engine, by column); the design itself may be right on it. wrong: the design is known to be wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))
@@ -47,7 +48,7 @@ class UnprovedError(Exception):
 
 
 class Running:
-    """A part while it runs: measures its time, and records why it fails."""
+    """A context manager that runs one part: measures its time, and records why it fails."""
 
     def __init__(self, proof: Proof, part: ProofPart) -> None:
         self.part = part

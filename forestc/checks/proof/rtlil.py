@@ -1,6 +1,6 @@
-"""A netlist as RTLIL, the text form of yosys's netlists. The generated Verilog is proved equal to it.
+"""Writes a netlist as RTLIL, the text form of yosys's netlists. The generated Verilog is proved equal to it.
 
-It shares only the names of nets with the Verilog backend, and yosys reads it without its Verilog parser.
+This writer shares only the names of nets with the Verilog backend, and yosys reads its text without a Verilog parser.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
 
 
 def rtlil(netlist: Netlist, top: str) -> str:
-    """The netlist as a module `top` with the ports and net names of the Verilog core."""
+    """Returns the netlist as a module `top` with the ports and net names of the Verilog core."""
     writer = _RtlilWriter(netlist)
     for net, cell in enumerate(netlist.cells):
         writer.write(net, cell)
@@ -51,7 +51,7 @@ class _RtlilWriter:
         return _bits(cell.value, word.width) if isinstance(cell, ir.Const) else f"\\{self.names[net]}"
 
     def extended(self, net: Net, width: int) -> str:
-        """A net's word at a greater width, its sign repeated."""
+        """Returns a net's word extended to a greater width, with its sign if it is signed."""
         cell, word = self.netlist.cells[net], self.netlist.types[net]
         if isinstance(cell, ir.Const):
             return _bits(cell.value, width)
@@ -121,12 +121,12 @@ class _RtlilWriter:
     def sum(self, cell: SumCell, word: WordType, y: str) -> None:
         terms, constant = linear(cell)
         addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
-        if constant or len(addends) < 2:  # another name of the same bits is not proved
+        # yosys proves no net that is only another name of the same bits, so 0 is added
+        if constant or len(addends) < 2:
             addends.append(_bits(constant, word.width))
         self.lines.append(f"connect {y} {self.joined('add', addends, word.width)}")
 
     def joined(self, kind: str, operands: list[str], width: int) -> str:
-        """The result of a binary cell on all operands, one after the other."""
         total, *others = operands
         for operand in others:
             result = self.fresh(width)

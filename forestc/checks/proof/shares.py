@@ -1,10 +1,11 @@
-"""Proves the shares of an average's part in steps: the largest score, the distances to it, levels, and a long division.
+"""Proves each class's share in an average's part step by step: the largest score, distances to it, levels, and a
+division.
 
-Solvers can't handle a whole division, but each bit of it, for any remainder before: `fits` is whether 2^(bit + 1) times
-the total of all levels can be subtracted, and then it is. The first remainder is `dividend - taken`, which is 2 * steps
-* level + total, so the bits that fit are those of its quotient by 2 * total. The quotient has no more bits than
-`steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score is `steps`, as
-the forest's verifier allows no cut above 0.
+Solvers can't prove a whole long division, but they prove each of its bits, for any remainder before. The bit `fits` is
+1 if 2^(bit + 1) times the total of all levels can be subtracted; it is then subtracted. The first remainder is
+`dividend - taken`, which is 2 * steps * level + total, so the bits are the quotient by 2 * total. The quotient has no
+more bits than `steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score
+is `steps`, as the forest's verifier allows no cut above 0.
 """
 
 from __future__ import annotations
@@ -17,104 +18,105 @@ from forestc.checks.proof.evidence import Evidence, Form, form_of
 from forestc.checks.proof.parts import UnprovedError
 from forestc.checks.proof.solver import Solver, Term
 from forestc.forest.ir import Part
-from forestc.lowering.draft import Place
+from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of part `index`, of scores that are `sums`. Raises UnprovedError."""
+    """Proves the shares of one part of an average, or raises UnprovedError. index: of the part. sums: its scores."""
 
-    def __init__(self, known: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
-        self.known, self.index, self.part, self.sums = known, index, part, sums
-        self.steps = known.forest.steps
+    def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
+        self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
+        self.steps = evidence.forest.steps
         self.bits = self.steps.bit_length()
         if part.link.kind == "softmax":
             self.distances()
         levels = [self.level(kind, "level", 1) for kind in range(part.width)]
         self.total = _total(levels)
         self.dividends = [self.level(kind, "dividend", 2 << self.bits) for kind in range(part.width)]
-        self.known.forms.clear()
+        self.evidence.forms.clear()
 
-    def found(self, what: str, kind: int, bit: int = 0) -> Place:
-        place = self.known.witness.steps.get((what, self.index, kind, bit), -1)
-        if place == -1:
+    def found(self, what: str, kind: int, bit: int = 0) -> Operand:
+        operand = self.evidence.witness.steps.get((what, self.index, kind, bit), -1)
+        if operand == -1:
             raise UnprovedError(f"no net holds {self.named(what, kind)}")
-        return place
+        return operand
 
     def named(self, what: str, kind: int) -> str:
         return f"the {what} of part {self.index} for class {kind}"
 
-    def form(self, place: Place) -> Form:
-        return ((), place.value) if isinstance(place, Const) else self.known.form(place)
+    def form(self, operand: Operand) -> Form:
+        return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
-    def free(self, solver: Solver, place: Place, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """A free word for the value of a place, from 0 to `high`; for a constant its value."""
-        if isinstance(place, Const):
-            return solver.constant(place.value, width)
+    def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
+        """Returns a free word from 0 to `high` in place of an operand, and adds it to `cuts`; for a constant, its
+        value."""
+        if isinstance(operand, Const):
+            return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
-        cuts[place] = solver.low_bits(term, self.known.netlist.types[place].width)
+        cuts[operand] = solver.low_bits(term, self.evidence.netlist.types[operand].width)
         return term
 
-    # ---- levels -----------------------------------------------------------------------------------------
+    # ---- proofs of the levels of scores -----------------------------------------------------------------
 
     def distances(self) -> None:
-        """Proves how far each score is below the largest, for any scores."""
-        if all(self.known.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
-            return  # nothing reads them: levels are constants
+        """Proves the distance of each score to the largest, for any scores."""
+        if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
+            return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)
         raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
         shifts = {compared[1] - form[1] for compared, form in zip(raised, self.sums, strict=True)}
         if len(shifts) != 1 or any(compared[0] != form[0] for compared, form in zip(raised, self.sums, strict=True)):
             raise UnprovedError(f"the compared scores of part {self.index} are not its scores")
-        entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known, top)
-        never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
+        entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.evidence, top)
+        never = {form for form in raised if any(_never_above(form, other, self.evidence.span) for other in entrants)}
         if not entrants <= set(raised) or not set(raised) <= entrants | never:
             raise UnprovedError(f"the largest score of part {self.index} is not recognized")
-        high = max(self.known.span(form)[1] for form in raised)
+        high = max(self.evidence.span(form)[1] for form in raised)
         for kind in range(self.part.width):
-            solver, below = self.known.solver(), self.found("below", kind)
-            word = self.known.type_of(below)
+            solver, below = self.evidence.solver(), self.found("below", kind)
+            word = self.evidence.type_of(below)
             width = max(word.width, high.bit_length()) + 3
             cuts: dict[Net, Term] = {}
             largest = self.free(solver, top, "largest", width, high, cuts)
             score = self.free(solver, self.found("raised", kind), "score", width, high, cuts)
             solver.limits.append(solver.make(solver.kind.NOT, [solver.less(largest, score, True)]))
-            wanted = solver.plus(solver.make(solver.kind.BV_SUB, [score, largest]), word.high, width)
-            self.same(solver, below, wanted, cuts, self.named("distance", kind))
+            expected = solver.plus(solver.make(solver.kind.BV_SUB, [score, largest]), word.high, width)
+            self.prove_value(solver, below, expected, cuts, self.named("distance", kind))
 
-    def same(self, solver: Solver, place: Place, wanted: Term, cuts: dict[Net, Term], where: str) -> None:
-        """Proves that a place holds the wanted value."""
-        got = solver.resized(solver.place(place, cuts), self.known.type_of(place), wanted.sort().bv_size())
-        wrong = solver.differ(got, wanted)
+    def prove_value(self, solver: Solver, operand: Operand, expected: Term, cuts: dict[Net, Term], where: str) -> None:
+        """Proves that an operand holds the expected value. cuts: terms that replace nets. where: named in the error."""
+        got = solver.resized(solver.operand(operand, cuts), self.evidence.type_of(operand), expected.sort().bv_size())
+        wrong = solver.differ(got, expected)
         if wrong is not None:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
-    def level(self, kind: int, what: str, times: int) -> Place:
-        """The place of a score's level, multiplied by `times`, which is proved. Its net may then be used in sums."""
-        place, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
+    def level(self, kind: int, what: str, times: int) -> Operand:
+        """Proves a score's level multiplied by `times`, so that sums may use its net. Returns the operand."""
+        operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
-            below = self.known.witness.steps.get(("below", self.index, kind, 0), -1)
-            top = 0 if below == -1 else self.known.type_of(below).high
+            below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
+            top = 0 if below == -1 else self.evidence.type_of(below).high
             if isinstance(below, Const):
                 free = Argument(below.value - top, below.value - top, {})
             else:
-                spans = [self.known.span(form) for form in self.sums]
+                spans = [self.evidence.span(form) for form in self.sums]
                 lowest = min(low for low, _ in spans) - max(high for _, high in spans)
                 free = Argument(lowest, 0, {below: top} if below != -1 else {})
-            most = prove_curve(self.known, place, where, curve, (times, 0), free)
+            most = prove_curve(self.evidence, operand, where, curve, (times, 0), free)
         else:
-            most = prove_step_function(self.known, place, where, curve, (times, 0), self.sums[kind])
-        if not isinstance(place, Const):
-            self.known.largest[place] = most
-        return place
+            most = prove_step_function(self.evidence, operand, where, curve, (times, 0), self.sums[kind])
+        if not isinstance(operand, Const):
+            self.evidence.largest[operand] = most
+        return operand
 
-    # ---- division ---------------------------------------------------------------------------------------
+    # ---- proofs of the long division --------------------------------------------------------------------
 
-    def share(self, kind: int, place: Place) -> None:
-        """Proves that a place holds a class's share."""
-        known, taken = self.known, self.found("taken", kind)
+    def share(self, kind: int, operand: Operand) -> None:
+        """Proves that an operand holds a class's share of the sum of the part's levels. kind: index of the class."""
+        evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
-        known.forms.clear()
+        evidence.forms.clear()
         dividend = self.found("sum", kind)
         if self.form(dividend) != _total([self.dividends[kind]], self.total):
             raise UnprovedError(f"{self.named('dividend', kind)} is not that of its level and the total")
@@ -126,43 +128,43 @@ class ShareProof:
             if self.form(double) != _times(self.total, 2 << bit):
                 raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not recognized")
             rest = self.bit(kind, bit, rest, double, top)
-        self.bits_joined(kind, place, known.span(self.total)[1])
+        self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
-    def rest(self, kind: int, dividend: Place, taken: Place) -> tuple[Place, int]:
-        """The place of the first remainder, stored as the highest value of its word minus the remainder; and that
-        value."""
-        solver, rest = self.known.solver(), self.found("rest", kind, self.bits)
-        high, most = (self.known.span(self.form(place))[1] for place in (dividend, taken))
-        top = self.known.type_of(rest).high
+    def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
+        """Proves the first remainder, stored as the highest value of its word minus the remainder. Returns its operand
+        and that highest value."""
+        solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
+        high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
+        top = self.evidence.type_of(rest).high
         width = max(top, high, most).bit_length() + 3
         cuts: dict[Net, Term] = {}
-        whole = self.free(solver, dividend, "dividend", width, high, cuts)
+        minuend = self.free(solver, dividend, "dividend", width, high, cuts)
         less = self.free(solver, taken, "taken", width, most, cuts)
-        solver.limits.append(solver.make(solver.kind.NOT, [solver.less(whole, less, True)]))
-        left = solver.make(solver.kind.BV_SUB, [less, whole])
-        self.same(solver, rest, solver.plus(left, top, width), cuts, self.named("rest", kind))
+        solver.limits.append(solver.make(solver.kind.NOT, [solver.less(minuend, less, True)]))
+        left = solver.make(solver.kind.BV_SUB, [less, minuend])
+        self.prove_value(solver, rest, solver.plus(left, top, width), cuts, self.named("rest", kind))
         return rest, top
 
-    def bit(self, kind: int, bit: int, before: Place, double: Place, top: int) -> Place:
-        """Proves one bit of the division, for any remainder before. Returns the place of the remainder afterwards."""
-        solver, where = self.known.solver(), self.named(f"bit {bit} of the share", kind)
-        most = self.known.span(self.form(double))[1]
+    def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
+        """Proves one bit of the division, for any remainder before. Returns the operand of the next remainder."""
+        solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
+        most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3
         word = WordType(width, True)
         cuts: dict[Net, Term] = {}
         rest = self.free(solver, before, "rest", width, top, cuts)
         less = solver.make(solver.kind.BV_ADD, [rest, self.free(solver, double, "double", width, most, cuts)])
         fits = solver.less(less, solver.constant(top + 1, width), True)
-        self.same(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
+        self.prove_value(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
         if not bit:
-            return before  # nothing reads the last remainder
+            return before  # no net reads the last remainder
         afterwards = self.found("rest", kind, bit)
-        self.same(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
+        self.prove_value(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
         return afterwards
 
-    def bits_joined(self, kind: int, place: Place, most: int) -> None:
-        """Proves that the bits make the share, or that a total of 0 gives every class the same share."""
-        solver, width = self.known.solver(), max(most, self.steps).bit_length() + 3
+    def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
+        """Proves that an operand is the quotient of all bits; if the total is 0, each class has the same share."""
+        solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)
         for bit in range(self.bits):
@@ -174,21 +176,20 @@ class ShareProof:
             none = solver.equals(total, 0, WordType(width, True))
             alike = solver.constant(self.steps // self.part.width, width)
             share = solver.make(solver.kind.ITE, [none, alike, share])
-        self.same(solver, place, share, cuts, self.named("share", kind))
+        self.prove_value(solver, operand, share, cuts, self.named("share", kind))
 
 
 def _never_above(form: Form, other: Form, span: Callable[[Form], tuple[int, int]]) -> bool:
     return span(form)[1] <= span(other)[0]
 
 
-def _total(places: Sequence[Place], more: Form = ((), 0)) -> Form:
-    """The sum of some places and a form."""
+def _total(operands: Sequence[Operand], more: Form = ((), 0)) -> Form:
     counts, constant = dict(more[0]), more[1]
-    for place in places:
-        if isinstance(place, Const):
-            constant += place.value
+    for operand in operands:
+        if isinstance(operand, Const):
+            constant += operand.value
         else:
-            counts[place] = counts.get(place, 0) + 1
+            counts[operand] = counts.get(operand, 0) + 1
     return form_of(counts, constant)
 
 

@@ -1,4 +1,4 @@
-"""Statements about netlists and trees as bit vectors, decided by bitwuzla.
+"""States questions about netlists and trees as bit-vector terms, and asks bitwuzla, an SMT solver.
 
 The terms follow the definitions in `forestc.netlist.ir` and `forestc.forest.ir`, and share no code with the lowering.
 """
@@ -16,12 +16,12 @@ from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear, reads
 
 Term: TypeAlias = Any
-Counterexample: TypeAlias = dict[int, int]  # features' words by index
-Model: TypeAlias = dict[str, int]  # values of the free words, by name
+Counterexample: TypeAlias = dict[int, int]  # the word of each feature, by feature index
+Model: TypeAlias = dict[str, int]  # the value of each free word, by its name
 
 
 def bitwuzla_library() -> Any:
-    """Raises MissingToolError if it is not installed."""
+    """Returns the module bitwuzla. Raises MissingToolError if it is not installed."""
     try:
         import bitwuzla
     except ImportError:
@@ -30,7 +30,7 @@ def bitwuzla_library() -> Any:
 
 
 class Solver:
-    """Terms of one forest and netlist, and whether they can differ. Features are free words within their ranges."""
+    """Builds terms over a forest and its netlist, and asks bitwuzla about them. Features are free words."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()
@@ -39,7 +39,7 @@ class Solver:
         self.forest, self.netlist, self.seconds = forest, netlist, seconds
         self.limits: list[Term] = []
         self.names: dict[str, tuple[Term, bool]] = {}
-        self.known: dict[Net, Term] = {}
+        self.net_terms: dict[Net, Term] = {}
         self.features: list[tuple[Term, WordType]] = []
         types = {cell.port.index: netlist.types[net] for net, cell in netlist.inputs if cell.port.kind == "word"}
         for index, feature in enumerate(forest.features):
@@ -47,7 +47,7 @@ class Solver:
             span = word_range(feature.number, feature.missing)
             self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
 
-    # ---- terms ------------------------------------------------------------------------------------------
+    # ---- bit-vector terms -------------------------------------------------------------------------------
 
     def make(self, kind: object, terms: list[Term], numbers: list[int] | None = None) -> Term:
         return self.terms.mk_term(kind, terms, numbers or [])
@@ -56,7 +56,7 @@ class Solver:
         return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
 
     def word(self, name: str, word: WordType, low: int | None = None, high: int | None = None) -> Term:
-        """A free word, from low to high."""
+        """Returns a new free word from low to high."""
         term = self.terms.mk_const(self.terms.mk_bv_sort(word.width), name)
         self.names[name] = term, word.signed
         if low is not None and low > word.low:
@@ -66,7 +66,7 @@ class Solver:
         return term
 
     def below(self, term: Term, limit: int, word: WordType) -> Term:
-        """Whether a word is below a constant, which may lie outside of its range."""
+        """Returns the condition that a word is below a constant. The constant may lie outside the word's range."""
         if limit <= word.low or limit > word.high:
             return self.terms.mk_true() if limit > word.high else self.terms.mk_false()
         return self.less(term, self.constant(limit, word.width), word.signed)
@@ -95,11 +95,11 @@ class Solver:
         return self.make(self.kind.BV_NOT, [term])
 
     def sign_extended(self, term: Term, width: int) -> Term:
-        """A signed term at a width that is no smaller."""
+        """Returns a signed term sign-extended to a width that is no smaller."""
         return self.extended(term, WordType(term.sort().bv_size(), True), width)
 
     def resized(self, term: Term, word: WordType, width: int) -> Term:
-        """A word whose value fits, at a greater or a smaller width."""
+        """Returns a word at a greater or smaller width, which must hold its value."""
         return self.low_bits(term, width) if width < word.width else self.extended(term, word, width)
 
     def extended(self, term: Term, word: WordType, width: int) -> Term:
@@ -116,16 +116,16 @@ class Solver:
         return self.make(self.kind.BV_EXTRACT, [term], [width - 1, 0])
 
     def joined(self, terms: Sequence[Term]) -> Term:
-        """Words as one, the first in its lowest bits."""
-        whole = terms[0]
+        """Concatenates words to one, the first in its lowest bits."""
+        word = terms[0]
         for term in terms[1:]:
-            whole = self.make(self.kind.BV_CONCAT, [term, whole])
-        return whole
+            word = self.make(self.kind.BV_CONCAT, [term, word])
+        return word
 
-    # ---- trees ------------------------------------------------------------------------------------------
+    # ---- terms for the trees of a forest ----------------------------------------------------------------
 
     def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
-        """The value of a tree: values[node] of the leaf that is reached, as a word."""
+        """Returns a tree's value as a term: `values[node]` of the leaf that is reached."""
         terms: dict[int, Term] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -137,7 +137,7 @@ class Solver:
         return terms[0]
 
     def condition(self, tree: Tree, node: int) -> Term:
-        """Whether a node sends the row left: its definition in `forestc.forest.ir`."""
+        """Returns the condition that a node sends the row left, as `forestc.forest.ir` defines it."""
         index = int(tree.feature[node])
         term, word = self.features[index]
         feature = self.forest.features[index]
@@ -150,7 +150,7 @@ class Solver:
             left = self.any([self.equals(term, member, word) for member in inside if word.low <= member <= word.high])
         else:
             left = self.terms.mk_false()
-            for cut in tree.sets[chosen]:  # an odd number of cuts at or below the word
+            for cut in tree.sets[chosen]:  # a word is inside if an odd number of cuts is at or below it
                 above = self.make(self.kind.NOT, [self.below(term, int(cut), word)])
                 left = self.make(self.kind.XOR, [left, above])
         if missing is None:
@@ -158,34 +158,34 @@ class Solver:
         side = self.terms.mk_true() if tree.missing_left[node] else self.terms.mk_false()
         return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
 
-    # ---- nets -------------------------------------------------------------------------------------------
+    # ---- terms for the nets of a netlist ----------------------------------------------------------------
 
-    def place(self, place: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
-        """The value of a net, or of a constant in its place."""
-        return self.constant(place.value, place.width) if isinstance(place, ir.Const) else self.net(place, cuts)
+    def operand(self, operand: Net | ir.Const, cuts: Mapping[Net, Term]) -> Term:
+        """Returns the value of a net or a constant as a term. cuts: terms that replace nets."""
+        return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """The value of a net in terms of the features and of cut nets, without the delay of registers."""
-        known = self.known if not cuts else dict(cuts)
+        """Returns a net's value as a term over the features; registers are wires. cuts: terms that replace nets."""
+        net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:
             at = stack[-1]
-            missing = [a for a in reads(self.netlist.cells[at]) if a not in known] if at not in known else []
+            missing = [a for a in reads(self.netlist.cells[at]) if a not in net_terms] if at not in net_terms else []
             if missing:
                 stack += missing
                 continue
-            if at not in known:
-                known[at] = self.cell(at, self.netlist.cells[at], known)
+            if at not in net_terms:
+                net_terms[at] = self.cell(at, self.netlist.cells[at], net_terms)
             stack.pop()
-        return known[net]
+        return net_terms[net]
 
-    def cell(self, net: Net, cell: Cell, known: Mapping[Net, Term]) -> Term:
+    def cell(self, net: Net, cell: Cell, net_terms: Mapping[Net, Term]) -> Term:
         types, kind = self.netlist.types, self.kind
         if isinstance(cell, SumCell):
             terms, constant = linear(cell)
             total = self.constant(constant, types[net].width)
             for a, factor in terms:
-                addend = self.resized(known[a], types[a], types[net].width)
+                addend = self.resized(net_terms[a], types[a], types[net].width)
                 addend = self.make(kind.BV_MUL, [addend, self.constant(factor, types[net].width)])
                 total = self.make(kind.BV_ADD, [total, addend])
             return total
@@ -197,32 +197,33 @@ class Solver:
                     raise ValueError(f"{port.name} is no feature")
                 return self.features[port.index][0]
             case ir.Less(a, threshold):
-                return self.bit(self.below(known[a], threshold, types[a]))
+                return self.bit(self.below(net_terms[a], threshold, types[a]))
             case ir.InSet(a, members):
-                return self.bit(self.any([self.equals(known[a], member, types[a]) for member in members]))
+                return self.bit(self.any([self.equals(net_terms[a], member, types[a]) for member in members]))
             case ir.Not(a):
-                return self.make(kind.BV_NOT, [known[a]])
+                return self.make(kind.BV_NOT, [net_terms[a]])
             case ir.And(a, b) | ir.Or(a, b):
-                return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [known[a], known[b]])
+                return self.make(kind.BV_AND if isinstance(cell, ir.And) else kind.BV_OR, [net_terms[a], net_terms[b]])
             case ir.Mux(select, a, b):
-                return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
+                return self.make(kind.ITE, [self.holds(net_terms[select]), net_terms[a], net_terms[b]])
             case ir.Compare(a, b):
-                return self.bit(self.less(known[a], known[b], types[a].signed))
+                return self.bit(self.less(net_terms[a], net_terms[b], types[a].signed))
             case ir.Register(a):
-                return known[a]
+                return net_terms[a]
             case _:
                 assert_never(cell)
 
-    # ---- questions --------------------------------------------------------------------------------------
+    # ---- questions to the solver ------------------------------------------------------------------------
 
     def differ(self, a: Term, b: Term) -> Model | None:
-        """Free words for which two terms differ, None if there are none. Raises TimeoutError beyond the time limit."""
+        """Returns values of the free words for which two terms differ; None if there are none. Raises TimeoutError."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
 
     def wrong_class(
         self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
     ) -> Model | None:
-        """Scores, all `shift` too high, for which a label is not what they decide; None if there are none."""
+        """Returns values of the free words with a `label` other than the class decided by `scores`; None if there are
+        none. shift: a constant by which all scores are too high."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
             above = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])
@@ -241,12 +242,12 @@ class Solver:
                     )
             if beaten and kind <= word.high:
                 wrong.append(self.make(self.kind.AND, [self.equals(label, kind, word), self.any(beaten)]))
-        if word.high >= len(scores):  # no other number either
+        if word.high >= len(scores):  # nor may the label be a number that is no class
             wrong.append(self.make(self.kind.NOT, [self.below(label, len(scores), word)]))
         return self.ask(self.any(wrong))
 
     def ask(self, wrong: Term) -> Model | None:
-        """Free words for which a condition holds, None if there are none. Raises TimeoutError beyond the time limit."""
+        """Returns values of the free words for which a condition holds; None if there are none. Raises TimeoutError."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))

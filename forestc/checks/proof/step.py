@@ -1,8 +1,8 @@
 """Proves that the module `step` of an engine's Verilog does a step as `forestc.checks.image_reader` defines it, for
-every node, every word, every address and every output.
+every node, word, address and output.
 
-A strict reader takes the module from the file (`step_text`). yosys gives it as AND gates and inverters; the definition,
-evaluated on terms, is the other side.
+A strict reader takes the module from the file (`step_text`). yosys turns it into AND gates and inverters; the solver
+compares them with the definition, evaluated on terms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forestc.errors import ToolError
 from forestc.toolchain.yosys import run_yosys
 
 Term = Any
-SECONDS = 600  # for an answer
+SECONDS = 600  # seconds before the solver's answer on an output is given up
 _SCRIPT = """
 read_verilog step.v
 hierarchy -check -top {top}
@@ -40,7 +40,7 @@ write_json step.json
 
 
 class Terms:
-    """The algebra of `stepped` over bitwuzla's bit vectors; conditions are its booleans."""
+    """Bit vectors of bitwuzla as words, its booleans as conditions: the operations that `stepped` needs."""
 
     def __init__(self) -> None:
         self.lib: Any = bitwuzla_library()
@@ -62,7 +62,7 @@ class Terms:
             return self.make(self.kind.BV_EXTRACT, [word], [width - 1, 0])
         return self.make(self.kind.BV_ZERO_EXTEND, [word], [width - own]) if own < width else word
 
-    # ---- the algebra
+    # ---- the operations of `Algebra`
 
     def bits(self, word: Term, low: int, count: int) -> Term:
         return self.make(self.kind.BV_EXTRACT, [word], [low + count - 1, low])
@@ -76,8 +76,8 @@ class Terms:
     def below(self, a: Term, b: Term) -> Term:
         return self.make(self.kind.BV_ULT, [a, b])
 
-    def bit(self, word: Term, place: Term) -> Term:
-        shifted = self.make(self.kind.BV_SHR, [word, self.resized(place, word.sort().bv_size())])
+    def bit(self, word: Term, index: Term) -> Term:
+        shifted = self.make(self.kind.BV_SHR, [word, self.resized(index, word.sort().bv_size())])
         return self.equal(self.bits(shifted, 0, 1), 1)
 
     def both(self, a: Term, b: Term) -> Term:
@@ -94,10 +94,10 @@ class Terms:
     def decide(self, condition: Term, a: Term, b: Term) -> Term:
         return self.make(self.kind.ITE, [condition, a, b])
 
-    # ---- the question
+    # ---- the question to the solver
 
     def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
-        """Values of the free words for which two words differ; None if there are none. Raises TimeoutError."""
+        """Returns the values of `shown` for which two words differ; None if there are none. Raises TimeoutError."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, SECONDS * 1000)
@@ -112,8 +112,9 @@ class Terms:
 
 
 def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: ProofPart, native: bool = False) -> None:
-    """source: the Verilog of an engine of this capacity. Raises UnprovedError, with a difference if there is one;
-    TimeoutError; ToolError if yosys can't run."""
+    """Proves the module `step` in an engine's Verilog equal to the definition, and counts the proved outputs in `part`.
+    source: the Verilog file. Raises UnprovedError, with a difference if there is one; TimeoutError; ToolError if yosys
+    fails."""
     try:
         step = read_step(source, capacity)
     except OutsideError as error:
@@ -122,11 +123,11 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
     widths = {"node": shape.node, "x": shape.word, "address": shape.address, "emit": 1, "target": shape.output}
     free = {port: on.free(port, width) for port, width in widths.items()}
     gives = on.equal(free["emit"], 1)
-    wanted = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
+    definitions = stepped(shape, on, free["node"], free["x"], free["address"], gives, free["target"])
     got = _gates(
         on, _module(step, f"{capacity.name}_step", native), free, {"next": shape.address, "value": shape.value}
     )
-    for port, definition in zip(("next", "value"), wanted, strict=True):
+    for port, definition in zip(("next", "value"), definitions, strict=True):
         if (model := on.differ(got[port], definition, free)) is not None:
             where = ", ".join(f"{word}={value:#x}" for word, value in model.items())
             raise UnprovedError(f"the module gives another {port} than the definition, at {where}", wrong=True)
@@ -134,7 +135,7 @@ def prove_step(shape: EngineShape, source: bytes, capacity: Capacity, part: Proo
 
 
 def _module(step: str, top: str, native: bool) -> dict[str, Any]:
-    """The module as AND gates and inverters, as yosys writes it."""
+    """Runs yosys on the module and returns it as AND gates and inverters."""
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "step.v").write_text(step)
@@ -148,12 +149,14 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
             module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]
             return {"ports": dict(module["ports"]), "cells": dict(module["cells"])}
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ToolError(f"yosys's netlist of the step can't be read ({error})") from None
+            raise ToolError(
+                f"yosys's netlist of the step can't be read ({error})", where="proof of the engine's step"
+            ) from None
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
-    """The module's outputs as terms. Raises UnprovedError for other ports, other cells than AND and NOT, bits that
-    nothing drives, and circles."""
+    """Returns the module's outputs as terms. Raises UnprovedError for other ports, for cells that are neither AND nor
+    NOT, for bits without a driver, and for loops."""
     ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
     expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
     expected |= {name: ("output", width) for name, width in outputs.items()}
@@ -161,8 +164,8 @@ def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs:
         raise UnprovedError(f"the module's ports are {sorted(ports.items())}", wrong=True)
     nets: dict[Any, Term] = {"0": on.constant(0, 1), "1": on.constant(1, 1)}
     for name, term in free.items():
-        for place, net in enumerate(module["ports"][name]["bits"]):
-            nets[net] = on.bits(term, place, 1)
+        for index, net in enumerate(module["ports"][name]["bits"]):
+            nets[net] = on.bits(term, index, 1)
     driver: dict[Any, tuple[str, list[Any]]] = {}
     for cell in module["cells"].values():
         ends = {port: bits[0] for port, bits in cell["connections"].items()}
@@ -186,8 +189,8 @@ def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs:
             nets[net] = on.make(on.kind.BV_AND if kind == "$_AND_" else on.kind.BV_NOT, terms)
     results = {}
     for port in outputs:
-        whole = None
+        word = None
         for net in module["ports"][port]["bits"]:
-            whole = nets[net] if whole is None else on.make(on.kind.BV_CONCAT, [nets[net], whole])
-        results[port] = whole
+            word = nets[net] if word is None else on.make(on.kind.BV_CONCAT, [nets[net], word])
+        results[port] = word
     return results

@@ -1,18 +1,18 @@
-"""A strict reader of an engine's Verilog, which accepts the forms that forestc writes.
+"""A strict reader of an engine's Verilog. It accepts only what forestc writes, and extracts the module of the step.
 
 Tools differ in what they see of a file: `ifdef` with a macro of their own, commands in comments, attributes, system
-tasks, names into other modules. So the proof of a step accepts only:
+tasks, names in other modules. So the proof of a step accepts only:
 
 | part of the file             | rules                                                                             |
 |------------------------------|-----------------------------------------------------------------------------------|
 | all of it                    | printable ASCII; comments and attributes that forestc writes; the two directives   |
-|                              | `default_nettype; no other keyword than forestc writes; numbers with a width, no x; |
-|                              | no strings, delays, parameters, system tasks, escaped names; a dot names a port;   |
-|                              | every module once                                                                  |
-| the module of the step       | ports, constants, wires and assignments, each name once and above its use; parts   |
-|                              | of words that are there                                                            |
+|                              | `default_nettype; no keyword that forestc does not write; numbers with a width, no |
+|                              | x; no strings, delays, parameters, system tasks, escaped names; a dot only before  |
+|                              | a port's name; every module once                                                   |
+| the module of the step       | ports, constants, wires and assignments, each name once and above its use; bits    |
+|                              | selected only within a word's width                                                |
 
-yosys gets the module of the step alone, without comments.
+yosys gets only the module of the step, without comments.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from forestc.engine.capacity import Capacity
 from forestc.engine.verilog import emit
 
 _COMMENT = re.compile(r"//.*")
-_ATTRIBUTE = re.compile(r"\(\*(?!\)).*?\*\)")  # not @(*)
+_ATTRIBUTE = re.compile(r"\(\*(?!\)).*?\*\)")  # matches an attribute (* ... *), but not the event list @(*)
 _BEGIN, _END = "`default_nettype none", "`default_nettype wire"
 _NUMBER = r"(?:0|[1-9]\d{0,5})"
 _LITERAL = re.compile(r"(\d{1,4})'([bdh])([0-9a-fA-F]{1,40})")
 _BASES = {"b": 2, "d": 10, "h": 16}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _OTHERS = re.compile(rf"\s+|{_NUMBER}(?![\w'])|/(?!\*)|[-!%&()*+,:;<=>?@\[\]^{{|}}~]")
-_PORT = re.compile(r"([(,]\s*)\.(?=\w+\s*\()")  # of an instance
+_PORT = re.compile(r"([(,]\s*)\.(?=\w+\s*\()")  # matches the dot before a port's name in an instance
 _RANGE = rf"\[({_NUMBER}):0\] "
 _DECLARED_PORT = re.compile(rf"    (?:input  wire|output wire(?: signed)?) (?:{_RANGE})?(\w+),?")
 _CONSTANTS = re.compile(rf"    localparam {_RANGE}(\w+ = {_LITERAL.pattern}(?:, \w+ = {_LITERAL.pattern})*);")
@@ -49,8 +49,8 @@ _TOKENS = re.compile(
 
 
 def read_step(data: bytes, capacity: Capacity) -> str:
-    """The module of the step of an engine's Verilog, as the only module of a file. Raises OutsideError for the first
-    line that is not accepted."""
+    """Checks an engine's Verilog and returns the module of its step, as the only module of a file. Raises OutsideError
+    for the first line that is not accepted."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not all(32 <= byte < 127 for byte in line):
             raise OutsideError(number, "a character that is not printable ASCII")
@@ -60,21 +60,22 @@ def read_step(data: bytes, capacity: Capacity) -> str:
     own = emit(capacity)
     code = _code(lines, own)
     name = f"{capacity.name}_step"
-    starts = [place for place, line in enumerate(code) if line == f"module {name} ("]
+    starts = [index for index, line in enumerate(code) if line == f"module {name} ("]
     if len(starts) != 1:
         raise OutsideError(len(lines), f"one module {name} is expected")
-    end = next((place for place in range(starts[0], len(code)) if code[place] == "endmodule"), len(code) - 1)
+    end = next((index for index in range(starts[0], len(code)) if code[index] == "endmodule"), len(code) - 1)
     _Step(starts[0]).read(code[starts[0] + 1 : end])
     return "\n".join([_BEGIN, *code[starts[0] : end], "endmodule", ""])
 
 
 def _code(lines: list[str], own: str) -> list[str]:
-    """The lines without comments and attributes, whose words are those of `own`, the engine as forestc writes it."""
+    """Returns the lines without comments and attributes. Raises OutsideError for comments, attributes and keywords that
+    do not occur in `own`, the engine as forestc writes it."""
     comments = {_form(comment) for comment in _COMMENT.findall(own)}
     bare = _COMMENT.sub("", own)
     attributes, words = set(_ATTRIBUTE.findall(bare)), set(_WORD.findall(bare))
     code, modules, directives = list[str](), set[str](), list[str]()
-    opened = ""  # what stands before the first port of a line
+    opened = ""  # "(" or "," at the end of the line before, which a port may follow
     for number, line in enumerate(lines, 1):
         if (comment := _COMMENT.search(line)) and _form(comment[0]) not in comments:
             raise OutsideError(number, f"a comment that forestc does not write: {comment[0]}")
@@ -104,12 +105,12 @@ def _code(lines: list[str], own: str) -> list[str]:
 
 
 def _form(comment: str) -> str:
-    """A comment whose numbers, which follow from the capacity and the version, are left out."""
+    """Returns a comment with its numbers replaced by 0: they depend on the capacity and the version."""
     return re.sub(r"\d+", "0", comment)
 
 
 def _tokens(number: int, line: str, words: set[str]) -> None:
-    """Raises OutsideError for a line with anything but names, numbers and operators."""
+    """Raises OutsideError if a line holds anything but names, numbers and operators."""
     line = _PORT.sub(r"\1", line)
     at = 0
     while at < len(line):
@@ -124,7 +125,7 @@ def _tokens(number: int, line: str, words: set[str]) -> None:
 
 
 def _literal(number: int, width: str, base: str, digits: str) -> int:
-    """The width of a literal. Raises OutsideError for one that does not fit."""
+    """Returns the width of a literal. Raises OutsideError if its value does not fit that width."""
     try:
         value = int(digits, _BASES[base])
     except ValueError:
@@ -136,7 +137,7 @@ def _literal(number: int, width: str, base: str, digits: str) -> int:
 
 @dataclass
 class _Step:
-    """The lines of the module. at: the number of the line."""
+    """Checks the lines of the step's module. at: index of the current line in the file."""
 
     at: int
     widths: dict[str, int] = field(default_factory=dict)

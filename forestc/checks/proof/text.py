@@ -1,4 +1,4 @@
-"""A strict reader of the core's Verilog, which accepts exactly the forms that forestc writes.
+"""A strict reader of the core's Verilog. It accepts exactly the forms that forestc writes.
 
 Tools differ in how they read Verilog: commands in comments, attributes, macros, races, loops, implicit widths. So the
 proof accepts only the lines below, each of which has the same meaning in every tool:
@@ -8,7 +8,8 @@ proof accepts only the lines below, each of which has the same meaning in every 
 | comments of the head                | the wordings that forestc writes                                             |
 | the two directives `default_nettype | first and last line of the code                                              |
 | module and ports                    | one module, its ports in one order                                           |
-| localparam of small sums            | the tables of words of at most six bits, once each, which hold their sums    |
+| localparam of small sums            | a table for each bit of a sum of words of at most six bits in all; it must   |
+|                                     | hold that bit                                                                |
 | reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths, and    |
 |                                     | selects bits only of names that are declared with a range                    |
 | initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
@@ -35,7 +36,7 @@ from forestc.checks.proof.expressions import (
     sum_of,
 )
 
-MOST_BITS = 64  # of a word
+MOST_BITS = 64  # bits that a word has at most
 _COMMENTS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -60,12 +61,10 @@ def read_core(data: bytes) -> Core:
     lines = data.decode("ascii").split("\n")
     if lines.pop():
         raise OutsideError(len(lines) + 1, "the last line does not end")
-    return _CoreReader(lines).whole()
+    return _CoreReader(lines).read()
 
 
 class _CoreReader(ExpressionReader):
-    """Reads the lines of a core."""
-
     def __init__(self, lines: list[str]) -> None:
         super().__init__()
         self.lines = lines
@@ -73,20 +72,20 @@ class _CoreReader(ExpressionReader):
     def next(self) -> str:
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
-    def take(self, *wanted: str) -> None:
-        """Reads these lines, which must match word for word."""
-        for line in wanted:
+    def take(self, *expected: str) -> None:
+        """Reads the expected lines, which must match word for word."""
+        for line in expected:
             if self.next() != line:
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
 
     def matching(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Yields the following lines that match a pattern, and moves past each."""
+        """Yields the next lines as long as they match a pattern, and moves past each."""
         while match := pattern.fullmatch(self.next()):
             yield match
             self.at += 1
 
-    def whole(self) -> Core:
+    def read(self) -> Core:
         while any(form.fullmatch(self.next()) for form in _COMMENTS):
             self.at += 1
         self.take("`default_nettype none")
@@ -117,19 +116,19 @@ class _CoreReader(ExpressionReader):
 
     def declarations(self) -> None:
         for match in self.matching(_TABLE):
-            place, (words, constant) = int(match["place"]), added_words(match["words"])
+            position, (words, constant) = int(match["place"]), added_words(match["words"])
             bits = sum(width for width, _ in words)
             if not 0 < bits <= MOST_ADDED or int(match["high"]) + 1 != 1 << bits or int(match["bits"]) != 1 << bits:
                 self.fail("no table of a small sum")
             value = int(match["value"], 16)
             right = (
-                value >> number & 1 == constant + sum_of(words, number) >> place & 1 for number in range(1 << bits)
+                value >> number & 1 == constant + sum_of(words, number) >> position & 1 for number in range(1 << bits)
             )
             if value >> (1 << bits) or not all(right):
-                self.fail(f"the table does not hold bit {place} of the sum")
-            if (match["words"], place) in self.tables:
-                self.fail(f"a second SUM{match['words']}_BIT{place}")
-            self.tables.add((match["words"], place))
+                self.fail(f"the table does not hold bit {position} of the sum")
+            if (match["words"], position) in self.tables:
+                self.fail(f"a second SUM{match['words']}_BIT{position}")
+            self.tables.add((match["words"], position))
         for match in self.matching(_REGISTER):
             self.declare(match["name"], match["high"])
             self.core.registers[match["name"]] = ""

@@ -1,4 +1,4 @@
-"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and compares with yosys."""
+"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and compares it with yosys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from forestc.errors import CheckError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 
-QUICK = 128  # inputs that are tried before yosys runs
-FEW = 100_000  # wires times clocks up to which trying takes little time
+QUICK = 128  # inputs simulated before yosys runs
+FEW = 100_000  # limits wires times clocks; the Verilog of larger designs is not simulated before yosys runs
 
 
 def prove_verilog(
@@ -27,9 +27,9 @@ def prove_verilog(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a Verilog file equal to the netlist. Inputs for which it gives a different result than the forest refute
-    it. A file with lines that the reader does not accept is neither proved nor refuted. Raises ToolError if yosys can't
-    run."""
+    """Proves a Verilog file equal to the netlist. An input with another result than the forest's refutes the file. A
+    file with lines that the reader does not accept is neither proved nor refuted. Raises ToolError if yosys can't run.
+    """
     proof = proof or Proof()
     progress("proof: the Verilog, net by net")
     top = module_name(netlist)

@@ -1,8 +1,8 @@
-"""Proves a core's VHDL equal to the netlist: GHDL synthesizes it to Verilog, which yosys compares.
+"""Proves a core's VHDL equal to the netlist: GHDL translates it to Verilog, and yosys compares that with the netlist.
 
-A reader of VHDL of our own would be a second one to trust, and a language's rules to get right: overloads, visibility,
-case. GHDL knows them. What tools may read in different ways is kept out first: every line must have one of the forms
-that forestc writes, so there are no other comments (which may hold commands), delays, libraries or processes.
+GHDL knows the rules of VHDL (overloads, visibility, case); a second reader would have to be trusted, too. Text that
+tools may read in different ways is refused first: every line must have one of the forms that forestc writes. So there
+are no other comments (which may hold commands), delays, libraries or processes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LINES = re.compile("|".join(_FORMS))
 
 @dataclass(frozen=True)
 class _Synthesized:
-    """The Verilog that GHDL makes of a VHDL file."""
+    """GHDL's Verilog of a VHDL file. name: of its module."""
 
     name: str
     verilog: str
@@ -60,7 +60,7 @@ class _Synthesized:
 
 
 def outside(data: bytes) -> str:
-    """Where a file has a line of a form that forestc does not write; "" if it has none."""
+    """Returns a message on the first line with a form that forestc does not write; "" if there is none."""
     once: set[str] = set()
     for number, line in enumerate(data.split(b"\n"), 1):
         match = _LINES.fullmatch(line.decode("latin-1"))
@@ -75,7 +75,7 @@ def outside(data: bytes) -> str:
 
 
 def need_ghdl() -> str:
-    """The path of GHDL. Raises MissingToolError if there is none."""
+    """Returns the path of GHDL. Raises MissingToolError if it is not on the PATH."""
     ghdl = find("ghdl")
     if ghdl is None:
         raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
@@ -83,12 +83,12 @@ def need_ghdl() -> str:
 
 
 def synthesized(data: bytes, top: str) -> str:
-    """The Verilog that GHDL makes of an entity `top`. Raises ToolError if it can't."""
+    """Returns GHDL's Verilog of an entity `top`. Raises ToolError if GHDL fails."""
     with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
         verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
-        # GHDL 2.0 writes constants of more than 32 bits without the prefix that makes them numbers in Verilog
+        # GHDL 2.0 writes constants of more than 32 bits without the prefix that Verilog needs for numbers.
         return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
 
 
@@ -99,8 +99,8 @@ def prove_vhdl(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a VHDL file equal to the netlist. A file with lines of another form, or that is not found equal, is
-    neither proved nor refuted. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
+    """Proves a VHDL file equal to the netlist. A file with lines of other forms, or that is not found equal, is neither
+    proved nor refuted. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
     proof = proof or Proof()
     progress("proof: the VHDL, net by net")
     top = module_name(netlist)
@@ -109,7 +109,7 @@ def prove_vhdl(
         if not part.why:
             try:
                 gold = _Synthesized(top, synthesized(data, top))
-                # GHDL makes a table a `case` of all indices, of which yosys takes what would be none for unknown
+                # GHDL writes a table as a `case` over all indices; yosys takes its unreachable default for unknown bits
                 prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
                 part.proved = 1
             except CheckError as error:

@@ -1,10 +1,10 @@
-"""Proves that the walks of an image equal the trees of its forest, for every word of every feature.
+"""Proves that an engine's image evaluates each tree of its forest as the forest does, for every word of every feature.
 
-A state is a node of the image, a node of the tree, and the words of each feature with which a row comes there. From
-both roots on, a state is split by what the image's node asks; states that meet are joined where they differ in one
-feature alone. So conditions that the image asks in several nodes, or leaves out, need no other proof. At a leaf of
-the image the tree must be at a leaf of the same values, whatever the words. All follows the definition of a step in
-`forestc.checks.image_reader`, for whole spans of words: no word is left out.
+A walk is the path of a row through the image's nodes for one tree. A state is a node of the image, a node of the tree,
+and a set of words for each column: the rows that arrive there. From both roots on, the condition of the image's node
+splits a state. States at the same two nodes are joined if they differ in one column alone. At a leaf of the image, all
+leaves that the tree can reach with these words must add the same values. So conditions that the image repeats or leaves
+out need no other proof. Steps are those of `forestc.checks.image_reader`, for spans of words: no word is left out.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from forestc.forest.ir import LEAF as NO_CHILD
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
-Spans = tuple[tuple[int, int], ...]  # of words, ascending, the second bound left out
-Box = dict[int, Spans]  # words of columns; all of a feature's, if it is not there
-MOST_MASKED = 1 << 17  # words that are tried with masks, of a node
-MOST_STATES = 4_000_000  # of a tree
+Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
+# by column, the words of a set of rows; a missing column can have any word of its feature
+Box = dict[int, Spans]
+MOST_MASKED = 1 << 17  # words that are tried one by one with the mask of a node; with more, the proof gives up
+MOST_STATES = 4_000_000  # limits the states of a tree before the proof gives up
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:
-    """The words from low on, below high."""
+    """Returns the words from `low` on that are below `high`."""
     parts = ((max(start, low), min(stop, high)) for start, stop in spans)
     return tuple((start, stop) for start, stop in parts if start < stop)
 
 
 def joined(spans: Spans) -> Spans:
-    """In order, those that touch as one."""
+    """Sorts spans and joins any that touch or overlap."""
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -46,7 +47,7 @@ def joined(spans: Spans) -> Spans:
 
 
 def without(spans: Spans, others: Spans) -> Spans:
-    """The words of `spans` that are not in `others`."""
+    """Returns the words of `spans` that are not in `others`."""
     left = spans
     for start, stop in others:
         left = cut(left, 0, start) + cut(left, stop, 1 << 63)
@@ -54,39 +55,39 @@ def without(spans: Spans, others: Spans) -> Spans:
 
 
 def common(spans: Spans, others: Spans) -> Spans:
-    """The words that are in both."""
+    """Returns the words that are in both lists of spans."""
     return tuple(sorted(part for start, stop in others for part in cut(spans, start, stop)))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The words that columns of rows can have, and which of them go left in a tree's node, raised as the image has
-    them. known: the spans of each feature's column. top: the largest word."""
+    """The possible words of a row's columns, and the words that go left at a tree's node. Words count from 0, as in the
+    image. feature_spans: by column, the words of its feature. top: the largest word."""
 
     forest: Forest
     top: int
-    known: dict[int, Spans]
+    feature_spans: dict[int, Spans]
 
     @classmethod
     def of(cls, forest: Forest, shape: EngineShape) -> Columns:
-        top, known = (1 << shape.word) - 1, dict[int, Spans]()
-        for feature, column in zip(forest.features, forest.places, strict=True):
+        top, feature_spans = (1 << shape.word) - 1, dict[int, Spans]()
+        for feature, column in zip(forest.features, forest.row_columns, strict=True):
             span = word_range(feature.number, feature.missing)
             values: Spans = ((0, span.high - span.low + 1),)
             if span.missing is not None:
                 missing = span.missing - span.low if isinstance(feature.number, Category) else top
                 values = joined((*values, (missing, missing + 1)))
-            if values[-1][1] > top + 1 or column in known or column >= shape.features:
+            if values[-1][1] > top + 1 or column in feature_spans or column >= shape.features:
                 raise UnprovedError(f"feature {feature.name!r} has no column of its own, or too narrow a one")
-            known[column] = values
-        return cls(forest, top, known)
+            feature_spans[column] = values
+        return cls(forest, top, feature_spans)
 
     def all(self, column: int) -> Spans:
-        """A column that no feature reads can hold any word."""
-        return self.known.get(column, ((0, self.top + 1),))
+        """Returns the words that a column can have: any word if no feature reads the column."""
+        return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
-        """The column of a tree's node, and the words that go left: as `forestc.forest.ir` defines it."""
+        """Returns the column of a tree's node, and the words that go left there, as `forestc.forest.ir` defines it."""
         feature = self.forest.features[int(tree.feature[node])]
         span = word_range(feature.number, feature.missing)
         chosen, high = int(tree.set_index[node]), span.high - span.low + 1
@@ -98,20 +99,22 @@ class Columns:
             left = joined(tuple((code, code + 1) for code in codes if 0 <= code < high))
         else:
             left, inside, start = (), False, 0
-            for place in tree.sets[chosen]:
-                at = min(max(int(place) - span.low if np.isfinite(place) else (0 if place < 0 else high), 0), high)
+            for boundary in tree.sets[chosen]:
+                at = min(
+                    max(int(boundary) - span.low if np.isfinite(boundary) else (0 if boundary < 0 else high), 0), high
+                )
                 left += ((start, at),) if inside and start < at else ()
                 inside, start = not inside, at
             left = joined(left + (((start, high),) if inside and start < high else ()))
         if span.missing is not None and tree.missing_left[node]:
             missing = span.missing - span.low if isinstance(feature.number, Category) else self.top
             left = joined((*left, (missing, missing + 1)))
-        return self.forest.places[int(tree.feature[node])], left
+        return self.forest.row_columns[int(tree.feature[node])], left
 
 
 @dataclass(frozen=True)
 class Inner:
-    """kind, flag, child, column, operand: as the image's node has them."""
+    """An inner node of the image: its fields, as docs/explanation/engine.md lists them."""
 
     kind: int
     flag: int
@@ -127,7 +130,7 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """The addresses to which the words go, and the words of each."""
+        """Yields each next address, with the words that lead there."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -151,7 +154,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """node: of the tree. box: the words of a row that comes here. split: the column that was asked for last."""
+    """Rows at a node. node: of the tree. box: the rows' words. split: the column that split them last, -1 for none."""
 
     node: int
     box: Box
@@ -159,7 +162,7 @@ class WalkState:
 
 
 class Walk:
-    """The walk of one tree, by one walker, in one slot."""
+    """The walk of one tree by one walker in one slot. walker, number: the indices of walker and slot."""
 
     def __init__(self, image: ImageRead, columns: Columns, tree: Tree, walker: int, number: int) -> None:
         self.image, self.shape, self.columns, self.tree = image, image.shape, columns, tree
@@ -168,7 +171,8 @@ class Walk:
         self.where = f"walker {walker}, slot {number}"
 
     def prove(self) -> int:
-        """The steps of the longest walk. Raises UnprovedError if a row gets another value than the tree's."""
+        """Proves the walk and returns the steps of the longest one. Raises UnprovedError if a row gets another value
+        than the tree's."""
         order, depth = self._order()
         states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
         count = 0
@@ -192,9 +196,10 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """The addresses that any word can lead to, each after all that lead there, and the longest way."""
+        """Returns the reachable addresses in topological order, and the steps of the longest walk. Raises UnprovedError
+        for addresses without a node and for loops."""
         following: dict[int, list[int]] = {}
-        finished: dict[int, int] = {}  # the longest way from there
+        finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
         stack, open_nodes = [self.root], set[int]()
         while stack:
@@ -223,8 +228,8 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """The states of an address: the tree's node as far as the words decide, and those joined that differ in the
-        column last asked for alone."""
+        """Moves each state down the tree as far as its words decide, then joins states with differences only in the
+        words of the column that split them last."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -232,14 +237,14 @@ class Walk:
             rest = tuple(sorted(item for item in box.items() if item[0] != split))
             spans = box.get(split) or self.columns.all(split)
             groups.setdefault((node, split, rest), (WalkState(node, box, split), []))[1].append(spans)
-        made = []
+        merged = []
         for state, parts in groups.values():
             if len(parts) == 1:
-                made.append(state)
+                merged.append(state)
                 continue
-            whole = joined(tuple(span for spans in parts for span in spans))
-            made.append(WalkState(state.node, state.box | {state.split: whole}, state.split))
-        return made
+            union = joined(tuple(span for spans in parts for span in spans))
+            merged.append(WalkState(state.node, state.box | {state.split: union}, state.split))
+        return merged
 
     def _condition(self, node: int) -> tuple[int, Spans]:
         if node not in self.conditions:
@@ -262,17 +267,17 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """All leaves of the tree that the words lead to have the values of the image's leaf."""
+        """Proves that all leaves of the tree within reach of a state's words add `values`, as the image's leaf does."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
             if self.tree.left[node] == NO_CHILD:
                 own = self.tree.values[self.tree.leaf[node]].tolist()
-                wanted = {output: int(value) for output, value in zip(self.tree.outputs, own, strict=True) if value}
-                if wanted != values:
+                expected = {output: int(value) for output, value in zip(self.tree.outputs, own, strict=True) if value}
+                if expected != values:
                     words = {column: spans[0][0] for column, spans in sorted(box.items())}
                     raise UnprovedError(
-                        f"{self.where}: the node {address} adds {values} where the tree adds {wanted}", words
+                        f"{self.where}: the node {address} adds {values} where the tree adds {expected}", words
                     )
                 continue
             column, inside, outside = self._sides(node, box)
@@ -282,7 +287,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """What a walk that stands at a leaf adds to each output, in the slot's steps for outputs."""
+        """Returns the nonzero values that a walker at a leaf adds, by output, in the slot's steps for outputs."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0
@@ -296,22 +301,19 @@ class Walk:
         return added
 
 
-def each_walk(image: ImageRead, forest: Forest, places: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """For each walker in each slot, once its walk is proved: the slot, and the steps of the longest walk. Raises
-    UnprovedError, with the words of columns where a tree's value is wrong.
-
-    places: for each slot the tree of each walker, -1 for none.
-    """
+def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Proves, for each walker in each slot, that every row ends at the value of the walker's tree. Yields the slot and
+    the steps of the longest walk. Raises UnprovedError, with a row's words by column if a value is wrong. arrangement:
+    for each slot the tree of each walker, -1 for none."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
-    for number, trees in enumerate(places):
+    for number, trees in enumerate(arrangement):
         for walker, index in enumerate(trees):
             tree = forest.trees[index] if index >= 0 else nothing
             yield number, Walk(image, columns, tree, walker, number).prove()
 
 
 def _nothing() -> Tree:
-    """A tree that adds 0."""
     return make_tree(
         where="no tree", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[0]], outputs=(0,), quantized=True
     )

@@ -1,8 +1,8 @@
-"""Compares the results of a netlist and its forest as a whole: finds an input on which they differ, or shows that there
+"""Compares the results of a netlist and its forest in one piece: finds an input with a difference, or proves that there
 is none.
 
-This covers what the chain of small proofs does not: netlists that are simpler but right, as their sums depend on one
-another, and wrong netlists, which only an input can show.
+The chain of small proofs (`netlist`) leaves two cases. A netlist may be right for another reason, such as sums that
+depend on one another. A wrong netlist is refuted only by an input.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, 
 from forestc.netlist.ports import Port
 from hw_sim import Simulator
 
-TRIED = 4096  # inputs beside thresholds, and as many random ones
-MOST_TRIALS = 20_000_000  # inputs times trees up to which all inputs are tried
+TRIED = 4096  # inputs drawn at random; about as many more lie on thresholds and beside them
+MOST_TRIALS = 20_000_000  # inputs times trees; with more, the solver decides instead of trying all inputs
 CHUNK = 16384  # inputs simulated at once
 
 
 def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64]]:
-    """Random words of the features, and words on thresholds and beside them."""
+    """Yields random words of the features, then words on thresholds and beside them."""
     random = np.random.default_rng(0)
     base = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), count, random)
     yield base
@@ -40,28 +40,26 @@ def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64
 
 
 def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None = None) -> str | None:
-    """An input on which the simulated netlist and the evaluator differ, as text; None if none was found. words: an
+    """Simulates a netlist and returns its first difference from the forest as text; None if none was found. words: an
     input to try first."""
     try:
         simulator = Simulator(netlist)
         if words is not None and len(forest.features):
-            known = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
-            if difference := _difference(forest, netlist, simulator, known):
+            first = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
+            if difference := _difference(forest, netlist, simulator, first):
                 return difference
         for some in trial_words(forest):
             if difference := _difference(forest, netlist, simulator, some):
                 return difference
-    except InternalError as error:  # an overflow, or an invalid netlist
+    except InternalError as error:  # the sum of a net overflows, or the netlist is invalid
         return str(error)
     return None
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """None if netlist and forest give the same results for every input; else an input on which they differ, as text.
-
-    If comparators distinguish few inputs, each of these is tried; else bitwuzla decides, within `seconds` (0: it is not
-    used). Raises TimeoutError if neither finishes.
-    """
+    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. If
+    comparators distinguish few inputs, each of these is tried; otherwise bitwuzla decides, within `seconds` (0: not at
+    all). Raises TimeoutError if neither finishes."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
@@ -80,21 +78,21 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
 
 
 def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: NDArray[np.int64]) -> str | None:
-    got, wanted = simulated(simulator.run, netlist, words), expected(forest, netlist, words)
-    wrong = np.flatnonzero((got != wanted).any(axis=1))
+    got, reference = simulated(simulator.run, netlist, words), expected(forest, netlist, words)
+    wrong = np.flatnonzero((got != reference).any(axis=1))
     if not len(wrong):
         return None
     first = int(wrong[0])
     where = ", ".join(f"x{index}={value}" for index, value in enumerate(words[first].tolist()))
-    return f"gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
+    return f"gives {got[first].tolist()} where the forest gives {reference[first].tolist()}, at {where}"
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """For each feature, one word of each set of words that no comparator of the netlist and no condition of the forest
-    distinguishes; None if other cells read the words of a wide feature."""
+    """Returns for each feature one word of each set of words that no comparator of the netlist and no condition of the
+    forest distinguishes. Returns None if a cell other than a comparator reads a feature of more than `CHUNK` words."""
     cuts: list[set[int]] = [set() for _ in forest.features]
-    sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
-    whole: set[int] = set()
+    sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
+    enumerated: set[int] = set()
     for net, cell in enumerate(netlist.cells):
         if isinstance(cell, Input) and cell.port.kind == "word":
             sources[net] = cell.port.index
@@ -102,16 +100,16 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
         for read in reads(cell):
             if read not in sources:
                 continue
-            place = sources[read]
+            feature_index = sources[read]
             match cell:
                 case Register():
-                    sources[net] = place
+                    sources[net] = feature_index
                 case Less(_, threshold):
-                    cuts[place].add(threshold)
+                    cuts[feature_index].add(threshold)
                 case InSet(_, members):
-                    cuts[place] |= {near for member in members for near in (member, member + 1)}
+                    cuts[feature_index] |= {near for member in members for near in (member, member + 1)}
                 case _:
-                    whole.add(place)
+                    enumerated.add(feature_index)
     for tree in forest.trees:
         for node in tree.inner.tolist():
             chosen, cuts_here = int(tree.set_index[node]), cuts[int(tree.feature[node])]
@@ -122,7 +120,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     values = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
-        if index in whole:
+        if index in enumerated:
             if span.top - span.low >= CHUNK:
                 return None
             values.append(np.arange(span.low, span.top + 1))
@@ -133,7 +131,7 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
     return values
 
 
-# ---- as one question of bit vectors ---------------------------------------------------------------------
+# ---- all results as one question to the solver ----------------------------------------------------------
 
 
 def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
@@ -157,7 +155,7 @@ def _unconfirmed(words: str) -> str:
 
 
 class ForestMeaning:
-    """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
+    """The forest's results as signed terms of one width. sums: makes the trees' sums at a given width; by default from
     the features' words."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
@@ -192,7 +190,6 @@ class ForestMeaning:
         return sums
 
     def _extremes(self) -> list[Term]:
-        """The largest or smallest of the trees' values, plus the bias."""
         solver, smallest = self.solver, self.forest.aggregate.kind == "min"
         extremes: list[Term | None] = [None] * self.forest.n_outputs
         for tree in self.forest.trees:
@@ -219,7 +216,6 @@ class ForestMeaning:
         return totals
 
     def _averages(self) -> list[Term]:
-        """For each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
         for part, weight in zip(self.forest.parts, self.forest.integer_weights, strict=True):
@@ -229,7 +225,7 @@ class ForestMeaning:
         return totals
 
     def _values(self, part: Part) -> list[Term]:
-        """The value of a part of an average for each class."""
+        """Returns the value of a part of an average for each class."""
         solver, kind, width = self.solver, self.solver.kind, self.width
         scores = self.sums[part.start : part.stop]
         steps = solver.constant(self.forest.steps, width)
@@ -240,7 +236,7 @@ class ForestMeaning:
             for score in scores[1:]:
                 largest = solver.make(kind.ITE, [solver.less(largest, score, True), score, largest])
             scores = [solver.make(kind.BV_SUB, [score, largest]) for score in scores]
-        levels = [self.level(score, part.curve_of(place)) for place, score in enumerate(scores)]
+        levels = [self.level(score, part.curve_of(index)) for index, score in enumerate(scores)]
         if part.width == 1:
             return [solver.make(kind.BV_SUB, [steps, levels[0]]), levels[0]]
         if part.link.kind not in ("softmax", "shares"):
@@ -259,7 +255,7 @@ class ForestMeaning:
         return shares
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
-        """The number of cuts that are not above the score."""
+        """Returns the number of cuts in `curve` that are not above the score."""
         solver = self.solver
         level = solver.constant(0, self.width)
         for cut, times in Counter(curve).items():
@@ -268,7 +264,7 @@ class ForestMeaning:
         return level
 
     def _median(self) -> list[Term]:
-        """The weighted median: less than half of the weight is below it, and at least half is not above it."""
+        """Returns the weighted median: less than half of the weight is below it, at least half is not above it."""
         solver, weights = self.solver, self.forest.integer_weights
         half = solver.constant(-(-sum(weights) // 2), self.width)
         median = self.sums[0]
@@ -285,14 +281,14 @@ class ForestMeaning:
         return [median]
 
     def label(self, part: Part, scores: list[Term]) -> Term:
-        """The index of the class that a part decides on."""
+        """Returns the index of the class that a part decides on."""
         solver, width = self.solver, self.width
         if part.decision.kind == "threshold":
             below = solver.less(scores[-1], solver.constant(int(part.decision.threshold), width), True)
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # a later class wins with a larger score, or, if ties go to the last, with an equal one
+            # A later class wins with a larger score or, if ties go to the last, with an equal one.
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
@@ -302,7 +298,7 @@ class ForestMeaning:
         return label
 
     def result(self, port: Port) -> Term:
-        """The right value of an output of the netlist."""
+        """Returns the right value of an output of the netlist."""
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]

@@ -1,4 +1,4 @@
-"""LightGBM's JSON form (`Booster.dump_model`), read into the arrays of its text form."""
+"""Reads LightGBM's JSON form (`Booster.dump_model`) into the arrays of its text form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-# The numbers of a split and of a leaf that are kept. The last three of a split are encoded as in the text form.
+# The numbers of a split and of a leaf that are read. The last three of a split are encoded as in the text form.
 SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,
@@ -32,11 +32,11 @@ SPLIT = {
 }
 LEAF = {"leaf_index": np.int64, "leaf_value": np.float64, "leaf_count": np.int64}
 MISSING = {"None": 0, "Zero": MISSING_ZERO, "NaN": MISSING_NAN}
-CLIPPED = 1e300  # dumps clip larger thresholds, which infinite training values make, to this
+CLIPPED = 1e300  # limits thresholds in dumps, which clip larger ones, as infinite training values make them, to this
 
 
 def parse_dump(root: Document) -> SavedModel:
-    """The model of a dump. Raises ModelError."""
+    """Parses a dump. Raises ModelError."""
     version = root.get("version").text()
     if version not in VERSIONS or not root.has("average_output"):
         raise root.fail(
@@ -65,7 +65,7 @@ def parse_dump(root: Document) -> SavedModel:
         average=root.get("average_output").value is True,
         names=names,
         categorical=[k for k, name in enumerate(names) if infos.has(name) and infos.get(name).get("values").items()],
-        seen=[_seen(infos.get(name)) if infos.has(name) else None for name in names],
+        ranges=[_value_range(infos.get(name)) if infos.has(name) else None for name in names],
         pandas=root.get("pandas_categorical").value if root.has("pandas_categorical") else None,
         leaves=np.array([len(tree["leaf_value"]) for tree in trees], dtype=np.int64),
         feature=joined("split_feature"),
@@ -79,8 +79,7 @@ def parse_dump(root: Document) -> SavedModel:
     )
 
 
-def _seen(info: Document) -> tuple[float, float]:
-    """A column's least and largest value, or code."""
+def _value_range(info: Document) -> tuple[float, float]:
     codes = info.get("values").array(np.float64)
     ends = codes if len(codes) else np.array([info.get(key).value for key in ("min_value", "max_value")], dtype=object)
     values = Document(ends.tolist(), info.path, info.where).array(np.float64)
@@ -88,7 +87,7 @@ def _seen(info: Document) -> tuple[float, float]:
 
 
 def _tree(doc: Document) -> dict[str, Any]:
-    """A tree's splits and leaves, each in the order of their numbers; `categories` as in SavedModel."""
+    """Returns a tree's splits and leaves as arrays in the order of their numbers; `categories` as in SavedModel."""
     splits: dict[str, list[Any]] = {key: [] for key in SPLIT}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
@@ -104,7 +103,7 @@ def _tree(doc: Document) -> dict[str, Any]:
         if isinstance(node, dict) and "leaf_const" in node:
             raise doc.fail("has linear models for leaves", "train without linear_tree")
         if not isinstance(node, dict) or "split_index" not in node:
-            if not splits["split_index"] and isinstance(node, dict):  # a tree's only leaf has no number
+            if not splits["split_index"] and isinstance(node, dict):  # The only leaf of a tree has no number.
                 node = {"leaf_index": 0, "leaf_count": 0, **node}
             for key, column in leaves.items():
                 column.append(read(node, key))
@@ -127,7 +126,7 @@ def _tree(doc: Document) -> dict[str, Any]:
 
 
 def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
-    """A split's decision_type and threshold, encoded as in the text form."""
+    """Returns a split's decision_type and threshold, encoded as in the text form."""
     decision, threshold, missing, default = fields
     if decision == "==":
         try:
@@ -146,9 +145,9 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
 
 
 def _ordered(doc: Document, lists: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The lists as arrays of these types, sorted by the numbers in the first one."""
-    place = f"{doc.path}.tree_structure"
-    arrays = {key: Document(lists[key], f"{place}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
+    """Returns the lists as arrays of the types in `kinds`, sorted by the numbers in the first list."""
+    tree_path = f"{doc.path}.tree_structure"
+    arrays = {key: Document(lists[key], f"{tree_path}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
     numbers = next(iter(arrays.values()))
     order = np.argsort(numbers, kind="stable")
     if not np.array_equal(numbers[order], np.arange(len(order))):

@@ -1,9 +1,10 @@
-"""LightGBM: text models of versions 2 to 4 and JSON dumps, read without the library; fitted Boosters and estimators.
+"""Reads LightGBM models: text models of versions 2 to 4 and JSON dumps, without the library; fitted Boosters and
+estimators.
 
-Semantics of the library that are kept: values of magnitude at most 1e-35 (in float32) are read as 0; thresholds are
-float64 and compared with `<=`; each split says whether NaN takes its default side, is read as 0, or is missing as 0 is;
-a category is the value truncated to an integer, and goes left if it is in the split's set. Scores are summed in
-float64, tree by tree from tree 0; a random forest finally divides them by its iterations.
+The Forest keeps these semantics of the library: values of magnitude at most 1e-35 (in float32) are read as 0.
+Thresholds are float64 and compared with `<=`. Each split says whether NaN takes its default side, is read as 0, or is
+missing as 0 is. A category is the value truncated to an integer, and goes left if it is in the split's set. Scores are
+summed in float64, tree by tree from tree 0; a random forest finally divides them by its iterations.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from forestc.frontends.shared.iterations import Iterations, taken
 if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
-CUSTOM = ("none", "null", "custom", "na")  # stand for a custom objective
+CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
 # Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
@@ -45,35 +46,36 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("lambdarank", "rank_xendcg", *CUSTOM), "identity"),
 }
 MULTI = ("multiclass", "multiclassova")
-SIGMOID = ("binary", "multiclassova")  # objectives with a sigmoid parameter
-SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # objectives for which `sqrt` has an effect
+SIGMOID = ("binary", "multiclassova")  # lists the objectives with a sigmoid parameter
+# lists the objectives for which `sqrt` has an effect
+SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
-# What to do about a model without a best iteration.
+# Tells what to do about a model without a best iteration.
 NO_BEST = (
     "leave it out if the file was written after early stopping, as save_model then writes the best iterations only; "
     "or give their number"
 )
 
-# The library reads every value in [ZERO, PAST_ZERO) as 0.
+# LightGBM reads every value in [ZERO, PAST_ZERO) as 0.
 ZERO = -float(np.float32(1e-35))
 PAST_ZERO = float(np.nextafter(-ZERO, np.inf))
 
 
 def read_text(data: bytes, where: str, iterations: Iterations = None) -> Forest:
-    """A Forest from the bytes of a text model. Raises ForestcError."""
+    """Reads the bytes of a text model into a Forest. Raises ForestcError."""
     return _forest(parse_text(data, where), where, iterations)
 
 
 def read_dump(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """A Forest from a parsed dump of `Booster.dump_model`. Raises ForestcError."""
+    """Reads a parsed dump of `Booster.dump_model` into a Forest. Raises ForestcError."""
     return _forest(parse_dump(Document(document, "", where)), where, iterations)
 
 
 def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Forest:
-    """A Forest from a Booster or a scikit-learn-style estimator; without `iterations` with the trees up to its best
-    iteration, if it has one, as in its predictions. Raises ForestcError."""
+    """Reads a Booster or a scikit-learn-style estimator into a Forest. Without `iterations` the Forest has the trees up
+    to the best iteration, if there is one, as the model's predictions have. Raises ForestcError."""
     name = type(model).__name__
     where = f"LightGBM {name}"
     if name == "Booster":
@@ -92,14 +94,14 @@ def read_live(model: Booster | LGBMModel, iterations: Iterations = None) -> Fore
 
 def _booster(booster: Booster, where: str, iterations: Iterations) -> Forest:
     saved = parse_text(booster.model_to_string(num_iteration=-1).encode(), where)
-    # A Booster in training has the exact parameter; the text form keeps six digits.
+    # A Booster in training has the exact parameter; the text form has six digits.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return _forest(saved, where, iterations, sigmoid, best)
 
 
 def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """The forest with an estimator's labels and decision: the largest probability, the first among equal ones."""
+    """Returns the forest with an estimator's labels. It decides for the largest probability, the first of equals."""
     if len(labels) == 1:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if len(labels) != max(2, forest.n_outputs):
@@ -112,7 +114,7 @@ def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest
 
 
 def _sigmoid_decision(slope: float) -> Decision:
-    """Class 1 if the float64 sigmoid exceeds 0.5."""
+    """Returns the decision for class 1 if the float64 sigmoid exceeds 0.5."""
 
     def class_1(score: float) -> bool:
         try:
@@ -126,19 +128,19 @@ def _sigmoid_decision(slope: float) -> Decision:
 def _forest(
     saved: SavedModel,
     where: str,
-    asked: Iterations,
+    requested: Iterations,
     sigmoid: float | None = None,
     best: int | None = None,
 ) -> Forest:
-    """asked: the iterations to read. sigmoid: that parameter if it is known more exactly than in `saved`. best: the
-    number of the best iteration, counted from 1, which files do not hold."""
+    """Builds the Forest of a model. requested: the iterations to read. sigmoid: LightGBM's parameter of this name, if
+    it is known more exactly than in `saved`. best: the best iteration, counted from 1, which files do not hold."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
     link = _link(name or "none", rest.split(), where)
     if sigmoid is not None and name in SIGMOID:
         link = replace(link, slope=float(sigmoid))
-    several = name in (*MULTI, *CUSTOM, "")  # whether the objective may have several outputs
+    several = name in (*MULTI, *CUSTOM, "")  # True if the objective may have several outputs.
     if saved.classes != saved.outputs or not (saved.outputs == 1 or several):
         raise ModelError(
             f"objective {name or 'none'} with num_class={saved.classes}, num_tree_per_iteration={saved.outputs}",
@@ -147,7 +149,7 @@ def _forest(
     iterations, over = divmod(len(saved.leaves), saved.outputs)
     if over:
         raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} per iteration", where=where)
-    iterations, notes = taken(asked, iterations, best, where, stops=True, unknown=NO_BEST)
+    iterations, notes = taken(requested, iterations, best, where, stops=True, unknown=NO_BEST)
     saved = saved.first(iterations * saved.outputs)
     if saved.average and saved.version in ("", "v2") and link.kind != "identity":
         raise ModelError(
@@ -173,11 +175,11 @@ def _forest(
         decision=decision,
         classes=range({"none": 0, "threshold": 2, "argmax": saved.outputs}[decision.kind]),
     )
-    return replace(forest, categories=_unplaced(saved))
+    return replace(forest, categories=_unassigned(saved))
 
 
 def _link(name: str, options: Sequence[str], where: str) -> Link:
-    """The link of an objective in a file: its name, then words and `key:value` pairs."""
+    """Returns the link of an objective. options: words and `key:value` pairs behind its name in the file."""
     slope = 1.0
     for option in options:
         key, _, value = option.partition(":")
@@ -193,36 +195,38 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
 
 
 def _number(text: str, where: str) -> float:
-    """A parameter as the library parses it: integer part, fraction and exponent separately, each rounded."""
+    """Parses a parameter as the library does: integer part, fraction and exponent separately, each rounded."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
         raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
-    whole, fraction, power = match.groups()
-    value = float(whole) + (float(fraction) / 10.0 ** len(fraction) if fraction else 0.0)
+    integer, fraction, power = match.groups()
+    value = float(integer) + (float(fraction) / 10.0 ** len(fraction) if fraction else 0.0)
     scale = 10.0 ** abs(int(power or 0))
     return value / scale if power and power[0] == "-" else value * scale
 
 
 def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], Feature]]:
-    """The trees over the columns of the rows, and the function that makes a column's Feature. Raises ModelError."""
+    """Returns the trees over the columns of the rows, and a function from column to Feature. Raises ModelError."""
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
-        raise ModelError(f"decision_type {int(decision[bad[0]])} is not known", where=_place(saved, int(bad[0]), where))
+        raise ModelError(
+            f"decision_type {int(decision[bad[0]])} is not known", where=_location(saved, int(bad[0]), where)
+        )
     if (bad := np.flatnonzero(np.isnan(saved.threshold))).size:
-        raise ModelError("a threshold is NaN", where=_place(saved, int(bad[0]), where))
+        raise ModelError("a threshold is NaN", where=_location(saved, int(bad[0]), where))
     categorical = decision & CATEGORICAL != 0
     codes = _codes(saved, categorical, where)
-    highest: dict[int, int] = {}  # a category's largest code, by column
+    highest: dict[int, int] = {}  # the largest code of each column of categories
     for split, members in codes.items():
         column = int(feature[split])
         highest[column] = max(highest.get(column, 0), int(members[-1]) if len(members) else 0)
-    for column in np.unique(feature[~categorical]).tolist():  # also read as a number
+    for column in np.unique(feature[~categorical]).tolist():  # Thresholds make it a number.
         highest.pop(column, None)
     as_category = {column for column, code in highest.items() if code < MAX_CATEGORIES}
     strict, missing_left, around_zero = _numeric(saved.threshold, decision)
     # Infinite training values make infinite thresholds: all but missing values go left.
     infinite = saved.threshold == np.inf
-    # A set of cuts holds for what goes right, so left and right are swapped; missing categories never go left.
+    # A set of cuts holds for the values that go right, so left and right are swapped. Missing categories never go left.
     by_cuts = (around_zero | infinite) & ~categorical
     missing_left = (missing_left ^ by_cuts) & ~categorical
     left, right = np.where(by_cuts, [saved.right, saved.left], [saved.left, saved.right])
@@ -257,7 +261,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
         )
         first, leaf = first + splits, leaf + leaves
     labels = _labels(saved, where)
-    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else they are defaults
+    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # False for default names
 
     def column_feature(column: int) -> Feature:
         if column not in as_category:
@@ -269,33 +273,33 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
     return trees, column_feature
 
 
-def _place(saved: SavedModel, split: int, where: str) -> str:
-    """The tree and node of a split, given by its index among all splits."""
+def _location(saved: SavedModel, split: int, where: str) -> str:
+    """Returns the tree and node of a split, for errors. split: its index among the splits of all trees."""
     starts = np.cumsum(saved.leaves - 1)
     tree = int(np.searchsorted(starts, split, side="right"))
     return f"{where}, tree {tree}, node {split - (int(starts[tree - 1]) if tree else 0)}"
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Node numbers of children in a tree that lists its splits first, then its leaves."""
+    """Converts LightGBM's numbers of children to node indices, in a tree that lists splits first, then leaves."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
 def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dict[int, NDArray[np.int64]]:
-    """The codes that go left at each categorical split, ascending."""
+    """Returns for each categorical split (by index) the codes that go left, ascending."""
     trees = np.repeat(np.arange(len(saved.leaves)), saved.leaves - 1)
     members = {}
     for split in np.flatnonzero(categorical).tolist():
         number, sets = float(saved.threshold[split]), saved.categories[trees[split]]
         if not (0 <= number < len(sets) and number == int(number)):
-            raise ModelError(f"set {number} of {len(sets)}", where=_place(saved, split, where))
+            raise ModelError(f"set {number} of {len(sets)}", where=_location(saved, split, where))
         members[split] = sets[int(number)]
     return members
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """The members of a set of codes: the codes on a category; on a number the cuts of the intervals that truncate to
-    one of them."""
+    """Returns the members of a set of codes: for a category the codes; for a number the cuts of the intervals that
+    truncate to one of the codes."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -307,34 +311,31 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """For each split: t of `x < t`; whether NaN goes left; whether zero takes the side opposite to `x < t`, so that its
-    interval needs cuts of its own."""
+    """Returns three arrays (splits,): t of `x < t`; whether NaN goes left; whether zero takes the side opposite to `x <
+    t`, so that its interval needs cuts of its own."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)
     strict = np.where(among_zeros, np.where(threshold >= 0, PAST_ZERO, ZERO), strict)
     against = zero & np.where(default_left, strict <= ZERO, strict >= PAST_ZERO)
-    beside = against & ((strict == ZERO) | (strict == PAST_ZERO))  # one threshold is enough
+    beside = against & ((strict == ZERO) | (strict == PAST_ZERO))  # A single threshold is enough here.
     strict = np.where(beside, np.where(default_left, PAST_ZERO, ZERO), strict)
     nan_is_zero = decision & (MISSING_ZERO | MISSING_NAN) == 0
     return strict, np.where(nan_is_zero, threshold >= 0, default_left), against & ~beside
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """The category names of each column of text categories.
-
-    The model lists the categories of a data frame's columns in order, but not which columns they are. If the training
-    ranges allow only one assignment to columns, that is taken. Otherwise they are assigned to the columns trained as
-    categories, if there are as many. If that is wrong, because `categorical_feature` named a column of codes instead of
-    one of them, rows are refused: they hold numbers in the former, if conditions read it. Columns of categories that
-    were not trained as such (LightGBM reads the codes as numbers), and all columns if no assignment fits, take codes
-    in rows instead of texts. Categories that look like numbers would not be refused: they need a unique assignment.
-    Raises ModelError.
-    """
+    """Returns the category names of each column of text categories. Raises ModelError. The model lists the categories
+    of a data frame's columns in order, but not the columns. If the training ranges allow one assignment to columns
+    only, that is used. Otherwise the lists go to the columns trained as categories, if there are equally many. That is
+    wrong if `categorical_feature` named a column of codes instead of one of text; then rows are refused, as they hold
+    numbers where the forest wants text, if conditions read the column. Columns of categories take codes in rows instead
+    of texts if they were not trained as categories (LightGBM reads their codes as numbers), or if no assignment fits.
+    Categories that look like numbers would not be refused: they need a unique assignment."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
-    only = _only_place(saved, lists)
+    only = _only_columns(saved, lists)
     read = set(saved.feature.tolist())
     unread = [bool(only) and only[index] not in read for index in range(len(lists))]
     for names, unused in zip(lists, unread, strict=True):
@@ -344,7 +345,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 where=where,
                 do="train on codes from 0 up, or on text: rows don't tell codes from categories",
             )
-    place = only or _likely_place(saved, lists)
+    assigned = only or _likely_columns(saved, lists)
     for index, names in enumerate(lists):
         if any(map(_like_a_number, names)) and not unread[index] and not (only and only[index] in saved.categorical):
             raise ModelError(
@@ -353,7 +354,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 do="name all category columns in categorical_feature, or train on codes",
             )
     texts = {}
-    for column, names in zip(place, lists, strict=False):  # without a place there are no texts
+    for column, names in zip(assigned, lists, strict=False):  # Without an assignment there are no texts.
         if column in saved.categorical and names and all(isinstance(name, str) for name in names):
             if len(names) > MAX_CATEGORIES:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
@@ -361,52 +362,52 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     return texts
 
 
-def _unplaced(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """The lists of categories, if more than one assignment to columns fits and all hold texts."""
+def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
+    """Returns the lists of categories, if all hold texts and it is not sure which columns they are of; otherwise ()."""
     lists = saved.pandas or []
-    if _only_place(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
+    if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()
     return tuple(map(tuple, lists)) if all(len(names) <= MAX_CATEGORIES for names in lists) else ()
 
 
 def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
-    """Whether a column may have had these categories, judging by the range of its training values."""
-    low, high = saved.seen[column] or (0.0, 0.0)  # a constant column fits any
-    whole = low.is_integer() and high.is_integer()  # False for infinite values
-    return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
+    """Returns True if a column may have had these categories, by the range of its training values."""
+    low, high = saved.ranges[column] or (0.0, 0.0)  # A constant column fits any list.
+    integral = low.is_integer() and high.is_integer()  # False for infinite values
+    return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and integral))
 
 
-def _only_place(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """The columns of the lists of categories, if only one assignment in order fits: the leftmost assignment is the
-    rightmost one. Else empty."""
+def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
+    """Returns the columns of the lists of categories if only one assignment in order fits; otherwise an empty list. It
+    is the only one if the leftmost assignment equals the rightmost."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
-def _likely_place(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """The columns trained as categories, if the lists fit them and rows would reveal an error; a column of codes that
-    no condition reads would not reveal it. Else empty."""
-    place = list(saved.categorical)
-    if len(lists) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, lists, strict=True)):
+def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
+    """Returns the columns trained as categories if the lists fit them and rows would reveal an error; otherwise an
+    empty list. A column of codes that no condition reads would not reveal it."""
+    assigned = list(saved.categorical)
+    if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
-    for unread in set(place) - set(saved.feature.tolist()):
+    for unread in set(assigned) - set(saved.feature.tolist()):
         if len(lists) > 1 and _leftmost(saved, [k for k in range(len(saved.names)) if k != unread], lists):
             return []
-    return place
+    return assigned
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """The first of these columns that the lists fit, in order; empty if they do not fit."""
-    place: list[int] = []
+    """Returns the first of `columns` that the lists fit, in order; an empty list if they do not fit."""
+    assigned: list[int] = []
     for column in columns:
-        if len(place) < len(lists) and _fits(saved, column, lists[len(place)]):
-            place.append(column)
-    return place if len(place) == len(lists) else []
+        if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):
+            assigned.append(column)
+    return assigned if len(assigned) == len(lists) else []
 
 
 def _like_a_number(name: object) -> bool:
-    """Whether a reader of files may parse a text as a number or boolean."""
+    """Returns True if a reader of files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)
     try:

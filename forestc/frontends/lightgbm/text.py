@@ -1,7 +1,7 @@
-"""LightGBM's text form, parsed into arrays; `reader.py` interprets them.
+"""Parses LightGBM's text form into arrays, which `reader.py` interprets.
 
-The file is a header of `key=value` lines, which may have empty lines between them, then a block of such lines per tree,
-each block ending in an empty line, then `end of trees` and data that predictions do not depend on. Each line of a tree
+The file is a header of `key=value` lines, with or without empty lines between them; then for each tree a block of such
+lines, which ends in an empty line; then `end of trees` and data that predictions do not depend on. Each line of a tree
 holds all numbers of one key, so a key is parsed for all trees at once.
 """
 
@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS
 
-VERSIONS = ("", "v2", "v3", "v4")  # LightGBM 2.0 writes none
-# The keys of the header and of a tree; any other is refused.
+VERSIONS = ("", "v2", "v3", "v4")  # lists "" for LightGBM 2.0, which writes no version
+# The keys of the header and of a tree. Any other key is refused.
 HEADER = {
     *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective"),
     *("average_output", "feature_names", "feature_infos", "monotone_constraints", "tree_sizes"),
@@ -38,30 +38,31 @@ TREE = {
 }
 FLOATS = ("threshold", "leaf_value")
 INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
-PER_LEAF = {"leaf_value", "leaf_count"}  # the lines with a number per leaf; the others have one per split
-COUNTS = {"internal_count", "leaf_count"}  # not needed for predictions
+PER_LEAF = {"leaf_value", "leaf_count"}  # lists the lines with a number per leaf; the others have one per split
+COUNTS = {"internal_count", "leaf_count"}  # lists the lines that predictions do not need
 
-# Bits of a split's decision_type. Without either of the last two, NaN is read as 0.
+# Bits of a split's decision_type. If neither MISSING bit is set, NaN is read as 0.
 CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 
-MAX_TREES = 1 << 20  # bounds what a damaged file may claim
-MAX_INT = 1 << 31  # past the largest number of LightGBM's type int
+MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
+MAX_INT = 1 << 31  # exceeds every number of LightGBM's type int
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
-_END = (b"end of trees", b"feature importances:")  # beginnings of the line behind the last tree
+_END = (b"end of trees", b"feature importances:")  # lists the beginnings of the line behind the last tree
 _AFTER_HEADER = (b"Tree=", *_END)
 
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model as LightGBM's text and JSON forms both give it.
+    """A model, in the form that LightGBM's text and JSON share.
 
     outputs: trees per iteration. average: whether scores are divided by the iterations. categorical: columns trained as
-    categories. seen: each column's least and largest training value or code, None if it was constant. pandas: the
+    categories. ranges: each column's least and largest training value or code; None if it was constant. pandas: the
     categories of a data frame's columns, or None.
-    Trees are concatenated: tree k has leaves[k] leaves and leaves[k] - 1 splits, both numbered from 0; a child c >= 0
-    is split c, else leaf ~c. `feature`, `threshold`, `decision`, `left` and `right` have an entry per split, `values`
-    one per leaf, `counts` (training rows) is None or such a pair of arrays, per split and per leaf.
-    categories: for each tree the sets of codes, ascending; a categorical split's threshold is an index into them.
+    leaves: the number of leaves of each tree. A tree of n leaves has n - 1 splits, both numbered from 0. The other
+    arrays concatenate all trees.
+    feature, threshold, decision, left, right: one entry for each split. A child c >= 0 is split c, otherwise leaf ~c.
+    values: one entry for each leaf. counts: None, or training rows by split and by leaf.
+    categories: for each tree the sets of codes, ascending; a categorical split's threshold is an index into these.
     """
 
     version: str
@@ -71,7 +72,7 @@ class SavedModel:
     average: bool
     names: Sequence[str]
     categorical: Sequence[int]
-    seen: Sequence[tuple[float, float] | None]
+    ranges: Sequence[tuple[float, float] | None]
     pandas: Any
     leaves: NDArray[np.int64]
     feature: NDArray[Any]
@@ -84,7 +85,7 @@ class SavedModel:
     categories: Sequence[Sequence[NDArray[np.int64]]]
 
     def first(self, trees: int) -> SavedModel:
-        """The model with only its first trees."""
+        """Returns the model with its first trees only."""
         if trees >= len(self.leaves):
             return self
         leaves = int(self.leaves[:trees].sum())
@@ -104,7 +105,7 @@ class SavedModel:
 
 
 def parse_text(data: bytes, where: str) -> SavedModel:
-    """The model of a text file. Raises ModelError for a file that is not a model, is truncated or inconsistent."""
+    """Parses a text model. Raises ModelError if the file is no model, truncated or inconsistent."""
     if data[:5] not in (b"tree\n", b"tree\r"):
         raise ModelError("not a LightGBM text model", where=where, do="save it with Booster.save_model")
     first = data.index(b"\n", 0, 7) + 1 if b"\n" in data[:7] else len(data)
@@ -131,7 +132,7 @@ def parse_text(data: bytes, where: str) -> SavedModel:
         average="average_output" in header,
         names=names,
         categorical=[column for column, info in enumerate(infos) if info != "none" and not info.startswith("[")],
-        seen=[_seen(info, f"{where}, feature_infos") for info in infos],
+        ranges=[_value_range(info, f"{where}, feature_infos") for info in infos],
         pandas=_pandas_categorical(data, position, where),
         leaves=leaves,
         feature=numbers["split_feature"],
@@ -145,8 +146,8 @@ def parse_text(data: bytes, where: str) -> SavedModel:
     )
 
 
-def _seen(info: str, where: str) -> tuple[float, float] | None:
-    """The least and largest value: from `[low:high]` for numbers, `2:0:1` for codes."""
+def _value_range(info: str, where: str) -> tuple[float, float] | None:
+    """Parses the least and largest value of a column: from `[low:high]` for numbers, from `2:0:1` for codes."""
     if info == "none":
         return None
     try:
@@ -157,10 +158,11 @@ def _seen(info: str, where: str) -> tuple[float, float] | None:
 
 
 def _block(
-    data: bytes, position: int, where: str, known: set[str], until: tuple[bytes, ...] = ()
+    data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
-    """The `key=value` lines up to an empty line, and the position after it. until: beginnings of the line that ends the
-    block instead, at whose position it ends; empty lines are then skipped, as LightGBM does in the header."""
+    """Returns the `key=value` lines up to an empty line, and the position after it. until: beginnings of a line that
+    ends the block instead; the position is then before that line, and empty lines are skipped, as LightGBM does in the
+    header."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):
@@ -173,23 +175,23 @@ def _block(
         if not line:
             return lines, position
         key, _, value = line.decode("utf-8", "replace").partition("=")
-        if key not in known:
+        if key not in allowed:
             raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a complete LightGBM model?")
         lines[key] = value
     raise ModelError("the file ends early", where=where, do="save the model again")
 
 
 def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
-    """The lines of each tree, and the position after the last tree."""
+    """Returns the lines of each tree, and the position after the last tree."""
     start, starts = position, []
     trees: list[dict[str, str]] = []
     while data.startswith(b"Tree=", position):
-        place = f"{where}, tree {len(trees)}"
+        tree_where = f"{where}, tree {len(trees)}"
         starts.append(position - start)
         if len(trees) == MAX_TREES:
             raise ModelError(f"more than {MAX_TREES} trees", where=where)
         line = data.find(b"\n", position)
-        tree, position = _block(data, line + 1 if line >= 0 else len(data), place, TREE)
+        tree, position = _block(data, line + 1 if line >= 0 else len(data), tree_where, TREE)
         trees.append(tree)
         position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches the empty string too
     if not data.startswith(_END, position):
@@ -200,7 +202,6 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
 
 
 def _starts(sizes: str, where: str) -> list[int]:
-    """The offsets at which trees of these sizes begin."""
     try:
         ends = np.cumsum(np.array([int(size) for size in sizes.split()], dtype=np.int64)).tolist()
     except (ValueError, OverflowError):
@@ -222,14 +223,14 @@ def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -
 
 
 def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str) -> dict[str, Any]:
-    """The numbers of each key, of all trees concatenated."""
+    """Returns for each key the numbers of all trees, concatenated."""
     for index, tree in enumerate(trees):
         if tree.get("is_linear", "0") != "0":
-            place = f"{where}, tree {index}"
-            raise ModelError("has linear models for leaves", where=place, do="train without linear_tree")
-    grown = np.flatnonzero(leaves > 1).tolist()  # a tree of one leaf has no splits
+            tree_where = f"{where}, tree {index}"
+            raise ModelError("has linear models for leaves", where=tree_where, do="train without linear_tree")
+    grown = np.flatnonzero(leaves > 1).tolist()  # A tree of one leaf has no splits.
     with ThreadPoolExecutor(2) as pool, warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # NumPy before 2.3 warns of text that is not a number
+        warnings.simplefilter("error", DeprecationWarning)  # NumPy before 2.3 warns of text that is not a number.
         jobs: dict[str, Future[Any]] = {}
         for key in (*FLOATS, *INTEGERS):
             chosen = range(len(trees)) if key in PER_LEAF else grown
@@ -244,7 +245,7 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
 def _column(
     key: str, trees: list[dict[str, str]], chosen: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    """The numbers on the lines `key` of the chosen trees."""
+    """Returns the numbers on the lines `key` of the chosen trees."""
     read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in chosen]
     try:
         counts, numbers = read(lines)
@@ -255,8 +256,8 @@ def _column(
             except (ValueError, DeprecationWarning):
                 raise ModelError(f"{key} holds something that is not a number", where=f"{where}, tree {k}") from None
         raise
-    wanted = leaves[list(chosen)] - (key not in PER_LEAF)
-    if (bad := np.flatnonzero(counts != wanted)).size:
+    expected = leaves[list(chosen)] - (key not in PER_LEAF)
+    if (bad := np.flatnonzero(counts != expected)).size:
         k = int(bad[0])
         raise ModelError(
             f"has {int(counts[k])} numbers in {key} for num_leaves={int(leaves[chosen[k]])}",
@@ -266,8 +267,8 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The count of numbers on each line, and all numbers, correctly rounded; Arrow is ten times as fast as NumPy.
-    Raises ValueError (Arrow's error is a subclass)."""
+    """Returns the count of numbers on each line, and all numbers, correctly rounded. Arrow is ten times as fast as
+    NumPy. Raises ValueError (Arrow's error is a subclass)."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -275,13 +276,13 @@ def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64
 
 
 def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`_floats` for integers; one that overflows becomes the largest int64, which is out of range everywhere."""
+    """Returns the same as `_floats`, for integers. An overflow gives the largest int64, beyond every index and code."""
     parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
     return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
-    """The sets of codes that a tree's categorical splits refer to: bit b of word w is code 32 w + b."""
+    """Returns the sets of codes that a tree's categorical splits refer to. Bit b of a set's word w is code 32 w + b."""
     count = _integer(tree, "num_cat", 0, MAX_INT, where)
     if not count:
         return []
@@ -302,15 +303,15 @@ def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
 
 
 def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
-    """The categories that the Python package writes at the end; None if another program saved the model."""
+    """Returns the categories that the Python package writes at the end; None if another program saved the model."""
     tail = data[position:]
-    marked = tail.startswith(b"end of trees")  # from LightGBM 2.2 on, like `end of parameters`
+    marked = tail.startswith(b"end of trees")  # LightGBM writes this line from 2.2 on, and `end of parameters` too.
     if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:
         raise ModelError("the file ends early, in its parameters", where=where, do="save the model again")
-    place = tail.rfind(b"\npandas_categorical:")
-    if place < 0:
+    start = tail.rfind(b"\npandas_categorical:")
+    if start < 0:
         return None
     try:
-        return json.loads(tail[place:].split(b":", 1)[1])
+        return json.loads(tail[start:].split(b":", 1)[1])
     except (ValueError, RecursionError):
         raise ModelError("pandas_categorical is not readable JSON", where=where, do="save the model again") from None

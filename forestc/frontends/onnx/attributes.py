@@ -1,4 +1,4 @@
-"""Attributes, tensors and constants of an ONNX file, read with every length and type checked.
+"""Reads attributes, tensors and constants of an ONNX file, and checks every length and type.
 
 The size that a file declares for a tensor is compared with its data before memory is allocated.
 """
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 
+UNREAD = "export the model without this operator or setting: docs/reference/models.md lists those that are read"
+
 # TensorProto.DataType -> NumPy type, and the field that holds the numbers if raw_data does not.
 TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     1: (np.float32, "float_data"),
@@ -31,13 +33,14 @@ TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     9: (np.bool_, "int32_data"),
     11: (np.float64, "double_data"),
 }
-TEXT_TENSOR = 8  # TensorProto.DataType of texts
-# AttributeProto.AttributeType
+TEXT_TENSOR = 8  # stands for texts in TensorProto.DataType
+# Values of AttributeProto.AttributeType.
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
 
 def tensor_array(tensor: TensorProto, fail: Callable[[str], ModelError]) -> Array:
-    """The numbers (or text, as objects) of a TensorProto, in its shape and type. Raises the error that `fail` makes."""
+    """Returns the numbers (or texts, as objects) of a TensorProto, in its shape and type. Raises the error that `fail`
+    makes."""
     if tensor.data_location == 1 or len(tensor.external_data):
         raise fail("keeps its data in another file, which is not read: save the model with its data inside")
     if tensor.HasField("segment"):
@@ -77,13 +80,13 @@ def _text(data: bytes, fail: Callable[[str], ModelError]) -> str:
 
 
 class Attributes:
-    """A node's attributes by name. The constructor refuses attributes that the operator does not have; methods raise
-    ModelError for an attribute of another type."""
+    """The attributes of a node by name. The constructor refuses attributes that the operator does not have; methods
+    raise ModelError for an attribute of another type."""
 
-    def __init__(self, node: NodeProto, known: Iterable[str], where: str) -> None:
+    def __init__(self, node: NodeProto, allowed: Iterable[str], where: str) -> None:
         self.where = where
         self.by_name: dict[str, Any] = {}
-        names = set(known)
+        names = set(allowed)
         for attribute in node.attribute:
             if attribute.name not in names:
                 raise self.fail(f"attribute {attribute.name[:60]!r} is not known", "known: " + ", ".join(sorted(names)))
@@ -93,7 +96,7 @@ class Attributes:
                 raise self.fail(f"attribute {attribute.name!r} refers to an attribute of a function")
             self.by_name[attribute.name] = attribute
 
-    def fail(self, what: str, do: str = "") -> ModelError:
+    def fail(self, what: str, do: str = UNREAD) -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
     def has(self, name: str) -> bool:
@@ -106,24 +109,24 @@ class Attributes:
         return attribute
 
     def ints(self, name: str) -> NDArray[np.int64]:
-        """A list of integers; empty if the attribute is absent."""
+        """Returns a list of integers; empty if the attribute is absent."""
         attribute = self._get(name, _INTS, "a list of whole numbers")
         numbers = () if attribute is None else attribute.ints
         return np.fromiter(numbers, np.int64, len(numbers))
 
     def floats(self, name: str) -> NDArray[np.float32]:
-        """A list of float32 numbers; empty if the attribute is absent."""
+        """Returns a list of float32 numbers; empty if the attribute is absent."""
         attribute = self._get(name, _FLOATS, "a list of numbers")
         numbers = () if attribute is None else attribute.floats
         return np.fromiter(numbers, np.float32, len(numbers))
 
     def strings(self, name: str) -> Sequence[bytes]:
-        """A list of texts; empty if the attribute is absent."""
+        """Returns a list of texts as bytes; empty if the attribute is absent."""
         attribute = self._get(name, _STRINGS, "a list of texts")
         return () if attribute is None else attribute.strings
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts, decoded."""
+        """Returns a list of decoded texts; empty if the attribute is absent."""
         return [_text(item, lambda what: self.fail(f"attribute {name!r} {what}")) for item in self.strings(name)]
 
     def integer(self, name: str, default: int) -> int:
@@ -139,12 +142,12 @@ class Attributes:
         return default if attribute is None else _text(attribute.s, lambda what: self.fail(f"{name!r} {what}"))
 
     def tensor(self, name: str) -> Array | None:
-        """A tensor; None if the attribute is absent."""
+        """Returns a tensor; None if the attribute is absent."""
         attribute = self._get(name, _TENSOR, "a tensor")
         return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
 
     def vector(self, name: str, dtype: DTypeLike) -> Array:
-        """A one-dimensional tensor of the given type; empty if the attribute is absent."""
+        """Returns a one-dimensional tensor of the given type; empty if the attribute is absent."""
         array = self.tensor(name)
         if array is None:
             return np.zeros(0, dtype=dtype)

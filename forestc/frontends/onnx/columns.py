@@ -1,9 +1,9 @@
-"""The columns that an ONNX tree operator reads, and the translation of conditions on them to raw columns.
+"""Describes the columns that an ONNX tree operator reads, and translates conditions on them to raw columns.
 
-A column is a column of the model's inputs and the steps applied to it: monotone functions in the exact arithmetic
-of onnxruntime (a cast, a scaler), and an imputer's replacement of one value. Bisection on the order of the floats
-turns a condition on the resulting column into a condition on the raw one: a monotone function of floats may be
-flat in places, but there is still one float from which on `f(x) >= c` holds.
+A column is a column of the model's inputs with the steps applied to it: monotone functions in the exact arithmetic of
+onnxruntime (a cast, a scaler), and an imputer's replacement of one value. A condition on the resulting column becomes a
+condition on the raw one, by bisection in the order of the floats. A monotone function of floats may be flat in places,
+but there is still one float from which on `f(x) >= c` holds.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
-BLOCK = 1 << 14  # cuts bisected together, so that they stay in the processor's cache
+BLOCK = 1 << 14  # cuts bisected together; more do not fit the processor's cache
 
 
 def bits_of(dtype: DTypeLike) -> int:
-    """The bits of the floats that hold a column of this type: 32 for float32, else 64; integers are held in float64."""
+    """Returns the bits of the floats that hold a column of this type: 32 for float32, otherwise 64. Integers are held
+    in float64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
 
 @dataclass(frozen=True)
 class Monotone:
-    """A monotone step, rising or falling, that maps NaN to NaN.
-
-    function: takes (n,) floats and the `numbers`, each a scalar or (n,), and returns (n,) floats. The columns of a node
-    share the function, so that they can be folded together.
-    """
+    """A monotone step, rising or falling, that maps NaN to NaN. function: takes (n,) floats and the `numbers`, each a
+    scalar or (n,); returns (n,) floats. The columns of a node share the function, so that they can be folded together.
+    bits: of the floats that the step takes."""
 
     function: Callable[..., Array]
     bits: int
@@ -47,12 +46,13 @@ class Monotone:
     numbers: tuple[Any, ...] = ()
 
 
-NARROW = Monotone(lambda x: x.astype(np.float32), 64)  # as the first step it is expressed by `Feature.raw`
+# rounds to float32; `Feature.raw` expresses it if it is the first step
+NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 
 @dataclass(frozen=True)
 class Replace:
-    """An imputer: `value` (NaN: a missing value) becomes `by`."""
+    """An imputer's step: `value` (NaN: a missing value) becomes `by`. bits: of the column's floats."""
 
     value: float
     by: float
@@ -64,27 +64,23 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Column `index` of the rows, in the type of its input, and the steps applied to it.
-
-    whole: whether the input holds integers, which are never missing.
-    """
+    """Column `index` of the rows, in the type of its input, and the steps applied to it. bits: of the floats that hold
+    the column. integral: whether the input holds integers, which are never missing."""
 
     index: int
     bits: int
-    whole: bool = False
+    integral: bool = False
     steps: tuple[Step, ...] = ()
 
     def then(self, step: Step) -> RawColumn:
-        return RawColumn(self.index, self.bits, self.whole, (*self.steps, step))
+        return RawColumn(self.index, self.bits, self.integral, (*self.steps, step))
 
 
 @dataclass
 class CutArrays:
-    """An array of conditions: condition i holds for x if an odd number of its cuts is <= x, or, where `even` is set, an
-    even number. missing: whether it holds for NaN.
-
-    cuts (m,): ascending within each condition; condition i has cuts[first[i]:first[i + 1]].
-    """
+    """An array of conditions. Condition i holds for x if an odd number of its cuts is <= x; if even[i], an even number.
+    cuts: (m,), ascending within each condition. first: condition i has cuts[first[i]:first[i + 1]]. missing: whether
+    each condition holds for NaN."""
 
     cuts: Floats
     first: Ints
@@ -99,20 +95,20 @@ class CutArrays:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Whether condition i holds for values[i], (n,), none of them NaN."""
+        """Returns for each i whether condition i of the array holds for values[i]. values: (n,), without NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
     def taken(self, chosen: Ints) -> CutArrays:
-        """The chosen conditions, in that order."""
+        """Returns the conditions of these indices, in their order."""
         counts = self.counts[chosen]
         first = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
-        return CutArrays(self.cuts[places], first, self.even[chosen], self.missing[chosen])
+        indices = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
+        return CutArrays(self.cuts[indices], first, self.even[chosen], self.missing[chosen])
 
 
 def joined(parts: list[CutArrays]) -> CutArrays:
-    """Arrays of conditions, concatenated."""
+    """Concatenates arrays of conditions."""
     counts = np.concatenate([part.counts for part in parts])
     return CutArrays(
         np.concatenate([part.cuts for part in parts]),
@@ -125,11 +121,9 @@ def joined(parts: list[CutArrays]) -> CutArrays:
 def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
-    """The features of the raw columns that are read, ascending, and the operator's columns with the steps left to fold.
-
-    columns: by column of the tree operator. names: of raw columns that have one. Raw columns that all readers first
-    round to float32 become float32 features.
-    """
+    """Returns the features of the raw columns that are read, ascending, and the operator's columns with the steps left
+    to fold. columns: by column of the tree operator. names: of the raw columns that have one. If all readers of a raw
+    column round it to float32 first, it becomes a float32 feature."""
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
         used.setdefault(column.index, []).append(column)
@@ -139,38 +133,36 @@ def raw_features(
         if all(column.bits == 64 and column.steps[:1] == (NARROW,) for column in readers):
             narrow.add(index)
         number = FLOAT32 if index in narrow or readers[0].bits == 32 else FLOAT64
-        name, missing = names.get(index, f"x{index}"), not readers[0].whole
+        name, missing = names.get(index, f"x{index}"), not readers[0].integral
         features.append(Feature(name, number, index, missing, number, named=index in names))
-    kept = {
-        key: RawColumn(column.index, 32, column.whole, column.steps[1:]) if column.index in narrow else column
+    remaining = {
+        key: RawColumn(column.index, 32, column.integral, column.steps[1:]) if column.index in narrow else column
         for key, column in columns.items()
     }
-    return features, kept
+    return features, remaining
 
 
 def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn]) -> CutArrays:
-    """The conditions, translated to raw columns. reads: the tree operator's column that each condition reads.
-
-    Columns changed by the same nodes are folded together: time O(cuts * steps * 64) for any number of columns.
-    """
+    """Translates the conditions to raw columns. reads: for each condition the tree operator's column that it reads.
+    Columns changed by the same nodes are folded together, in time O(cuts * steps * 64) for any number of columns."""
     if not any(column.steps for column in columns.values()):
         return conditions
     kinds: dict[tuple[Any, ...], int] = {}
     numbers = sorted(columns)
     kind = np.array([kinds.setdefault(_kind(columns[number]), len(kinds)) for number in numbers])
-    place = np.searchsorted(numbers, reads)
+    position = np.searchsorted(numbers, reads)
     parts, order = [], []
     for index in range(len(kinds)):
-        chosen = np.flatnonzero(kind[place] == index)
+        chosen = np.flatnonzero(kind[position] == index)
         group = np.flatnonzero(kind == index)
         steps = [columns[numbers[at]].steps for at in group.tolist()]
-        parts.append(_through(conditions.taken(chosen), steps, np.searchsorted(group, place[chosen])))
+        parts.append(_through(conditions.taken(chosen), steps, np.searchsorted(group, position[chosen])))
         order.append(chosen)
     return joined(parts).taken(np.argsort(np.concatenate(order), kind="stable"))
 
 
 def _kind(column: RawColumn) -> tuple[Any, ...]:
-    """The key that is equal for columns which are folded together."""
+    """Returns a key that is equal for columns with the same kinds of steps. Such columns are folded together."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
@@ -178,23 +170,22 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Conditions on the output of the steps as conditions on their input, from the last step to the first.
-
-    steps: of each column, of equal kinds. column_of: the column of each condition, an index into steps.
+    """Translates conditions on the output of the steps to conditions on their input, from the last step to the first.
+    steps: for each column its steps, of equal kinds. column_of: for each condition the index of its column in `steps`.
     """
-    place = len(steps[0])
-    while place:
-        last = [column[place - 1] for column in steps]
+    end = len(steps[0])
+    while end:
+        last = [column[end - 1] for column in steps]
         if isinstance(last[0], Replace):
             conditions = _before_replacing(conditions, [step for step in last if isinstance(step, Replace)], column_of)
-            place -= 1
+            end -= 1
             continue
-        run = place
+        run = end
         while run and isinstance(steps[0][run - 1], Monotone):
             run -= 1
-        group = [[step for step in column[run:place] if isinstance(step, Monotone)] for column in steps]
+        group = [[step for step in column[run:end] if isinstance(step, Monotone)] for column in steps]
         conditions = _before_function(conditions, group, column_of)
-        place = run
+        end = run
     return _tidy(conditions)
 
 
@@ -203,8 +194,8 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     rising = sum(not step.rising for step in group[0]) % 2 == 0
     at = np.repeat(column_of, conditions.counts)
     functions = []
-    for place, first in enumerate(group[0]):
-        numbers = [np.array([column[place].numbers[k] for column in group])[at] for k in range(len(first.numbers))]
+    for index, first in enumerate(group[0]):
+        numbers = [np.array([column[index].numbers[k] for column in group])[at] for k in range(len(first.numbers))]
         functions.append((first.function, numbers))
 
     def reached(keys: Ints, here: slice) -> Bools:
@@ -220,16 +211,15 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function reaches a cut below a point, not from it on: with an odd number of cuts that inverts the
-    # condition.
+    # A falling function reaches a cut below a point, not above: an odd number of cuts inverts the condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
-    """For each of `count` monotone predicates on order keys the least float that satisfies it: -infinity if all do,
-    NaN if none does."""
+    """Returns for each of `count` monotone predicates on order keys the least float that satisfies it: -infinity if all
+    floats do, NaN if none does."""
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
@@ -237,43 +227,42 @@ def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Float
 
 
 def _before_replacing(conditions: CutArrays, steps: Sequence[Replace], column_of: Ints) -> CutArrays:
-    wanted = conditions.holds_at(np.array([step.by for step in steps])[column_of])
+    expected = conditions.holds_at(np.array([step.by for step in steps])[column_of])
     values = np.array([step.value for step in steps])[column_of]
     if np.isnan(steps[0].value):
-        return CutArrays(conditions.cuts, conditions.first, conditions.even, wanted)
-    changed = np.flatnonzero(conditions.holds_at(values) != wanted)
+        return CutArrays(conditions.cuts, conditions.first, conditions.even, expected)
+    changed = np.flatnonzero(conditions.holds_at(values) != expected)
     above = next_above(values[changed], steps[0].bits)
-    above[np.isposinf(values[changed])] = np.nan  # nothing lies above infinity
+    above[np.isposinf(values[changed])] = np.nan  # Nothing lies above infinity.
     counts = conditions.counts
-    places = np.repeat(conditions.first[changed + 1], 2)
+    positions = np.repeat(conditions.first[changed + 1], 2)
     counts[changed] += 2
-    cuts = np.insert(conditions.cuts, places, np.stack([values[changed], above], axis=1).ravel())
+    cuts = np.insert(conditions.cuts, positions, np.stack([values[changed], above], axis=1).ravel())
     first = np.concatenate([[0], np.cumsum(counts)])
     return _sorted(CutArrays(cuts, first, conditions.even, conditions.missing))
 
 
 def _sorted(conditions: CutArrays) -> CutArrays:
-    """The conditions with their cuts sorted; cuts that are never reached (NaN) are dropped."""
+    """Returns the conditions with their cuts sorted, without cuts that no number reaches (NaN)."""
     counts, cuts = conditions.counts, conditions.cuts
     owner = np.repeat(np.arange(len(conditions)), counts)
     if counts.max(initial=0) > 1:
         order = np.lexsort([cuts, owner])
         cuts, owner = cuts[order], owner[order]
-    kept = ~np.isnan(cuts)
-    first = np.concatenate([[0], np.cumsum(np.bincount(owner[kept], minlength=len(conditions)))])
-    return CutArrays(cuts[kept], first, conditions.even, conditions.missing)
+    real = ~np.isnan(cuts)
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner[real], minlength=len(conditions)))])
+    return CutArrays(cuts[real], first, conditions.even, conditions.missing)
 
 
 def _tidy(conditions: CutArrays) -> CutArrays:
-    """The same conditions with the fewest cuts: pairs of equal cuts cancel, and a cut at -infinity only inverts the
-    condition."""
+    """Returns equal conditions with the fewest cuts: equal cuts cancel, and a cut at -infinity is an inversion."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
-    cuts = conditions.cuts + 0.0  # both zeros are one cut
+    cuts = conditions.cuts + 0.0  # Adding 0 turns -0.0 into 0.0: the two are one cut.
     new = np.ones(len(cuts), dtype=bool)
     new[1:] = (cuts[1:] != cuts[:-1]) | (owner[1:] != owner[:-1])
     run = np.diff(np.flatnonzero(np.concatenate([new, [True]])))
-    kept = np.flatnonzero(new)[run % 2 == 1]
-    cuts, owner = cuts[kept], owner[kept]
+    odd = np.flatnonzero(new)[run % 2 == 1]
+    cuts, owner = cuts[odd], owner[odd]
     lowest = np.isneginf(cuts)
     even = conditions.even.copy()
     even[owner[lowest]] ^= True
@@ -282,17 +271,16 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Conditions as `x < threshold` where possible: thresholds (n,), whether the condition is the complement (so that
-    its children are swapped), the index of its set of cuts (NO_SET: none is needed, or it is skipped), and these sets.
-
-    A condition that holds for no number is x < -infinity, one that holds for all its complement.
-    """
+    """Returns conditions as `x < threshold`, where possible, in four parts: thresholds (n,); whether the condition is
+    the complement (so that its children are swapped); the index of its set of cuts, NO_SET if it needs none or is in
+    `skipped`; and these sets. If a condition holds for no number, it becomes x < -infinity; if for all, the complement
+    of this."""
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)
     single = counts == 1
     threshold[single] = conditions.cuts[conditions.first[:-1][single]]
-    # `x < t` is an even condition with one cut; without cuts an even condition always holds, an odd one never
+    # `x < t` is an even condition with one cut. Without cuts an even condition always holds, and an odd one never does.
     turned = np.where(counts == 0, conditions.even, np.where(single, ~conditions.even, conditions.even))
     set_index = np.full(len(conditions), NO_SET, dtype=np.int64)
     sets: dict[tuple[Member, ...], int] = {}

@@ -1,4 +1,5 @@
-"""Folds the operators around ONNX's trees: those before into the conditions, those after into scores and decision.
+"""Folds the operators around ONNX's trees: operators before them into conditions, operators after them into scores and
+decision.
 
 An operator is folded only if the forest then equals onnxruntime exactly; otherwise it is refused by name.
 """
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 from forestc.forest.ir import Decision, Link
 from forestc.frontends.onnx.attributes import TENSOR_TYPES, Attributes
 from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits_of
-from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
+from forestc.frontends.onnx.shapes import concat, reduce_sum, reshape, select_columns, slice_, split
 from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
 from forestc.frontends.onnx.trees import OPERATORS
 from forestc.frontends.onnx.values import FLOATS, ML, Array, Fold, Node, Predicted, Shown, Tensor, TreeScores, Value
 from forestc.frontends.shared.exact import least_float
 
-MAX_STEPS = 50  # nodes in turn; columns are built recursively, and Python's stack is limited
+MAX_STEPS = 50  # nodes in a chain at most; columns are built recursively, and Python's stack is limited
 # Operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
@@ -31,12 +32,13 @@ WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
 
 
 def fold(node: Node) -> list[Value]:
-    """The outputs of a node that is not a tree operator. Raises ModelError if it can't be folded."""
+    """Folds a node before or after the trees into their columns or scores, and returns its outputs. Raises ModelError
+    if it can't be folded."""
     ml = node.proto.domain == ML
-    known = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
+    operators = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
     if node.opset < 1:
         raise node.fail("its domain of operators is not imported")
-    if node.operator not in known:
+    if node.operator not in operators:
         names = ", ".join(sorted({*_AROUND, *_AROUND_ML, *OPERATORS}))
         operator = f"{node.proto.domain[:40]}.{node.operator[:60]}".lstrip(".")
         raise node.fail(f"operator {operator!r} is not folded into the trees", f"known: {names}")
@@ -49,7 +51,7 @@ def fold(node: Node) -> list[Value]:
         raise node.fail(
             f"operator {node.operator!r} on text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
         )
-    outputs = None if constant else known[node.operator](node, subject)
+    outputs = None if constant else operators[node.operator](node, subject)
     if outputs is None:
         kind = {Tensor: "its columns", TreeScores: "the trees' scores", Predicted: "the class"}.get(
             type(subject), "constants"
@@ -132,7 +134,7 @@ def _scaler(node: Node, subject: Value | None) -> Value | None:
 
 
 def _width(node: Node, table: Tensor, count: int, what: str) -> int | None:
-    """The table's width, given `count` constants: one for all columns, or one per column."""
+    """Returns the table's width, given `count` constants: one for all columns, or one for each column."""
     if count == 1:
         return table.width
     if table.width not in (None, count):
@@ -169,7 +171,7 @@ def _normalizer(node: Node, subject: Value | None) -> Value | None:
 
 
 def _arithmetic(node: Node, subject: Value | None) -> Value | None:
-    """Add, Sub, Mul or Div of columns or scores with a constant."""
+    """Folds an Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
         raise node.fail(f"of opset {node.opset} is not read", "convert the model to opset 7 or later")
@@ -210,8 +212,8 @@ def _table_arithmetic(node: Node, table: Tensor, constant: Array, first: bool) -
 
 
 def _score_arithmetic(operator: str, scores: TreeScores, constant: Array, first: bool) -> TreeScores | None:
-    """Additions become the bias, divisions the divisor, products the link's slope, unless an earlier operation would
-    have to be rounded in between."""
+    """Folds additions into the bias, divisions into the divisor, products into the link's slope. Returns None if an
+    earlier operation would have to be rounded in between."""
     numbers = constant.tolist()
     uniform = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
@@ -293,7 +295,7 @@ def _arg_max(node: Node, subject: Value | None) -> Value | None:
     last = bool(attributes.integer("select_last_index", 0))
     if subject.shown == "all":
         decision = Decision("argmax", 0, "values", "last" if last else "first")
-        return Predicted(tuple(range(subject.outputs)), decision, judged=subject)
+        return Predicted(tuple(range(subject.outputs)), decision, compared=subject)
     if subject.shown == "second" or subject.link.slope <= 0 or subject.aggregate.precision != "float32":
         return None
 
@@ -301,11 +303,11 @@ def _arg_max(node: Node, subject: Value | None) -> Value | None:
         columns = two_columns(np.array([score], dtype=np.float32), subject.link, subject.shown)
         return bool(columns[0, 1] >= columns[0, 0] if last else columns[0, 1] > columns[0, 0])
 
-    return Predicted((0, 1), Decision("threshold", least_float(second_wins, 32)), judged=subject)
+    return Predicted((0, 1), Decision("threshold", least_float(second_wins, 32)), compared=subject)
 
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
-    """The two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
+    """Returns the two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
     unit = np.float32(1)
     with np.errstate(over="ignore"):
         s = scores * np.float32(link.slope)
@@ -325,7 +327,7 @@ _AROUND: dict[str, Fold] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _arithmetic),
     "Clip": _clip,
     "Concat": concat,
-    "Gather": chosen,
+    "Gather": select_columns,
     "Split": split,
     "Slice": slice_,
     **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), reshape),
@@ -341,7 +343,7 @@ _AROUND_ML: dict[str, Fold] = {
     "Scaler": _scaler,
     "Imputer": _imputer,
     "Normalizer": _normalizer,
-    "ArrayFeatureExtractor": chosen,
+    "ArrayFeatureExtractor": select_columns,
     "ZipMap": _zip_map,
     "LabelEncoder": label_encoder,
     "OneHotEncoder": one_hot,

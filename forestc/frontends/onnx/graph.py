@@ -1,6 +1,6 @@
-"""Walks the graph of an ONNX model from its inputs through its single tree operator to its outputs.
+"""Reads the graph of an ONNX model, from its inputs through its single tree operator to its outputs.
 
-Nodes that some output needs are visited in the file's order.
+Nodes are visited in the file's order; nodes without effect on an output are skipped.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 
 @dataclass(frozen=True)
-class Walked:
+class TreeGraph:
     """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs. columns:
-    of the rows; None if unknown. names: of columns that have one."""
+    the number of columns of the rows; None if unknown. names: of the columns that have one."""
 
     ensemble: TreeOperator
     table: Tensor
@@ -41,8 +41,8 @@ class Walked:
     answer: Predicted | None
 
 
-def walk(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Walked:
-    """The graph of a ModelProto, folded into its single tree operator. Raises ModelError naming the node."""
+def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> TreeGraph:
+    """Folds the graph of a ModelProto into its single tree operator. Raises ModelError, naming the node."""
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
         name = tensor.name
@@ -68,33 +68,33 @@ def walk(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Walked:
     if trees is None:
         raise ModelError("no output comes from a tree operator", where=where, do=f"known: {', '.join(OPERATORS)}")
     scores, answer = _shown(trees[0], outputs, values, where)
-    return Walked(*trees, columns, names, scores, answer)
+    return TreeGraph(*trees, columns, names, scores, answer)
 
 
 def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
-    """Adds the inputs to the values; they lie side by side in the rows. Returns the width of the rows, None if unknown,
-    and the names of columns that are separate inputs."""
+    """Adds the inputs, which lie side by side in the rows, to the values. Returns the width of the rows (None if
+    unknown), and the names of inputs of a single column."""
     real = [item for item in graph.input if item.name not in values]
     start: int | None = 0
     names: dict[int, str] = {}
     for item in real:
         if not isinstance(item.name, str):
             raise ModelError(f"the name of input {item.name!r} is not UTF-8", where=where)
-        place = f"{where}, input {item.name[:60]!r}"
+        location = f"{where}, input {item.name[:60]!r}"
         if item.name in values:
-            raise ModelError("appears twice", where=place)
+            raise ModelError("appears twice", where=location)
         kind = item.type.tensor_type
         dtype = _INPUTS.get(kind.elem_type) if item.type.HasField("tensor_type") else None
         if dtype is None:
-            raise ModelError("is not a tensor of floats, doubles, integers or texts", where=place)
+            raise ModelError("is not a tensor of floats, doubles, integers or texts", where=location)
         dims = kind.shape.dim
         if kind.HasField("shape") and len(dims) != 2:
-            raise ModelError(f"has {len(dims)} dimensions", where=place, do="rows and columns are read")
+            raise ModelError(f"has {len(dims)} dimensions", where=location, do="rows and columns are read")
         width = int(dims[1].dim_value) if len(dims) == 2 and dims[1].HasField("dim_value") else None
         if width is not None and not 0 < width <= MAX_COLUMNS:
-            raise ModelError(f"has {width} columns", where=place, do=f"1 to {MAX_COLUMNS} are read")
+            raise ModelError(f"has {width} columns", where=location, do=f"1 to {MAX_COLUMNS} are read")
         if start is None or (width is None and len(real) > 1):
-            raise ModelError("does not say how many columns it has", where=place, do="give every input's shape")
+            raise ModelError("does not say how many columns it has", where=location, do="give every input's shape")
         values[item.name] = _raw(dtype, width, start)
         if width == 1:
             names[start] = item.name
@@ -103,25 +103,24 @@ def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[in
 
 
 def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Tensor:
-    """The columns of an input, which begin at column `start` of the rows."""
+    """Returns the columns of an input. start: their first column in the rows."""
     if dtype.kind == "O":
         return Tensor(dtype, width, lambda index: TextColumn(start + index), text=True)
     return Tensor(dtype, width, lambda index: RawColumn(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: list[str]) -> list[NodeProto]:
-    """The nodes that the outputs need, in the file's order."""
-    wanted = set(outputs)
-    kept = []
+    """Returns the nodes that the outputs need, in the file's order."""
+    names = set(outputs)
+    needed = []
     for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            kept.append(node)
-            wanted.update(name for name in node.input if name)
-    return kept[::-1]
+        if names.intersection(node.output):
+            needed.append(node)
+            names.update(name for name in node.input if name)
+    return needed[::-1]
 
 
 def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
-    """A tree operator with the columns that it reads, and its outputs."""
     table = node.input(0)
     if not isinstance(table, Tensor):
         raise node.fail("its input does not depend on the model's inputs only")
@@ -145,15 +144,16 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """The scores and the class at the outputs; without them, the scores that an ArgMax compared or the operator's."""
+    """Returns the scores and the class at the outputs. If no output holds scores, it returns the scores that an ArgMax
+    compared or, without an ArgMax, the operator's scores."""
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:
         value = values.get(name)
         if isinstance(value, TreeScores):
-            if scores not in (None, _whole(value)):
+            if scores not in (None, _as_output(value)):
                 raise ModelError(f"output {name[:60]!r} shows other scores than the one before", where=where)
-            scores = _whole(value)
+            scores = _as_output(value)
         elif isinstance(value, Predicted):
             if answer not in (None, value):
                 raise ModelError(f"output {name[:60]!r} shows another class than the one before", where=where)
@@ -161,16 +161,20 @@ def _shown(
         else:
             raise ModelError(f"output {name[:60]!r} does not come from the trees", where=where)
     answer = answer or ensemble.answer
-    if answer is None or answer.judged is None:
-        return scores or _whole(ensemble.scores), answer
-    judged = _whole(answer.judged)
-    if scores in (None, judged) or answer.decision.kind == "threshold":
-        return scores or judged, answer
-    if scores is not None and replace(scores, link=judged.link, shown=judged.shown) == judged and judged.link == Link():
+    if answer is None or answer.compared is None:
+        return scores or _as_output(ensemble.scores), answer
+    compared = _as_output(answer.compared)
+    if scores in (None, compared) or answer.decision.kind == "threshold":
+        return scores or compared, answer
+    if (
+        scores is not None
+        and replace(scores, link=compared.link, shown=compared.shown) == compared
+        and compared.link == Link()
+    ):
         return scores, replace(answer, decision=replace(answer.decision, on="scores"))
     raise ModelError("an output shows other scores than those that decided the class", where=where)
 
 
-def _whole(scores: TreeScores) -> TreeScores:
-    """The scores without what does not matter at an output: their type, and whether all columns are there."""
+def _as_output(scores: TreeScores) -> TreeScores:
+    """Returns the scores without their type and the number of columns, which do not matter at an output."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

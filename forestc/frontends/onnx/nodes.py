@@ -1,4 +1,4 @@
-"""The node arrays of ONNX tree operators, turned into trees with conditions by array operations.
+"""Turns the node arrays of ONNX tree operators into trees with conditions, by array operations.
 
 The result is the same for both forms of operators: leaves are nodes, and a tree's nodes are contiguous, root first.
 """
@@ -21,7 +21,7 @@ from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
 
-LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, IS_LEAF = range(8)  # the first seven as in TreeEnsemble
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, IS_LEAF = range(8)  # numbers node modes; the first seven as TreeEnsemble does
 MODES = {
     b"BRANCH_LEQ": LEQ,
     b"BRANCH_LT": LT,
@@ -31,19 +31,17 @@ MODES = {
     b"BRANCH_NEQ": NEQ,
     b"LEAF": IS_LEAF,
 }
-MAX_NUMBER = 1 << 31  # past the largest number of an int32
-MAX_TREES = 1 << 17  # bounds what a damaged file may claim
+MAX_NUMBER = 1 << 31  # exceeds every number of an int32
+MAX_TREES = 1 << 17  # limits the trees that a damaged file can claim
 
 
 @dataclass
 class NodeArrays:
-    """The nodes of all trees, (n,) arrays, and the weights of the leaves, (w,) arrays in the file's order.
-
-    start (trees + 1,): where each tree's nodes begin, the root first. tree: each tree's number in the file. ids: node
-    numbers for messages. true, false: children, indices into these arrays; LEAF at a leaf. conditions: of the inner
-    nodes, in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner
-    node, which onnxruntime ignores.
-    """
+    """The nodes of all trees, as (n,) arrays, and the weights of the leaves, as (w,) arrays in the file's order. start:
+    (trees + 1,), where each tree's nodes begin, root first. tree: each tree's number in the file. ids: node numbers,
+    for messages. true, false: children, as indices into these arrays; LEAF at a leaf. conditions: of the inner nodes,
+    in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner node,
+    which onnxruntime ignores."""
 
     start: Ints
     tree: Ints
@@ -61,8 +59,8 @@ class NodeArrays:
     def inner(self) -> Ints:
         return np.flatnonzero(self.true != LEAF)
 
-    def place(self, node: int) -> str:
-        """The tree and the node for messages."""
+    def location(self, node: int) -> str:
+        """Returns the tree and the node as text, for messages."""
         tree = self.tree[np.searchsorted(self.start, node, side="right") - 1]
         return f"tree {tree}, node {self.ids[node]}"
 
@@ -72,21 +70,19 @@ def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str 
 
 
 def _refuse(attributes: Attributes, bad: Bools, trees: Ints, ids: Ints, what: str, do: str = "") -> None:
-    """Raises ModelError for the first node (n,) that is bad."""
     if bad.any():
         first = int(np.argmax(bad))
         raise _bad(attributes, trees[first], ids[first], what, do)
 
 
 def _same_length(attributes: Attributes, lists: Mapping[str, Array], count: int, counted: str) -> None:
-    """Raises ModelError for a list of another length."""
     for name, array in lists.items():
         if len(array) != count:
             raise attributes.fail(f"has {len(array)} {name} for {count} {counted}")
 
 
 def _missing_true(attributes: Attributes, count: int) -> Bools:
-    """Whether a missing value goes to the true child, for each of `count` nodes; nowhere without the attribute."""
+    """Returns for each of `count` nodes whether a missing value goes to the true child; False without the attribute."""
     missing = attributes.ints("nodes_missing_value_tracks_true")
     if len(missing) not in (0, count):
         raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {count} nodes")
@@ -94,10 +90,9 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
 
 
 def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
-    """The nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of its weights: class or target.
-
-    dtype: the type in which thresholds are compared and weights added. Raises ModelError.
-    """
+    """Reads the nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of the weights' attributes, class or
+    target.
+    dtype: the type in which thresholds are compared and weights added. Raises ModelError."""
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
     if not n:
@@ -112,41 +107,41 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
     begins = np.flatnonzero(np.diff(trees, prepend=trees[0] ^ 1))
     if len(begins) > MAX_TREES:
         raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read")
-    places = _NodePlaces(attributes, trees, ids, begins)
+    positions = _NodePositions(attributes, trees, ids, begins)
     inner = mode != IS_LEAF
     at = np.flatnonzero(inner)
     _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)")
     to_true, to_false = np.full(n, LEAF, dtype=np.int64), np.full(n, LEAF, dtype=np.int64)
-    to_true[at] = places.children(at, true[at], "true")
-    to_false[at] = places.children(at, false[at], "false")
-    owner, kept = np.arange(n), np.ones(n, dtype=bool)
+    to_true[at] = positions.children(at, true[at], "true")
+    to_false[at] = positions.children(at, false[at], "false")
+    owner, retained = np.arange(n), np.ones(n, dtype=bool)
     if (mode == EQ).any():
-        owner, kept = _chains(mode, feature, to_true, to_false)
-        _refuse(attributes, ~kept[owner], trees, ids, "lies on a cycle")
+        owner, retained = _chains(mode, feature, to_true, to_false)
+        _refuse(attributes, ~retained[owner], trees, ids, "lies on a cycle")
         np.logical_or.at(nan_true, owner, nan_true.copy())
-    stays = np.flatnonzero(inner & kept)
+    stays = np.flatnonzero(inner & retained)
     is_child = np.zeros(n, dtype=bool)
     is_child[to_true[stays]] = is_child[to_false[stays]] = True
     what = "is listed first but is another node's child"
-    _refuse(attributes, is_child[begins] | ~kept[begins], trees[begins], ids[begins], what, _ROOT_FIRST)
-    weight_leaf, target, weight = _votes(attributes, votes, places, dtype)
+    _refuse(attributes, is_child[begins] | ~retained[begins], trees[begins], ids[begins], what, _ROOT_FIRST)
+    weight_leaf, target, weight = _votes(attributes, votes, positions, dtype)
     _refuse_merged(
-        attributes, (mode == EQ) & kept & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
+        attributes, (mode == EQ) & retained & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
     )
     equal = np.flatnonzero((mode == EQ) | (mode == NEQ))
     intervals = np.searchsorted(stays, owner[equal]), *_exactly(value[equal], dtype)
     conditions = _conditions(mode[stays], value[stays].astype(np.float64), nan_true[stays], intervals, dtype)
-    moved = np.append(np.cumsum(kept) - 1, LEAF)  # LEAF stays LEAF
+    new_index = np.append(np.cumsum(retained) - 1, LEAF)  # LEAF indexes the last entry, so it stays LEAF.
     return NodeArrays(
-        start=np.append(moved[begins], int(kept.sum())),
+        start=np.append(new_index[begins], int(retained.sum())),
         tree=trees[begins],
-        ids=ids[kept],
-        feature=feature[kept],
-        true=moved[to_true][kept],
-        false=moved[to_false][kept],
+        ids=ids[retained],
+        feature=feature[retained],
+        true=new_index[to_true][retained],
+        false=new_index[to_false][retained],
         conditions=conditions,
-        value=value[kept],
-        weight_leaf=np.where(inner[weight_leaf], LEAF, moved[weight_leaf]),
+        value=value[retained],
+        weight_leaf=np.where(inner[weight_leaf], LEAF, new_index[weight_leaf]),
         weight_target=target,
         weight=weight,
     )
@@ -156,7 +151,7 @@ _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts 
 
 
 def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
-    """A list of numbers, or the tensor of the given type that may replace it."""
+    """Returns a list of numbers, or the tensor of the given type that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
         raise attributes.fail(f"has both {name} and {name}_as_tensor")
@@ -172,7 +167,7 @@ def _modes(attributes: Attributes) -> NDArray[np.int8]:
         raise attributes.fail(f"node mode {error.args[0][:40]!r} is not known", f"known: {known}") from None
 
 
-class _NodePlaces:
+class _NodePositions:
     """The positions of nodes in the file's lists, by tree and node number."""
 
     def __init__(self, attributes: Attributes, trees: Ints, ids: Ints, begins: Ints) -> None:
@@ -197,41 +192,41 @@ class _NodePlaces:
             raise _bad(attributes, trees[node], ids[node], "appears twice")
 
     def find(self, run: Ints, ids: Ints) -> Ints:
-        """The positions of nodes; LEAF for nodes that do not exist. run: the index of each node's tree."""
+        """Returns the positions of nodes; LEAF for nodes that do not exist. run: the index of each node's tree."""
         inside = (ids >= 0) & (ids < MAX_NUMBER)
         keys = (run << 31) | np.where(inside, ids, 0)
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(inside & (self.keys[place] == keys), self.order[place], LEAF)
+        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(inside & (self.keys[position] == keys), self.order[position], LEAF)
 
     def children(self, nodes: Ints, ids: Ints, side: str) -> Ints:
-        """The positions of the children with these numbers. Raises ModelError for a missing child."""
-        places = self.find(self.run[nodes], ids)
-        if (bad := np.flatnonzero(places == LEAF)).size:
+        """Returns the positions of the children with these numbers. Raises ModelError for a missing child."""
+        positions = self.find(self.run[nodes], ids)
+        if (bad := np.flatnonzero(positions == LEAF)).size:
             node = nodes[bad[0]]
             what = f"its {side} child {ids[bad[0]]} is not a node of the tree"
             raise _bad(self.attributes, self.trees[node], self.ids[node], what)
-        return places
+        return positions
 
     def votes(self, trees: Ints, ids: Ints) -> Ints:
-        """The positions of the nodes that have weights. Raises ModelError for a missing node."""
+        """Returns the positions of the nodes that have weights. Raises ModelError for a missing node."""
         names = self.trees[self.begins][self.by_name]
-        place = np.minimum(np.searchsorted(names, trees), len(names) - 1)
-        places = np.where(names[place] == trees, self.find(self.by_name[place], ids), LEAF)
-        _refuse(self.attributes, places == LEAF, trees, ids, "has a weight but is not in the lists of nodes")
-        return places
+        position = np.minimum(np.searchsorted(names, trees), len(names) - 1)
+        positions = np.where(names[position] == trees, self.find(self.by_name[position], ids), LEAF)
+        _refuse(self.attributes, positions == LEAF, trees, ids, "has a weight but is not in the lists of nodes")
+        return positions
 
 
-def _votes(attributes: Attributes, votes: str, places: _NodePlaces, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
+def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
     trees, ids = attributes.ints(f"{votes}_treeids"), attributes.ints(f"{votes}_nodeids")
     target, weight = attributes.ints(f"{votes}_ids"), numbers(attributes, f"{votes}_weights", dtype)
     lists = {f"{votes}_nodeids": ids, f"{votes}_ids": target, f"{votes}_weights": weight}
     _same_length(attributes, lists, len(trees), f"{votes}_treeids")
-    return places.votes(trees, ids), target, weight
+    return positions.votes(trees, ids), target, weight
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains `x == a, else x == b, ...` with a common true child, as converters write categories, into one node
-    with a set. Returns the head of each node's chain and which nodes stay; `false` is changed in place."""
+    """Merges chains `x == a, else x == b, ...` with a common true child into one node with a set. Converters write
+    categories so. Returns the head of each node's chain, and which nodes stay; `false` is changed in place."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -241,15 +236,15 @@ def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> t
     linked &= parents[after] == 1
     head = np.arange(n)
     head[after[linked]] = equal[linked]
-    for _ in range(n.bit_length()):  # pointer jumping: each round doubles the distance
+    for _ in range(n.bit_length()):  # Pointer jumping: each round doubles the distance.
         before, head = head, head[head]
         if np.array_equal(before, head):
             break
-    kept = np.ones(n, dtype=bool)
-    kept[after[linked]] = False
+    retained = np.ones(n, dtype=bool)
+    retained[after[linked]] = False
     last = equal[~linked]
     false[head[last]] = false[last]
-    return head, kept
+    return head, retained
 
 
 def _refuse_merged(
@@ -261,8 +256,8 @@ def _refuse_merged(
     false: Ints,
     votes: tuple[Ints, Ints, Array],
 ) -> None:
-    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` whose true children
-    are leaves with the same first weight but otherwise different weights."""
+    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` with leaves as true
+    children, if the first weights of these leaves are equal and other weights are not."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]
     nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
@@ -287,18 +282,18 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """The ends of the intervals [low, high) that hold one number each; NaN stands for a high that is never reached."""
-    low = value.astype(np.float64) + 0.0  # -0.0 and 0.0 are equal
+    """Returns the ends of intervals [low, high) that hold one number each; NaN for a high that no number reaches."""
+    low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """The conditions of inner nodes. equal: for modes EQ, NEQ and MEMBER the node and the intervals of its set."""
+    """Returns the conditions of inner nodes. equal: node and intervals of each set, for modes EQ, NEQ and MEMBER."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
-    missing = nan_true | (mode == NEQ)  # NaN differs from every number
+    missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
     cuts = np.where(above, next_above(value, bits_of(dtype)), value)
-    plain = (mode <= GT) & ~(above & np.isposinf(value))  # nothing lies above infinity: such a cut is never reached
+    plain = (mode <= GT) & ~(above & np.isposinf(value))  # Nothing lies above infinity.
     if plain.all():
         return CutArrays(cuts, np.arange(len(mode) + 1), even, missing)
     owner, low, high = equal
@@ -315,10 +310,8 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
 
 
 def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
-    """The nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises ModelError.
-
-    Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
-    """
+    """Reads the nodes of a TreeEnsemble, whose leaves are listed separately. Inner nodes keep their numbers as ids;
+    leaf k has the id (number of inner nodes) + k. dtype: as in `classic_nodes`. Raises ModelError."""
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
     names = [f"nodes_{name}" for name in ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")]
@@ -346,33 +339,33 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
     tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
     no_number = (mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf])
     _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)")
-    # Inner nodes in the order visited, then all references to leaves; then both are sorted by tree.
+    # Lists inner nodes in the order visited, then all references to leaves; then sorts both by tree.
     parent, side = np.nonzero(leaf[visited])
     trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(one_leaf)])
     ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[one_leaf], 0]])
     order = np.argsort(trees, kind="stable")
-    place = np.argsort(order, kind="stable")
+    position = np.argsort(order, kind="stable")
     children = np.full((len(trees), 2), LEAF, dtype=np.int64)
     where = np.empty(n, dtype=np.int64)
-    where[visited] = place[: len(visited)]
+    where[visited] = position[: len(visited)]
     to = where[np.where(leaf[visited], 0, child[visited])] if n else np.zeros((0, 2), dtype=np.int64)
-    to[parent, side] = place[len(visited) : len(visited) + len(parent)]
-    children[place[: len(visited)]] = to
+    to[parent, side] = position[len(visited) : len(visited) + len(parent)]
+    children[position[: len(visited)]] = to
     nodes = visited[order[order < len(visited)]]
-    place_of = np.full(n, -1, dtype=np.int64)
-    place_of[nodes] = np.arange(len(nodes))
+    index_of = np.full(n, -1, dtype=np.int64)
+    index_of[nodes] = np.arange(len(nodes))
     owner, low, high = _members(attributes, mode, dtype)
-    used = place_of[owner] >= 0  # a root with the same leaf on both sides has no condition
+    used = index_of[owner] >= 0  # A root with the same leaf on both sides has no condition.
     single = np.flatnonzero((mode[nodes] == EQ) | (mode[nodes] == NEQ))
     single_low, single_high = _exactly(split[nodes[single]], dtype)
     equal = (
-        np.concatenate([single, place_of[owner[used]]]),
+        np.concatenate([single, index_of[owner[used]]]),
         np.concatenate([single_low, low[used]]),
         np.concatenate([single_high, high[used]]),
     )
     conditions = _conditions(mode[nodes], split[nodes].astype(np.float64), nan_true[nodes], equal, dtype)
     features = np.zeros(len(trees), dtype=np.int64)
-    features[place[: len(visited)]] = feature[visited]
+    features[position[: len(visited)]] = feature[visited]
     at = np.flatnonzero(children[:, 0] == LEAF)
     leaves = ids[order][at] - n
     return NodeArrays(
@@ -391,8 +384,8 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
 
 
 def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_leaf: Bools) -> tuple[Ints, Ints]:
-    """The tree of each inner node, and the inner nodes level by level. Raises ModelError for a node with two parents
-    or none."""
+    """Returns the tree of each inner node, and the inner nodes level by level. Raises ModelError for a node with two
+    parents or none."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
     level, trees = roots[~one_leaf], np.flatnonzero(~one_leaf)
     visited = [level[:0]]
@@ -419,16 +412,13 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """The sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN ends a node's
-    list.
-
+    """Returns the sets of mode MEMBER: for each of the membership_values its node and interval. NaN ends a node's list.
     A number is in a set if it equals a member. But onnxruntime stores sets of 31 or more numbers, or with numbers
-    outside 0 to 30, as integers, and truncates the number that it looks up.
-    """
+    outside 0 to 30, as integers, and truncates the number that it looks up."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)
-    group = (np.cumsum(is_end) - is_end)[~is_end]  # the index of each value's list
+    group = (np.cumsum(is_end) - is_end)[~is_end]  # the index of the list that each value is in
     filled = np.unique(group)
     if is_end.sum() > len(nodes) or not np.array_equal(filled, np.arange(len(nodes))):
         raise attributes.fail(
@@ -438,12 +428,12 @@ def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals
     number = values[~is_end].astype(np.float64) + 0.0
     long = np.bincount(group, minlength=len(nodes)) >= 31
     long[group[(number < 0) | (number > 30)]] = True
-    whole = long[group]
+    integral = long[group]
     low, high = _exactly(number, dtype)
-    if not whole.any():
+    if not integral.any():
         return nodes[group], low, high
     least = -float(MAX_NUMBER)
-    bad = whole & ~((number > least) & (number < MAX_NUMBER) & (number == np.trunc(number)))
+    bad = integral & ~((number > least) & (number < MAX_NUMBER) & (number == np.trunc(number)))
     if bad.any():
         raise _bad(
             attributes, "?", nodes[group[bad]][0], f"its set has {number[bad][0]} among more than numbers of 0 to 30",
@@ -452,5 +442,5 @@ def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals
     bits = bits_of(dtype)
     # The floats that truncate to k lie from k to below k + 1, or from above k - 1 to k; beyond 2^24 only k does.
     after = np.maximum(np.where(number >= 0, number + 1, number), low)
-    low = np.where(whole, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
-    return nodes[group], low, np.where(whole, np.where(number >= 0, np.maximum(after, high), high), high)
+    low = np.where(integral, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
+    return nodes[group], low, np.where(integral, np.where(number >= 0, np.maximum(after, high), high), high)

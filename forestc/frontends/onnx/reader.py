@@ -1,6 +1,6 @@
-"""ONNX models with tree ensembles: `.onnx` files and ModelProto objects, as onnxruntime evaluates them.
+"""Reads ONNX models with tree ensembles as onnxruntime evaluates them: `.onnx` files and ModelProto objects.
 
-The tree operators of ai.onnx.ml (`trees.py`) are read, and the operators around them that can be folded in exactly
+It reads the tree operators of ai.onnx.ml (`trees.py`), and the operators around them that can be folded exactly
 (`folds.py`). A row holds the model's inputs side by side.
 """
 
@@ -15,7 +15,7 @@ from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.columns import RawColumn, raw_features
-from forestc.frontends.onnx.graph import Walked, walk
+from forestc.frontends.onnx.graph import TreeGraph, read_graph
 from forestc.frontends.onnx.text import TextColumn, text_features
 from forestc.frontends.onnx.trees import OPERATORS, make_trees
 from forestc.frontends.onnx.values import ML
@@ -24,11 +24,12 @@ from forestc.frontends.shared.assemble import assembled
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
 
-NEWEST_ML = 5  # latest known version of ai.onnx.ml
+NEWEST_ML = 5  # limits the version of ai.onnx.ml to the latest known one
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
-    """A Forest from the bytes of a `.onnx` file. Raises ModelError, MissingExtraError."""
+    """Reads the bytes of a `.onnx` file into a Forest. Raises ModelError, and MissingExtraError without the onnx
+    package."""
     ModelProto, _, DecodeError = _library()
     model = ModelProto()
     try:
@@ -39,13 +40,13 @@ def read_bytes(data: bytes, where: str) -> Forest:
 
 
 def read_live(model: object) -> Forest:
-    """A Forest from a ModelProto in memory. Raises ModelError, MissingExtraError."""
+    """Reads a ModelProto in memory into a Forest. Raises ModelError, and MissingExtraError without the onnx package."""
     ModelProto, EncodeError, _ = _library()
     where = f"ONNX {type(model).__name__}"
     if not isinstance(model, ModelProto):
         raise ModelError("is not a ModelProto", where=where, do="pass the whole model")
     try:
-        model.SerializeToString()  # raises for values that protobuf can't hold
+        model.SerializeToString()  # Raises EncodeError or ValueError for values that protobuf can't hold.
     except (EncodeError, ValueError) as error:
         raise ModelError(f"can't be read ({_line(error)})", where=where) from None
     return _forest(model, where)
@@ -55,7 +56,7 @@ def _library() -> tuple[Any, Any, Any]:
     try:
         import onnx
 
-        errors: Any = import_module("google.protobuf.message")  # it is untyped
+        errors: Any = import_module("google.protobuf.message")  # This module has no types.
     except ImportError:
         raise MissingExtraError("onnx", "onnx") from None
     return onnx.ModelProto, errors.EncodeError, errors.DecodeError
@@ -71,7 +72,7 @@ def _forest(model: ModelProto, where: str) -> Forest:
     _refuse_treeless(model.graph, where)
     opsets = _opsets(model, where)
     provenance = Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip())
-    return _over_rows(walk(model.graph, opsets, where), provenance, where)
+    return _over_rows(read_graph(model.graph, opsets, where), provenance, where)
 
 
 def _refuse_treeless(graph: GraphProto, where: str) -> None:
@@ -87,7 +88,7 @@ def _refuse_treeless(graph: GraphProto, where: str) -> None:
 
 
 def _opsets(model: ModelProto, where: str) -> dict[str, int]:
-    """The version of each operator domain. Raises ModelError for an unknown version of ai.onnx.ml."""
+    """Returns the version of each operator domain. Raises ModelError for an unknown version of ai.onnx.ml."""
     opsets: dict[str, int] = {}
     for item in model.opset_import:
         domain = "" if item.domain == "ai.onnx" else item.domain
@@ -101,29 +102,29 @@ def _opsets(model: ModelProto, where: str) -> dict[str, int]:
     return opsets
 
 
-def _over_rows(walked: Walked, provenance: Provenance, where: str) -> Forest:
-    """The forest over the columns of the rows. Raises ModelError for a column outside of them."""
-    nodes, table = walked.ensemble.nodes, walked.table
+def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
+    """Builds the forest over the columns of the rows. Raises ModelError for a column outside of the rows."""
+    nodes, table = graph.ensemble.nodes, graph.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):
         bad = read[0] if read[0] < 0 else read[-1]
         node = int(np.flatnonzero((nodes.feature == bad) & (nodes.true != LEAF))[0])
         what = f"a condition reads column {bad} of {'?' if table.width is None else table.width}"
-        raise ModelError(what, where=f"{where}, {nodes.place(node)}")
+        raise ModelError(what, where=f"{where}, {nodes.location(node)}")
     if read and read[-1] >= MAX_COLUMNS:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
-    width = walked.columns
-    if width is None:  # a single input without a width: at least as wide as the columns that the trees read
+    width = graph.columns
+    if width is None:  # A single input without a width is at least as wide as the columns that the trees read.
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
     texts = {key: column for key, column in columns.items() if isinstance(column, TextColumn)}
     numbers = {key: column for key, column in columns.items() if isinstance(column, RawColumn)}
-    of_text, known = text_features(texts, walked.names, where)
-    of_numbers, numbers = raw_features(numbers, walked.names)
-    trees = make_trees(walked.ensemble, numbers, texts, known, where)
+    of_text, vocabularies = text_features(texts, graph.names, where)
+    of_numbers, numbers = raw_features(numbers, graph.names)
+    trees = make_trees(graph.ensemble, numbers, texts, vocabularies, where)
     by_column = {feature.column: feature for feature in (*of_numbers, *of_text)}
-    scores, answer = walked.scores, walked.answer
+    scores, answer = graph.scores, graph.answer
     return assembled(
         trees,
         width,

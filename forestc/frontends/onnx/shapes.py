@@ -1,4 +1,4 @@
-"""ONNX operators that select, concatenate and reshape columns, before and after the trees."""
+"""Folds ONNX operators that select, concatenate and reshape columns, before and after the trees."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from forestc.frontends.onnx.columns import RawColumn
 from forestc.frontends.onnx.text import TextColumn, summed
 from forestc.frontends.onnx.values import Node, Predicted, Tensor, TreeScores, Value
 
-MAX_IMAGES = 1 << 22  # texts of all columns that are added, which bounds time and memory
-EXACT_SUM = 1 << 24  # up to here float32 adds integers exactly
+MAX_IMAGES = 1 << 22  # texts of all columns that are added; bounds time and memory
+EXACT_SUM = 1 << 24  # bounds the integers that float32 adds exactly
 
 
 def _columns_axis(node: Node, table: Tensor, axis: int) -> None:
-    """Raises ModelError for an axis other than that of the columns: the last one, with only the rows before it."""
+    """Raises ModelError unless `axis` is the axis of the columns: the last one, after that of the rows alone."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
 
 
 def concat(node: Node, subject: Value | None) -> Value | None:
-    """Columns side by side."""
+    """Folds a Concat: the columns of its inputs lie side by side."""
     axis = node.attributes("axis").integer("axis", 0)
     tables = [value for value in node.inputs if isinstance(value, Tensor)]
     if len(tables) != len(node.inputs) or not tables:
@@ -55,8 +55,8 @@ def concat(node: Node, subject: Value | None) -> Value | None:
     )
 
 
-def chosen(node: Node, subject: Value | None) -> Value | None:
-    """ArrayFeatureExtractor and Gather: a selection of columns, or class labels looked up by class index."""
+def select_columns(node: Node, subject: Value | None) -> Value | None:
+    """Folds an ArrayFeatureExtractor or Gather: it selects columns, or looks up class labels by class index."""
     axis = -1
     if node.operator == "Gather":
         axis = node.attributes("axis").integer("axis", 0)
@@ -71,30 +71,29 @@ def chosen(node: Node, subject: Value | None) -> Value | None:
         return replace(subject, classes=tuple(labels[int(k)] for k in subject.classes))
     if not isinstance(subject, Tensor | TreeScores) or node.input(0) is not subject:
         return None
-    wanted = node.whole(1, "list of columns")
+    indices = node.integers(1, "list of columns")
     if isinstance(subject, Tensor):
         _columns_axis(node, subject, axis)
     width = subject.width if isinstance(subject, Tensor) else subject.columns
-    if not wanted or min(wanted) < 0 or (width is not None and max(wanted) >= width):
-        raise node.fail(f"takes columns {wanted[:5]} of {width}")
+    if not indices or min(indices) < 0 or (width is not None and max(indices) >= width):
+        raise node.fail(f"takes columns {indices[:5]} of {width}")
     if isinstance(subject, TreeScores):
         return replace(subject, part=True)
     lost = 0
     if node.operator == "Gather":
-        lost = 1 - node.constant(1, "list of columns").ndim  # a scalar index removes the dimension
+        lost = 1 - node.constant(1, "list of columns").ndim  # A scalar index removes the dimension.
         if lost < 0:
             raise node.fail("its list of columns has several dimensions")
-    return _selected(subject, wanted, subject.dims - lost)
+    return _selected(subject, indices, subject.dims - lost)
 
 
 def _selected(table: Tensor, indices: Sequence[int], dims: int) -> Tensor:
-    """The columns of these indices, in a table of `dims` dimensions."""
-    selection = table.made(lambda index: table.column(indices[index]), table.dtype, len(indices))
+    selection = table.with_columns(lambda index: table.column(indices[index]), table.dtype, len(indices))
     return selection.shaped(dims, len(indices))
 
 
 def split(node: Node, subject: Value | None) -> list[Value] | None:
-    """Split: a range of columns for each output."""
+    """Folds a Split: each output is a range of columns."""
     attributes = node.attributes("axis", "split", "num_outputs")
     if not isinstance(subject, Tensor) or node.input(0) is not subject:
         return None
@@ -102,7 +101,7 @@ def split(node: Node, subject: Value | None) -> list[Value] | None:
     count = len(node.proto.output)
     if subject.width is None:
         raise node.fail("splits an unknown number of columns", "give every input's shape")
-    sizes = node.whole(1, "split") if node.input(1) is not None else attributes.ints("split").tolist()
+    sizes = node.integers(1, "split") if node.input(1) is not None else attributes.ints("split").tolist()
     if not sizes:
         if attributes.integer("num_outputs", count) != count:
             raise node.fail(f"names {count} of {attributes.integer('num_outputs', count)} outputs")
@@ -116,15 +115,15 @@ def split(node: Node, subject: Value | None) -> list[Value] | None:
 
 
 def slice_(node: Node, subject: Value | None) -> Value | None:
-    """Slice: some columns of the scores; converters output them one by one."""
+    """Folds a Slice of some columns of the scores. Converters output the columns one by one."""
     node.attributes()
-    if not isinstance(subject, TreeScores) or node.whole(3, "axes") not in ([1], [-1]):
+    if not isinstance(subject, TreeScores) or node.integers(3, "axes") not in ([1], [-1]):
         return None
     return replace(subject, part=True)
 
 
 def reshape(node: Node, subject: Value | None) -> Value | None:
-    """Reshape, Flatten, Squeeze and Unsqueeze that keep rows and columns, or that remove or add the dimension of a
+    """Folds a Reshape, Flatten, Squeeze or Unsqueeze that keeps rows and columns, or removes or adds the dimension of a
     single column."""
     node.attributes("allowzero", "axis", "axes")
     if isinstance(subject, Tensor):
@@ -139,18 +138,18 @@ def reshape(node: Node, subject: Value | None) -> Value | None:
         return None
     if node.operator == "Squeeze":
         return subject if _axes(node) in ([1], [-1]) and width == 1 else None
-    shape = node.whole(1, "shape")
+    shape = node.integers(1, "shape")
     return subject if shape in ([-1, width], [0, width], [0, -1]) or (shape == [-1] and width == 1) else None
 
 
 def _axes(node: Node) -> list[int]:
-    """The axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, in later versions an input."""
+    """Returns the axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, or an input in later versions."""
     axes: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
-    return axes or (node.whole(1, "axes") if node.input(1) is not None else [])
+    return axes or (node.integers(1, "axes") if node.input(1) is not None else [])
 
 
 def _reshaped(node: Node, table: Tensor) -> Tensor | None:
-    shape = node.whole(1, "shape")
+    shape = node.integers(1, "shape")
     if shape == [-1] and table.width == 1:
         return table.shaped(1)
     fits = shape == [0, -1] or (table.width is not None and shape in ([-1, table.width], [0, table.width]))
@@ -185,7 +184,7 @@ _TABLE_SHAPES: dict[str, Callable[[Node, Tensor], Tensor | None]] = {
 
 
 def reduce_sum(node: Node, subject: Value | None) -> Value | None:
-    """ReduceSum of columns encoded from one column of text, as converters write infrequent categories."""
+    """Folds a ReduceSum of columns encoded from one column of text. Converters write infrequent categories so."""
     attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
     axes = _axes(node)
     if not isinstance(subject, Tensor) or not subject.text or subject.width is None or len(axes) != 1:
@@ -206,4 +205,4 @@ def reduce_sum(node: Node, subject: Value | None) -> Value | None:
         raise node.fail(f"adds numbers up to more than {EXACT_SUM}")
     total = summed(parts)
     dims = subject.dims - (not attributes.integer("keepdims", 1))
-    return subject.made(lambda _: total, subject.dtype, 1).shaped(dims, 1)
+    return subject.with_columns(lambda _: total, subject.dtype, 1).shaped(dims, 1)

@@ -1,8 +1,8 @@
-"""Columns of text that are encoded before an ONNX tree operator, and the translation of conditions to texts.
+"""Describes columns of text that are encoded before an ONNX tree operator, and translates conditions to sets of texts.
 
 A graph names some texts (an encoder's categories, an imputer's fill value) and treats all others the same way, so the
-encoding of a column is a short table. The raw column becomes a category whose labels are these names, and a condition
-becomes the set of codes for which it holds.
+encoding of a column is a short table. The raw column becomes a category with these names as labels. A condition becomes
+the set of codes for which it holds.
 """
 
 from __future__ import annotations
@@ -21,18 +21,16 @@ from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
 
 Image: TypeAlias = str | float
-# A tensor of texts has no missing values. onnxruntime converts the Python value to text: NaN, None or pandas' NA;
-# converters list the one that the model was trained on among the categories.
+# A tensor of texts has no missing values: onnxruntime writes NaN, None or pandas' NA as one of these texts.
+# Converters list the spelling in the training rows among an encoder's categories.
 SPELLINGS = ("nan", "None", "<NA>")
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The encoding of column `index` of the rows, a column of text.
-
-    names: the texts that the graph names, in the order of its lists. images: the images of some of the names; numbers
-    are exact in float64. other: the image of every other text; None: it stays unchanged.
-    """
+    """The encoding of column `index` of the rows, a column of text. names: the texts that the graph names, in the order
+    of its lists. images: the images of some of the names; numbers are exact in float64. other: the image of every other
+    text; None if it stays unchanged."""
 
     index: int
     names: tuple[str, ...] = ()
@@ -40,31 +38,30 @@ class TextColumn:
     other: Image | None = None
 
     def image(self, text: str) -> Image:
-        """The image of a text."""
         image = self.images.get(text, self.other)
         return text if image is None else image
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> TextColumn:
-        """The column after a lookup of its values. default: the image of others. names: of the whole list if the table
-        holds only some of it, or if the column is no longer text."""
+        """Returns the column after a lookup of its values. default: the image of values that are not in the table.
+        names: of the whole list, if the table holds only a part of it or if the column is no longer text."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
             return TextColumn(self.index, self.names, images, table.get(self.other, default))
         images = {text: image for text, image in table.items() if text not in images} | images
-        known = names or tuple(table)
+        listed = names or tuple(table)
         return TextColumn(
-            self.index, tuple(dict.fromkeys([*self.names, *known])) if self.names else known, images, default
+            self.index, tuple(dict.fromkeys([*self.names, *listed])) if self.names else listed, images, default
         )
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
-        """The column after a function of (n,) float64; its images are numbers."""
+        """Returns the column after a function of (n,) float64. The column's images must be numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
         return replace(self, images=dict(zip(self.images, images, strict=True)), other=other)
 
     def then(self, step: Step) -> TextColumn:
-        """The column after a numeric step."""
+        """Returns the column after a numeric step."""
 
         def replaced(values: NDArray[np.float64], how: Replace) -> NDArray[np.float64]:
             return np.where(np.isnan(values) if np.isnan(how.value) else values == how.value, how.by, values)
@@ -76,10 +73,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """A function of constants and of several columns encoded from one column of text, applied text by text.
-
-    function: takes the image of each part and returns an image; None stands for an unchanged text.
-    """
+    """Applies a function, text by text, to constants and to several columns encoded from one column of text. function:
+    takes the image of each part and returns an image; None stands for an unchanged text."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -94,7 +89,7 @@ def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image 
 
 
 def summed(parts: Sequence[TextColumn]) -> TextColumn:
-    """The sum of columns of integers encoded from one column of text."""
+    """Returns the sum of columns of integers encoded from one column of text."""
     other = sum(_number(part.other) for part in parts)
     images: dict[str, Image] = {}
     for part in parts:
@@ -108,14 +103,14 @@ def _number(image: Image | None) -> float:
 
 
 def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
-    """The names that any of the columns knows. An encoder's columns share one list, which is read once."""
+    """Returns the names of all columns, each once. The columns of one encoder share a list, which is read once."""
     lists = {id(text.names): text.names for text in texts}
     return tuple(dict.fromkeys(name for names in lists.values() for name in names))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the names of one raw column, and the text that stands for a missing value there (None: two do)."""
+    """The codes of the names of a raw column. spelling: the text that means missing; None if there are several."""
 
     codes: Mapping[str, int]
     spelling: str | None
@@ -123,45 +118,43 @@ class Vocabulary:
     @classmethod
     def of(cls, readers: Sequence[TextColumn]) -> Vocabulary:
         codes = {name: code for code, name in enumerate(all_names(readers))}
-        known = [spelling for spelling in SPELLINGS if spelling in codes]
-        return cls(codes, (known or SPELLINGS)[0] if len(known) < 2 else None)
+        spellings = [spelling for spelling in SPELLINGS if spelling in codes]
+        return cls(codes, (spellings or SPELLINGS)[0] if len(spellings) < 2 else None)
 
 
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """The features of the raw columns of text that are read, and their vocabularies by raw column.
-
-    columns: by column of the tree operator. names: of raw columns that have one. A feature takes no missing values if
-    the graph knows two spellings of them. Raises ModelError for a column with too many names.
-    """
+    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. columns: by
+    column of the tree operator. names: of the raw columns that have one. A feature takes no missing values if the graph
+    knows two or more spellings of them. Raises ModelError for a column with too many names."""
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
-    known = {index: Vocabulary.of(texts) for index, texts in readers.items()}
-    for index, words in known.items():
-        if len(words.codes) > MAX_CATEGORIES:
-            what = f"the graph knows {len(words.codes)} texts of column {names.get(index, index)}"
+    vocabularies = {index: Vocabulary.of(texts) for index, texts in readers.items()}
+    for index, vocabulary in vocabularies.items():
+        if len(vocabulary.codes) > MAX_CATEGORIES:
+            what = f"the graph knows {len(vocabulary.codes)} texts of column {names.get(index, index)}"
             raise ModelError(what, where=where, do=f"at most {MAX_CATEGORIES} are read")
     features = [
         Feature(
             names.get(index, f"x{index}"),
-            Category(len(words.codes)),
+            Category(len(vocabulary.codes)),
             index,
-            words.spelling is not None,
+            vocabulary.spelling is not None,
             FLOAT64,
-            tuple(words.codes),
+            tuple(vocabulary.codes),
             named=index in names,
         )
-        for index, words in known.items()
+        for index, vocabulary in vocabularies.items()
     ]
-    return features, known
+    return features, vocabularies
 
 
 @dataclass(frozen=True)
 class CodeSet:
     """A condition on a raw column of text. turned: whether it is the complement of the set (so that its children are
-    swapped). members: the codes of the set. missing: whether it holds missing values."""
+    swapped). members: the codes of the set. missing: whether the set holds missing values."""
 
     turned: bool
     members: tuple[Member, ...]
@@ -169,12 +162,10 @@ class CodeSet:
 
 
 def code_sets(
-    conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], known: Mapping[int, Vocabulary]
+    conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """The conditions that read text, by index, as sets that never hold unknown texts.
-
-    reads: the tree operator's column that each condition reads.
-    """
+    """Returns the conditions on text, by index, as sets that never hold unknown texts. reads: for each condition the
+    tree operator's column that it reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))
@@ -183,9 +174,9 @@ def code_sets(
     for node in order.tolist():
         if reads[node] != column:
             column = int(reads[node])
-            text, words = texts[column], known[texts[column].index]
-            codes = np.array([words.codes[name] for name in text.images], dtype=np.int64)
-            missing = None if words.spelling is None else text.image(words.spelling)
+            text, vocabulary = texts[column], vocabularies[texts[column].index]
+            codes = np.array([vocabulary.codes[name] for name in text.images], dtype=np.int64)
+            missing = None if vocabulary.spelling is None else text.image(vocabulary.spelling)
             values = np.array([*text.images.values(), missing or 0.0, text.other], dtype=np.float64)
         cuts = conditions.cuts[conditions.first[node] : conditions.first[node + 1]]
         even, absent = bool(conditions.even[node]), bool(conditions.missing[node])

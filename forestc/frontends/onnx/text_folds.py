@@ -1,4 +1,4 @@
-"""ONNX's operators on text: encoders, and the operators that converters write for imputers of text."""
+"""Folds ONNX's operators on text: encoders, and the operators that converters write for imputers of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT_OPERATORS = {
     *("Identity", "Cast", "Concat", "Gather", "ArrayFeatureExtractor", "Split", "Reshape", "Flatten", "Squeeze"),
     *("Unsqueeze", "LabelEncoder", "OneHotEncoder", "Equal", "Where"),
 }
-MAX_WHOLE = 1 << 53  # integers up to here are exact in float64
+MAX_WHOLE = 1 << 53  # bounds the integers that float64 holds exactly
 _KINDS = {"int64s": np.int64, "strings": object, "floats": np.float32}
 _DEFAULTS: dict[Any, tuple[str, Image]] = {
     np.dtype(object): ("default_string", "_Unused"),
@@ -31,19 +31,19 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 
 
 def one_hot(node: Node, subject: Value | None) -> Value | None:
-    """OneHotEncoder of text, or of integers encoded from text. onnxruntime refuses unknown texts if `zeros` is 0; here
-    they are encoded as zeros then too."""
+    """Folds a OneHotEncoder of text, or of integers encoded from text. If `zeros` is 0, onnxruntime refuses unknown
+    texts; here they are encoded as zeros."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
     if not isinstance(subject, Tensor) or subject.dims > 2:
         return None
     if not subject.text:
         raise node.fail("a OneHotEncoder of numbers is not read", "train on the numbers themselves")
-    texts, whole = attributes.texts("cats_strings"), attributes.ints("cats_int64s").tolist()
+    texts, integers = attributes.texts("cats_strings"), attributes.ints("cats_int64s").tolist()
     of_text = subject.dtype == object
     if not (of_text or subject.dtype == np.int64):
         raise node.fail(f"its input is {subject.dtype}", "text and int64 are read")
-    cats: list[Any] = texts if of_text else whole
-    if not cats or (texts and whole):
+    cats: list[Any] = texts if of_text else integers
+    if not cats or (texts and integers):
         raise node.fail(f"needs {'cats_strings' if of_text else 'cats_int64s'} only, for its input")
     if len(set(cats)) < len(cats):
         raise node.fail(f"names a category twice: {_twice(cats)!r}")
@@ -56,7 +56,7 @@ def one_hot(node: Node, subject: Value | None) -> Value | None:
         return subject.texts(index // count).looked_up({cats[index % count]: 1.0}, 0.0, names)
 
     width = None if subject.width is None else subject.width * count
-    return subject.made(column, np.float32, width).shaped(subject.dims + 1, count)
+    return subject.with_columns(column, np.float32, width).shaped(subject.dims + 1, count)
 
 
 def _twice(items: list[Any]) -> Any:
@@ -64,7 +64,7 @@ def _twice(items: list[Any]) -> Any:
 
 
 def label_encoder(node: Node, subject: Value | None) -> Value | None:
-    """LabelEncoder of text, of integers encoded from text, of constants, and of the decided class."""
+    """Folds a LabelEncoder of text, of integers encoded from text, of constants, or of the decided class."""
     if isinstance(subject, Predicted):
         return _other_labels(node, subject)
     data = node.input(0)
@@ -74,13 +74,13 @@ def label_encoder(node: Node, subject: Value | None) -> Value | None:
         raise node.fail("a LabelEncoder of numbers is not read", "train on the numbers themselves")
     table, default, dtype = _mapping(node, data.dtype)
     if isinstance(data, Tensor):
-        return data.made(lambda index: data.texts(index).looked_up(table, default), dtype, data.width)
+        return data.with_columns(lambda index: data.texts(index).looked_up(table, default), dtype, data.width)
     items = [table.get(item, default) for item in data.ravel().tolist()]
     return np.array(items, dtype=dtype).reshape(data.shape)
 
 
 def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image, np.dtype[Any]]:
-    """A LabelEncoder's table, default and value type, for input of the given type."""
+    """Returns a LabelEncoder's table, default and value type. dtype: of its input."""
     first = node.opset < 2
     kinds = [] if first else [*_KINDS, *(["tensor"] if node.opset >= 4 else [])]
     attributes = node.attributes(
@@ -141,7 +141,6 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
 
 
 def _other_labels(node: Node, answer: Predicted) -> Predicted:
-    """The decided class with its labels replaced."""
     names = [f"{side}_{kind}" for side in ("keys", "values") for kind in _KINDS]
     attributes = node.attributes(*names, *(name for name, _ in _DEFAULTS.values()))
     keys: list[Label] = [*attributes.ints("keys_int64s").tolist(), *attributes.texts("keys_strings")]
@@ -153,34 +152,34 @@ def _other_labels(node: Node, answer: Predicted) -> Predicted:
 
 
 def cast_text(table: Tensor, dtype: np.dtype[Any]) -> Tensor | None:
-    """Casts between booleans and numbers computed from text."""
+    """Folds a cast between booleans and numbers computed from text."""
     if table.dtype == object or dtype.kind not in "biuf":
         return None
 
     def column(index: int) -> TextColumn:
         return table.texts(index).changed(lambda values: values != 0) if dtype.kind == "b" else table.texts(index)
 
-    return table.made(column, dtype, table.width)
+    return table.with_columns(column, dtype, table.width)
 
 
 def equal(node: Node, subject: Value | None) -> Value | None:
-    """Equal of text, or of integers encoded from text, and a constant."""
+    """Folds an Equal of a constant and text, or integers encoded from text."""
     node.attributes()
     constant = node.input(1) if node.input(0) is subject else node.input(0)
     if not isinstance(subject, Tensor) or not subject.text or not isinstance(constant, np.ndarray):
         return None
     if constant.dtype != subject.dtype or subject.dtype.kind not in "Oi" or len(node.inputs) != 2:
         return None
-    wanted = _broadcast(node, constant, subject)
+    values = _broadcast(node, constant, subject)
 
     def column(index: int) -> TextColumn:
-        return subject.texts(index).looked_up({wanted[index % len(wanted)]: 1.0}, 0.0)
+        return subject.texts(index).looked_up({values[index % len(values)]: 1.0}, 0.0)
 
-    return subject.made(column, np.bool_, subject.width)
+    return subject.with_columns(column, np.bool_, subject.width)
 
 
 def where(node: Node, subject: Value | None) -> Value | None:
-    """Where: one of two texts or numbers, by booleans computed from the same column of text."""
+    """Folds a Where: one of two texts or numbers, chosen by booleans computed from the same column of text."""
     node.attributes()
     parts = [node.input(index) for index in range(3)]
     condition = parts[0]
@@ -197,7 +196,7 @@ def where(node: Node, subject: Value | None) -> Value | None:
         return None
     constants = {k: _broadcast(node, part, condition) for k, part in enumerate(parts) if isinstance(part, np.ndarray)}
 
-    @cache  # the parts may depend on one another
+    @cache  # The cache prevents repeated work, as the parts may depend on one another.
     def column(index: int) -> TextColumn:
         operands: list[TextColumn | Image] = [
             part.texts(index) if isinstance(part, Tensor) else constants[k][index % len(constants[k])]
@@ -207,11 +206,11 @@ def where(node: Node, subject: Value | None) -> Value | None:
             raise node.fail("chooses by one column of text between values of another")
         return together(operands, lambda truth, yes, no: yes if truth else no)
 
-    return replace(condition, depth=max(table.depth for table in tables)).made(column, dtype, condition.width)
+    return replace(condition, depth=max(table.depth for table in tables)).with_columns(column, dtype, condition.width)
 
 
 def _broadcast(node: Node, constant: Array, table: Tensor) -> list[Any]:
-    """A constant's values: one for all columns of a table, or one per column."""
+    """Returns a constant's values: one for all columns of a table, or one for each column."""
     plain = constant.ndim < 2 or (constant.ndim == 2 and len(constant) == 1)
     if not plain or constant.size not in (1, table.width):
         raise node.fail(f"its constant has the shape {list(constant.shape)} for {table.width} columns")

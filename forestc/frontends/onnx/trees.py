@@ -1,9 +1,9 @@
-"""ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor (ai.onnx.ml 1 to 4) and TreeEnsemble (5).
+"""Reads ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor (ai.onnx.ml 1 to 4) and TreeEnsemble (5).
 
-Semantics of onnxruntime that are kept: values and thresholds are compared in the input's type (integers in
-float32); each node says where a missing value goes, and NaN differs from every number; weights are added in
-the same type, tree by tree in the file's order (as on one thread), then the base values; a classifier decides
-on the sums, before the post-transform.
+The Forest keeps these semantics of onnxruntime: values and thresholds are compared in the input's type (integers in
+float32). Each node says where a missing value goes, and NaN differs from every number. Weights are added in the same
+type, tree by tree in the file's order (as on one thread), then the base values. A classifier decides on the sums,
+before the post-transform.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MODERN = [
     *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
 ]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-# In onnxruntime's numbering; in the ONNX standard 1 is softmax and 2 the logistic function.
+# In onnxruntime's numbering. In the ONNX standard 1 is softmax and 2 the logistic function.
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),
@@ -48,7 +48,7 @@ LINKS = {
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
 }
-MAX_VALUES = 1 << 26  # leaf values of all trees, which take 512 megabytes
+MAX_VALUES = 1 << 26  # entries of the leaves of all trees together at most, which take 512 MiB
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _ensemble(
     shown: Shown = "all",
     answer: Predicted | None = None,
 ) -> TreeOperator:
-    """The operator with scores in its own type. bias: (outputs,)."""
+    """Builds a TreeOperator, with scores in the type of its additions. bias: (outputs,)."""
     dtype, classifier = np.dtype(aggregate.precision), answer is not None
     return TreeOperator(
         nodes, TreeScores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer
@@ -84,12 +84,14 @@ def read_operator(name: str, node: object, version: int, dtype: DTypeLike, where
     if version >= 5:
         raise ModelError(f"is no longer an operator of ai.onnx.ml {version}", where=where, do="import version 3")
     votes = "class" if name == "TreeEnsembleClassifier" else "target"
-    known = [*_CLASSIC, *(f"{votes}_{field}" for field in _VOTES)]
-    known += ["classlabels_int64s", "classlabels_strings"] if votes == "class" else ["n_targets", "aggregate_function"]
+    allowed = [*_CLASSIC, *(f"{votes}_{field}" for field in _VOTES)]
+    allowed += (
+        ["classlabels_int64s", "classlabels_strings"] if votes == "class" else ["n_targets", "aggregate_function"]
+    )
     if version >= 3:
-        known += [*_CLASSIC_3, f"{votes}_weights_as_tensor"]
-    attributes = Attributes(node, known, where)
-    # Integers are compared with float32 thresholds, in float32.
+        allowed += [*_CLASSIC_3, f"{votes}_weights_as_tensor"]
+    attributes = Attributes(node, allowed, where)
+    # onnxruntime compares integers with float32 thresholds, in float32.
     dtype = np.float64 if np.dtype(dtype) == np.float64 else np.float32
     if votes == "class":
         return _classifier(attributes, dtype)
@@ -100,18 +102,18 @@ def _precision(dtype: DTypeLike) -> Literal["float32", "float64"]:
     return "float32" if np.dtype(dtype) == np.float32 else "float64"
 
 
-def _named(attributes: Attributes, name: str, default: str, known: tuple[str, ...]) -> str:
+def _named(attributes: Attributes, name: str, default: str, allowed: tuple[str, ...]) -> str:
     value = attributes.text(name, default)
-    if value not in known:
-        raise attributes.fail(f"{name} {value[:40]!r} is not known", "known: " + ", ".join(known))
+    if value not in allowed:
+        raise attributes.fail(f"{name} {value[:40]!r} is not known", "known: " + ", ".join(allowed))
     return value
 
 
-def _numbered(attributes: Attributes, name: str, default: int, known: tuple[str, ...]) -> str:
+def _numbered(attributes: Attributes, name: str, default: int, allowed: tuple[str, ...]) -> str:
     number = attributes.integer(name, default)
-    if not 0 <= number < len(known):
-        raise attributes.fail(f"{name} {number} is not known", f"known: 0 to {len(known) - 1}")
-    return known[number]
+    if not 0 <= number < len(allowed):
+        raise attributes.fail(f"{name} {number} is not known", f"known: 0 to {len(allowed) - 1}")
+    return allowed[number]
 
 
 def _targets(attributes: Attributes) -> int:
@@ -176,15 +178,15 @@ def _regression(
 
 
 def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
-    texts, whole = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
-    if bool(texts) == bool(whole):
+    texts, integers = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
+    if bool(texts) == bool(integers):
         raise attributes.fail("needs either classlabels_strings or classlabels_int64s")
-    labels: tuple[Label, ...] = tuple(texts or whole)
+    labels: tuple[Label, ...] = tuple(texts or integers)
     count = len(labels)
     if not 2 <= count <= MAX_OUTPUTS:
         raise attributes.fail(f"has {count} class labels", f"2 to {MAX_OUTPUTS} are read")
     nodes = classic_nodes(attributes, "class", dtype)
-    nodes.value = np.zeros(len(nodes.value))  # a leaf without weights adds nothing
+    nodes.value = np.zeros(len(nodes.value))  # A leaf without weights adds nothing.
     _check_votes(attributes, nodes, count)
     transform = _named(attributes, "post_transform", "NONE", TRANSFORMS)
     _refuse_wide_probit(attributes, transform, dtype)
@@ -194,7 +196,7 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values a class without a weight in any of a row's leaves can't win, whatever the other scores.
+    # Without base values a class without a weight in any of a row's leaves can't win in onnxruntime.
     # This matters only if all other scores can be negative or zero.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
@@ -215,13 +217,11 @@ def _binary(
     base: NDArray[np.float64],
     summed: Aggregate,
 ) -> TreeOperator:
-    """Two classes, a special case in onnxruntime: its output and decision depend on the classes that have weights.
-
-    Weights for class 0 only, as converters write them: they make up class 1's score s. If no weight is negative, it is
-    shown as (1 - s, s) and decided by s > 0.5, else as (-s, s) and decided by s > 0; LOGISTIC shows the logistic
-    function of (-s, s). The forest then has this one score, and its value is the second column. Otherwise there are
-    two scores, and that of class 1 decides.
-    """
+    """Reads a classifier of two classes, a special case in onnxruntime: output and decision depend on the classes with
+    weights. Converters write weights for class 0 only; then they make up class 1's score s, and the forest has this one
+    score. If no weight is negative, onnxruntime shows (1 - s, s) and decides by s > 0.5; otherwise it shows (-s, s) and
+    decides by s > 0; LOGISTIC shows the logistic function of (-s, s). The forest's value is the second column. With
+    weights for class 1 there are two scores, and that of class 1 decides."""
     voted = set(np.unique(nodes.weight_target).tolist())
     always = _always_voted(nodes, 2)
     positive = len(voted) == 1 and not (nodes.weight < 0).any()
@@ -252,12 +252,12 @@ def _binary(
             "give every leaf a weight for class 1",
         )
     bias = np.zeros(2)
-    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, if class 0 has weights
+    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, if class 0 has weights.
         if not always[0] and base.any():
             raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is not added")
         bias[0] = base[0]
     if len(voted) == 2 and isinstance(labels[0], int):
-        labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are
+        labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are.
     return _ensemble(nodes, summed, bias, LINKS[transform], "all", Predicted(labels, decision))
 
 
@@ -273,13 +273,13 @@ def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> Non
         node, output = divmod(int(keys[twice[0]]), outputs)
         raise ModelError(
             f"has two weights for output {output}",
-            where=f"{attributes.where}, {nodes.place(node)}",
+            where=f"{attributes.where}, {nodes.location(node)}",
             do="write their sum: onnxruntime adds or drops the second one, depending on the number of outputs",
         )
 
 
 def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
-    """The outputs for which every row reaches a weight, because all leaves of some tree have one."""
+    """Returns the outputs for which every row reaches a weight, because all leaves of some tree have one."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
     pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
@@ -290,7 +290,7 @@ def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
 
 
 def _some_positive(nodes: NodeArrays) -> bool:
-    """Whether no weight is negative and every row reaches a positive one."""
+    """Returns True if no weight is negative and every row reaches a positive weight in some tree."""
     if (nodes.weight < 0).any():
         return False
     real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
@@ -303,17 +303,17 @@ def make_trees(
     ensemble: TreeOperator,
     columns: dict[int, RawColumn],
     texts: Mapping[int, TextColumn],
-    known: Mapping[int, Vocabulary],
+    vocabularies: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """The operator's trees over the raw columns, whose indices `feature` holds. columns, texts: the numeric and the
-    encoded text columns, by column of the operator. known: by raw column of text. Raises ModelError naming tree and
-    node."""
+    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. columns, texts: numeric columns
+    and encoded text columns, by column of the operator. vocabularies: by raw column of text. Raises ModelError, naming
+    tree and node."""
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
-    of_text = code_sets(nodes.conditions, reads, texts, known)
-    columns = columns | {key: RawColumn(text.index, 64) for key, text in texts.items()}  # nothing left to fold
+    of_text = code_sets(nodes.conditions, reads, texts, vocabularies)
+    columns = columns | {key: RawColumn(text.index, 64) for key, text in texts.items()}  # Texts have no steps to fold.
     conditions = folded(nodes.conditions, reads, columns)
     below, turned, inner_sets, sets = tests_of(conditions, np.array(list(of_text), dtype=np.int64))
     for node, code_set in of_text.items():
@@ -324,19 +324,19 @@ def make_trees(
     raw = np.zeros(max(columns, default=0) + 1, dtype=np.int64)
     raw[list(columns)] = [column.index for column in columns.values()]
     feature[inner] = raw[reads]
-    whole = np.zeros(len(raw), dtype=bool)
-    whole[list(columns)] = [column.whole for column in columns.values()]
+    integral = np.zeros(len(raw), dtype=bool)
+    integral[list(columns)] = [column.integral for column in columns.values()]
     left, right = nodes.true.copy(), nodes.false.copy()
     left[inner[turned]], right[inner[turned]] = nodes.false[inner[turned]], nodes.true[inner[turned]]
     missing_left = np.zeros(n, dtype=bool)
-    missing_left[inner] = (conditions.missing != turned) & ~whole[reads]
+    missing_left[inner] = (conditions.missing != turned) & ~integral[reads]
     set_index = np.full(n, NO_SET, dtype=np.int64)
     set_index[inner] = inner_sets
-    places: dict[tuple[Member, ...], int] = {}
+    set_numbers: dict[tuple[Member, ...], int] = {}
     for node, code_set in of_text.items():
-        set_index[inner[node]] = len(sets) + places.setdefault(code_set.members, len(places))
+        set_index[inner[node]] = len(sets) + set_numbers.setdefault(code_set.members, len(set_numbers))
         missing_left[inner[node]] = code_set.missing
-    sets += places
+    sets += set_numbers
     values_of = _values(ensemble, where)
     trees = []
     for index, name in enumerate(nodes.tree.tolist()):
@@ -367,11 +367,9 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """A function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs).
-
-    Without a weight a leaf's value is 0 in a sum. In a minimum it is the largest of all weights, which never decides:
-    some tree always has a weight (`_regression` ensures it), and that is not larger. Likewise for a maximum.
-    """
+    """Returns a function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs). If a
+    leaf has no weight, its value is 0 in a sum. In a minimum it is the largest of all weights, which never wins:
+    `_regression` ensures that some tree always has a weight. In a maximum it is the smallest."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

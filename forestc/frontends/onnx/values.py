@@ -1,4 +1,4 @@
-"""The values that pass between the nodes of an ONNX graph while it is folded, and a node with its input values."""
+"""Holds the values between the nodes of an ONNX graph while it is folded, and a node with its input values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
-from forestc.frontends.onnx.attributes import Attributes
+from forestc.frontends.onnx.attributes import UNREAD, Attributes
 from forestc.frontends.onnx.columns import RawColumn, Step
 from forestc.frontends.onnx.text import TextColumn
 
@@ -22,19 +22,19 @@ Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
-# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
+# How a classifier shows its scores: "all" of them, or a single score s in two columns.
+# The columns are (1 - s, s) for "complement", (-s, s) for "opposite", and the logistic of (-s, s) for "logistic".
+# For "second" only the second column is known: the link applied to s.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Columns before the trees. width: None if unknown. column: returns the i-th column. depth: how many nodes computed
-    it in turn, at most `MAX_STEPS` because columns are built recursively. text: whether all columns come from text.
-
-    dims: 2 for rows and columns; 1 for a single column without its dimension; 3 for encoded columns of text, (rows,
-    width / inner, inner), whose columns are counted as if they lay side by side.
-    """
+    """Columns before the trees. width: the number of columns; None if unknown. column: returns the i-th column. depth:
+    the length of the chain of nodes that computed the tensor, at most `MAX_STEPS` because columns are built
+    recursively. text: whether all columns come from text. dims: 2 for rows and columns; 1 for a single column without
+    its dimension; 3 for encoded columns of text, (rows, width / inner, inner), whose columns are counted as if they lay
+    side by side."""
 
     dtype: np.dtype[Any]
     width: int | None
@@ -47,35 +47,34 @@ class Tensor:
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
     ) -> Tensor:
-        """The table with a step applied to each column (None: unchanged)."""
+        """Returns the table with a step applied to each column; if `step` returns None, the column is unchanged."""
 
         def column(index: int) -> RawColumn | TextColumn:
             added = step(index)
             return self.column(index) if added is None else self.column(index).then(added)
 
-        return self.made(column, self.dtype if dtype is None else dtype, width or self.width)
+        return self.with_columns(column, self.dtype if dtype is None else dtype, width or self.width)
 
-    def made(self, column: Callable[[int], RawColumn | TextColumn], dtype: DTypeLike, width: int | None) -> Tensor:
-        """The output of a node with the same dimensions."""
+    def with_columns(
+        self, column: Callable[[int], RawColumn | TextColumn], dtype: DTypeLike, width: int | None
+    ) -> Tensor:
+        """Returns the output of a node, with the same dimensions and other columns."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
     def shaped(self, dims: int, inner: int = 0) -> Tensor:
-        """The same columns in other dimensions. inner: only for three."""
+        """Returns the same columns in other dimensions. inner: the size of the last dimension, if there are three."""
         return replace(self, dims=dims, inner=inner if dims == 3 else 0)
 
     def texts(self, index: int) -> TextColumn:
-        """The i-th column of a table of text."""
+        """Returns the i-th column of a table of text."""
         return cast("TextColumn", self.column(index))
 
 
 @dataclass(frozen=True)
 class TreeScores:
-    """The scores of the trees after the operators applied to them.
-
-    dtype: of the tensor. bias: (outputs,), added last. shown: see `Shown`. classifier: whether they are those of a
-    classifier. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
-    whether only some of the columns are there.
-    """
+    """The scores of the trees after the operators applied to them. dtype: of the tensor. bias: (outputs,), added last.
+    shown: see `Shown`. classifier: whether a classifier made them. rounded: whether the operator rounded its sums to
+    float32, which the forest does not do. part: whether some columns are left out."""
 
     dtype: np.dtype[Any]
     outputs: int
@@ -93,17 +92,17 @@ class TreeScores:
 
     @property
     def open(self) -> bool:
-        """Whether these are the forest's scores in its type, so that further operators can be folded."""
+        """True if these are the forest's scores in its type, so that further operators can be folded."""
         return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The decided class. judged: the scores that an ArgMax compared."""
+    """The decided class. compared: the scores that an ArgMax compared; None without one."""
 
     classes: tuple[Label, ...]
     decision: Decision
-    judged: TreeScores | None = None
+    compared: TreeScores | None = None
 
 
 Value: TypeAlias = Array | Tensor | TreeScores | Predicted
@@ -124,11 +123,11 @@ class Node:
                 raise self.fail(f"reads {name[:60]!r}, which no node before it writes")
             self.inputs.append(values[name] if name else None)
 
-    def fail(self, what: str, do: str = "") -> ModelError:
+    def fail(self, what: str, do: str = UNREAD) -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
-    def attributes(self, *known: str) -> Attributes:
-        return Attributes(self.proto, known, self.where)
+    def attributes(self, *allowed: str) -> Attributes:
+        return Attributes(self.proto, allowed, self.where)
 
     def input(self, index: int) -> Value | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -139,8 +138,8 @@ class Node:
             raise self.fail(f"its {what} is not a constant")
         return value
 
-    def whole(self, index: int, what: str) -> list[int]:
-        """A constant list of integers."""
+    def integers(self, index: int, what: str) -> list[int]:
+        """Returns a constant list of integers."""
         value = self.constant(index, what)
         if value.dtype.kind not in "iu":
             raise self.fail(f"its {what} does not hold integers")

@@ -1,4 +1,4 @@
-"""The last step of a frontend: trees over the columns of the source's rows become a Forest."""
+"""Makes the Forest at the end of a frontend, from trees over the columns of the source's rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.forest.ir import Aggregate, Combine, Decision, Feature, Forest, Lab
 
 
 class ScoreMeaning(TypedDict, total=False):
-    """The arguments of `make_forest` that say what the scores mean."""
+    """Arguments of `make_forest` that define the meaning of the scores."""
 
     n_outputs: Required[int]
     bias: ArrayLike
@@ -32,9 +32,15 @@ def assembled(
     where: str,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """A Forest. trees: their `feature` holds columns of the rows. feature: makes the Feature of a column that is read.
-    Raises ModelError."""
-    features, placed = read_features(trees, columns, feature, where)
+    """Builds a Forest. trees: their `feature` arrays hold columns of the rows. feature: makes the Feature of a column
+    that is read. Raises ModelError."""
+    features, renumbered = read_features(trees, columns, feature, where)
     return make_forest(
-        where=where, name="forest", features=features, columns=columns, trees=placed, provenance=provenance, **meaning
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=renumbered,
+        provenance=provenance,
+        **meaning,
     )

@@ -1,4 +1,5 @@
-"""The bytes of a model file, and what tells its kind: how it begins, a JSON document's keys, an archive's members."""
+"""Holds the bytes of a model file, with what tells its kind: its beginning, a JSON document's keys, an archive's
+members."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from forestc.frontends.shared.document import read_document
 from forestc.frontends.shared.iterations import Iterations
 from forestc.frontends.shared.ubjson import parse_ubjson
 
-HEAD = 1 << 16  # bytes of a compressed file, or of a text, that are looked at
+HEAD = 1 << 16  # bytes of a text or a compressed file that are examined
 _UTF8_MARK = b"\xef\xbb\xbf"
-_UBJSON = frozenset(b"iUIlL$#N")  # markers that may follow the first brace
-# First bytes of a compressed file -> makes an object that unpacks it.
+_UBJSON = frozenset(b"iUIlL$#N")  # lists the markers that may follow the first brace
+# First bytes of a compressed file -> function that makes an object to unpack it.
 _UNPACKERS: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     **dict.fromkeys((b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"), zlib.decompressobj),
@@ -32,7 +33,7 @@ _UNPACKERS: dict[bytes, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Content:
-    """A model file. where: its path. iterations: how many are read."""
+    """A model file. where: its path. iterations: the boosting iterations to read."""
 
     data: bytes
     where: str
@@ -44,23 +45,23 @@ class Content:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, without the mark of UTF-8 and white space."""
+        """The first bytes, without UTF-8's byte order mark and leading white space."""
         return self.data[:HEAD].removeprefix(_UTF8_MARK).lstrip()
 
     @cached_property
     def document(self) -> Any:
-        """The parsed document of a file in JSON or UBJSON; None for any other. Raises ModelError for a damaged one."""
+        """The parsed document of a file in JSON or UBJSON; None for any other. Raises ModelError if it is damaged."""
         if self.data[:1] == b"{" and self.data[1:2] and self.data[1] in _UBJSON:
             return parse_ubjson(self.data, self.where)
         return read_document(self.data, self.where) if self.head[:1] in (b"{", b"[") else None
 
     def has(self, *keys: str) -> bool:
-        """Whether the document is an object with these keys; those after a dot are of an object in it."""
+        """Returns True if the document is an object with these keys. A key `a.b` is the key b of the object under a."""
         return all(_inside(self.document, key.split(".")) for key in keys)
 
     @cached_property
     def members(self) -> tuple[str, ...]:
-        """The names in a zip archive; none if it is no such archive, or a damaged one."""
+        """The names of the files in a zip archive; empty for other files and damaged archives."""
         if not self.data.startswith(b"PK"):
             return ()
         try:
@@ -71,7 +72,7 @@ class Content:
 
     @cached_property
     def unpacked(self) -> bytes:
-        """The first bytes of what a compressed file holds; none if it is not compressed, or damaged."""
+        """The first unpacked bytes of a compressed file; empty for other files and damaged ones."""
         for start, unpacker in _UNPACKERS.items():
             if self.data.startswith(start):
                 try:

@@ -1,4 +1,4 @@
-"""Parsed JSON or UBJSON documents that know the path of each part, so that errors can name it."""
+"""Wraps parsed JSON or UBJSON documents with the path of each part, so that errors can name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.errors import ModelError
 
 
 def read_document(data: bytes, where: str) -> Any:
-    """Parsed JSON. Raises ModelError for invalid JSON, and for nesting beyond Python's recursion limit."""
+    """Parses JSON. Raises ModelError for invalid JSON, and for nesting beyond Python's recursion limit."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -21,7 +21,7 @@ def read_document(data: bytes, where: str) -> Any:
 
 
 class Document:
-    """A part of a parsed document and its path, which errors name. Its methods raise ModelError."""
+    """A part of a parsed document, with its path for errors. Methods raise ModelError if the part does not fit."""
 
     def __init__(self, value: object, path: str, where: str) -> None:
         self.value: Any = value
@@ -32,7 +32,7 @@ class Document:
         return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
 
     def get(self, key: str, default: object = None) -> Document:
-        """The part with this key, else `default`; raises ModelError if there is neither."""
+        """Returns the part with this key, otherwise `default`. Raises ModelError if there is neither."""
         if not self.has(key) and default is None:
             raise self.fail(f"has no {key!r}", "is it a whole model?")
         value = self.value[key] if self.has(key) else default

@@ -1,4 +1,4 @@
-"""Functions shared by frontends to preserve a library's comparisons exactly."""
+"""Preserves the comparisons of libraries exactly: functions that several frontends use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by
 
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
-    """Thresholds t' such that `x < t'` if and only if `x <= t`, for every finite float x of 32 or 64 bits: the float
-    next above the largest one that does not exceed t."""
-    with np.errstate(over="ignore"):  # infinity is next above the largest float
+    """Returns thresholds t' such that `x < t'` holds if and only if `x <= t` does, for every finite float x of 32 or 64
+    bits: the next float above the largest one that does not exceed t."""
+    with np.errstate(over="ignore"):  # Infinity is the next float above the largest.
         if bits == 64:
             return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
         near = thresholds.astype(np.float32)
@@ -31,7 +31,7 @@ def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
 
 
 def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
-    """Class labels as Python str, int, float or bool. Raises ModelError for other types."""
+    """Returns class labels as Python str, int, float or bool. Raises ModelError for other types."""
     plain = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     if not all(isinstance(label, str | int | float | bool) for label in plain):
         raise ModelError(f"class labels of type {type(plain[0]).__name__}", where=where, do="use text or numbers")
@@ -41,8 +41,9 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Bisection: for each of n monotone predicates on order keys of floats, the least key strictly between `low` and
-    `high` (n,) for which it holds; `high` if there is none. Time: as many calls as the widest span has bits."""
+    """Returns for each of n monotone predicates the least order key for which it holds, by bisection. holds: tests n
+    order keys of floats at once. low, high: (n,); keys strictly between are tested. If no key fits, the result is
+    `high`. Time: as many calls as the widest span has bits."""
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
         up = holds(middle)
@@ -52,8 +53,8 @@ def least_keys(
 
 
 def least_float(holds: Callable[[float], bool], bits: int) -> float:
-    """The least float of 32 or 64 bits for which a monotone predicate holds, by bisection on the floats' order;
-    infinity if it holds for no finite float, -infinity if for all."""
+    """Returns the least float of 32 or 64 bits for which a monotone predicate holds; infinity if it holds for no finite
+    float, -infinity if it holds for all. It bisects in the order of floats."""
     if holds(-np.inf):
         return -np.inf
     low, high = (order_key(np.array([end]), bits) for end in (-np.inf, np.inf))
@@ -65,9 +66,9 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
 
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
-    """The least float64 score for which a library's test on scores (n,) holds; -infinity if it holds for all, infinity
-    if for none. The scores around it are tested one by one: a library function may decrease by a unit in the last place
-    where it should be monotone. Raises ModelError if the test is not monotone there."""
+    """Returns the least float64 score for which a library's test of scores (n,) holds: -infinity if it holds for all,
+    infinity if for none. Raises ModelError if the test is not monotone nearby. The scores around are tested one by one:
+    a library function that should be monotone may decrease by a unit in the last place."""
     least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
     if np.isfinite(least):
         near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)
@@ -79,29 +80,29 @@ def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where
 
 
 def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> tuple[Member, ...]:
-    """The cuts of the set of these floats of 32 or 64 bits; inverted: of all other floats."""
+    """Returns the cuts of the set of these floats of 32 or 64 bits; if `inverted`, of all other floats."""
     points = np.unique(values)
-    cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # adjacent floats make one interval
+    cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # Adjacent floats make one interval.
     return complement(cuts) if inverted else cuts
 
 
 def logf(x: float) -> float:
-    """The logarithm of a positive float32 as the C library's `logf` rounds it: libraries call that, and it is not
-    always the nearest float32. Without access to a C library, the nearest float32."""
+    """Returns the logarithm of a positive float32 as `logf` of the C library rounds it. Libraries call that function,
+    and its result is not always the nearest float32. Without a C library: the nearest float32."""
     function = _c_function("logf")
     return float(np.float32(math.log(x))) if function is None else float(function(x))
 
 
 def expm1f(x: float) -> float:
-    """exp(x) - 1 of a float32, as `logf` is the logarithm."""
+    """Returns exp(x) - 1 of a float32, rounded as `logf` is."""
     function = _c_function("expm1f")
     return float(np.float32(math.expm1(x))) if function is None else float(function(x))
 
 
 @cache
 def _c_function(called: str) -> Callable[[float], float] | None:
-    """A function of one float32 in the C library, None if there is none."""
-    for name in (None, "ucrtbase"):  # the interpreter's C library; on Windows by name
+    """Returns a function of one float32 from the C library; None if there is none."""
+    for name in (None, "ucrtbase"):  # None stands for the interpreter's C library, which Windows knows by name.
         try:
             function = getattr(ctypes.CDLL(name), called)
         except (OSError, TypeError, AttributeError):

@@ -1,10 +1,10 @@
-"""Folds per-column preprocessing steps into the conditions of a forest, which then takes raw float64 rows.
+"""Folds preprocessing of single columns into the conditions of a forest, which then takes raw float64 rows.
 
-The output column of a step is a monotone function of one raw column, with exceptions: single points (values
-that an imputer replaces, categories that an encoder knows) and NaN. `f(x) < t` is then `x < c` for the least
-float64 c whose image is not below t, found by bisection on the order of the floats. Around c the function is
-evaluated at every float: library functions such as log1p may decrease by a unit in the last place where they
-should be monotone, and then the condition becomes a set of cuts that is still exact.
+The output column of a step is a monotone function of one raw column, but for exceptions: single points (values that an
+imputer replaces, categories of an encoder) and NaN. `f(x) < t` is then `x < c` for the least float64 c whose image is
+not below t. Bisection on the order of floats finds c. Around c the function is evaluated at every float, because
+library functions such as log1p may decrease by a unit in the last place where they should be monotone. Then the
+condition becomes a set of cuts that is still exact.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, roun
 from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-WINDOW = 256  # floats on either side of a cut that are tested one by one
-MOST_WINDOW = 1 << 16  # floats on either side past which a function does not count as monotone
-AT_ONCE = 1 << 19  # floats tested at a time, to bound memory
+WINDOW = 256  # floats on either side of a cut that are tested one by one at first
+# floats on either side of a cut that are tested at most; a function that still changes there is refused
+MOST_WINDOW = 1 << 16
+AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
 
 def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The unchanged column."""
+    """Returns the column unchanged."""
     return x
 
 
@@ -48,10 +49,11 @@ def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
 class StepColumn:
     """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
 
-    function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs from the
-    function's. missing: the image of NaN (NaN stays missing); None if the step refuses NaN. texts: for a column of
-    text, the known names in order, each with its image; any other text has function's image. fills: for a column of
-    text that is not yet encoded, raw text (None: a missing value) -> the text that an imputer puts in its place.
+    function: non-decreasing on finite floats, (n,) to (n,).
+    points: raw value -> image, if it differs from the function's.
+    missing: the image of NaN (NaN: it stays missing); None if the step refuses NaN.
+    texts: for a column of text, its known names in order, with their images. Any other text has the function's image.
+    fills: for a column of text before encoding, raw text (None: a missing value) -> the text from an imputer.
     dtype, sparse: the type and layout in which the next step receives the column; here its values are float64.
     """
 
@@ -67,8 +69,8 @@ class StepColumn:
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> StepColumn:
-        """The column after one more step. missing, points: the step's images of NaN and of single values. points need a
-        column that no step has changed, so that they are raw values."""
+        """Returns the column after one more step. missing, points: the step's images of NaN and of single values.
+        Raises ModelError for `points` if an earlier step changed the column, as they must be raw values."""
         before = self.function
         exceptions = points or {}
 
@@ -81,7 +83,7 @@ class StepColumn:
 
         if exceptions and before is not identity and not constant(self):
             raise ModelError("a step replaces single values of a column that was changed before")
-        moved = {value: _kept(image(old)) for value, old in self.points.items()}
+        moved = {value: _or_nan(image(old)) for value, old in self.points.items()}
         if before is identity:
             moved |= {value: new for value, new in exceptions.items() if value not in moved}
 
@@ -90,12 +92,12 @@ class StepColumn:
             result = np.array(function(y), dtype=np.float64)
             for value, new in exceptions.items():
                 result[y == value] = new
-            absent = np.isnan(y)  # only a constant yields NaN: an encoder's value for unknown categories
+            absent = np.isnan(y)  # Only a constant yields NaN: an encoder's value for unknown categories.
             if absent.any():
                 result[absent] = np.nan if missing is None else missing
             return result
 
-        texts = None if self.texts is None else {name: _kept(image(old)) for name, old in self.texts.items()}
+        texts = None if self.texts is None else {name: _or_nan(image(old)) for name, old in self.texts.items()}
         return replace(
             self,
             function=composed
@@ -111,68 +113,66 @@ def _after(before: Function, function: Function) -> Function:
     return function if before is identity else lambda x: function(before(x))
 
 
-def _kept(image: float | None) -> float:
+def _or_nan(image: float | None) -> float:
     return np.nan if image is None else image
 
 
 def constant(column: StepColumn) -> bool:
-    """Whether all numbers, except the single points, have the same image."""
+    """Returns True if all numbers but the single points have the same image."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
 
 def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Sequence[str] | None, where: str) -> Forest:
-    """The forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
-
-    Raises ModelError if a condition can't be kept exactly. Time O(conditions * (64 + window)) evaluations of the
-    functions, in vectorized calls.
-    """
+    """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
+    Raises ModelError if a condition can't be kept exactly. Time: O(conditions * (64 + window)) evaluations of the
+    functions, in vectorized calls."""
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
-    place = {source: index for index, source in enumerate(sources)}
+    number = {source: index for index, source in enumerate(sources)}
     images = _with_one_vocabulary([columns[f.column] for f in forest.features], where)
     features = []
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # A step that refuses NaN also refuses it in columns that no tree reads.
+        # Steps that refuse NaN also refuse it in columns without a reader among the trees.
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
     conditions: list[Condition] = []
     for index, image in enumerate(images):
         conditions += _rewritten(forest, index, image, where)
-    moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
-    if not features and forest.features:  # only constants are read: any column serves
+    moved = np.array([*(number.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
+    if not features and forest.features:  # The forest reads constants only, so any column serves.
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
     threshold = np.array([c.test.threshold if isinstance(c.test, Below) else 0.0 for c in conditions])
-    sets = {place: members_of(c.test) for place, c in enumerate(conditions) if not isinstance(c.test, Below)}
+    sets = {number: members_of(c.test) for number, c in enumerate(conditions) if not isinstance(c.test, Below)}
     goes_left = [c.missing_left and features[moved[c.feature]].missing for c in conditions]
     trees = tuple(
         changed_tree(
             tree,
             feature=moved[tree.feature],
-            **tree_arrays(places, threshold, sets),
-            missing_left=np.array([*goes_left, False])[places],
+            **tree_arrays(node_conditions, threshold, sets),
+            missing_left=np.array([*goes_left, False])[node_conditions],
         )
-        for tree, places in zip(forest.trees, forest.conditions.places, strict=True)
+        for tree, node_conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True)
     )
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """The columns; all that read the same raw column of text know the same names, those that any of them knows."""
+    """Returns the columns with equal vocabularies: all readers of a raw column know the texts of all of them."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
-    known: dict[int, dict[str, None]] = {}
+    vocabularies: dict[int, dict[str, None]] = {}
     for image in images:
         if image.texts is not None:
-            known.setdefault(image.source, {}).update(dict.fromkeys(image.texts))
+            vocabularies.setdefault(image.source, {}).update(dict.fromkeys(image.texts))
     result = []
     for image in images:
         if (texts := image.texts) is not None:
             other = float(image.function(np.zeros(1))[0])
-            image = replace(image, texts={name: texts.get(name, other) for name in known[image.source]})
+            image = replace(image, texts={name: texts.get(name, other) for name in vocabularies[image.source]})
         result.append(image)
     return result
 
@@ -180,7 +180,6 @@ def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColum
 def _raw_feature(
     source: int, readers: list[tuple[Feature, StepColumn]], names: Sequence[str] | None, where: str
 ) -> Feature:
-    """The feature of a raw column in the folded forest."""
     missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
     name = f"x{source}" if names is None else str(names[source])
     texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
@@ -189,26 +188,28 @@ def _raw_feature(
     labels = texts.pop()
     if labels is not None:
         return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels, names is not None)
-    kept = {f.number for f, c in readers if isinstance(f.number, Category) and c.function is identity and not c.points}
-    if kept:
-        if len(kept) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
+    categories = {
+        f.number for f, c in readers if isinstance(f.number, Category) and c.function is identity and not c.points
+    }
+    if categories:
+        if len(categories) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
             raise ModelError(f"column {source} is read as a category and as a number", where=where)
         return replace(readers[0][0], name=name, column=source, missing=missing, named=names is not None)
     return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
 
 
 def _rewritten(forest: Forest, index: int, image: StepColumn, where: str) -> list[Condition]:
-    """The distinct conditions on a feature, in the order of the forest's table, as conditions on its raw column."""
+    """Returns the distinct conditions on a feature, in the order of the forest's table, for its raw column."""
     feature = forest.features[index]
-    place = f"{where}, feature {feature.name!r}"
+    location = f"{where}, feature {feature.name!r}"
     try:
-        return list(_on_raw(feature, image, [forest.conditions[c] for c in forest.conditions.of(index)], place))
+        return list(_on_raw(feature, image, [forest.conditions[c] for c in forest.conditions.of(index)], location))
     except ModelError as error:
-        raise ModelError(error.what, where=error.where or place, do=error.do) from None
+        raise ModelError(error.what, where=error.where or location, do=error.do) from None
 
 
 def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the condition sends images (n,) left."""
+    """Returns whether the condition sends each of the images (n,) left."""
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
@@ -219,11 +220,11 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
 
 
 def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
-    """The conditions, in order, as conditions on the raw column."""
+    """Yields the conditions, in order, as conditions on the raw column."""
     if image.texts is not None:
-        known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
+        code_images = np.array([*image.texts.values(), *image.function(np.zeros(1))])
         for condition in conditions:
-            codes = OneOf(tuple(np.flatnonzero(_goes_left(feature, condition, known)).tolist()))
+            codes = OneOf(tuple(np.flatnonzero(_goes_left(feature, condition, code_images)).tolist()))
             yield replace(condition, test=codes, missing_left=_missing_left(feature, image, condition))
     elif isinstance(feature.number, Category) and image.function is identity and not image.points:
         for condition in conditions:
@@ -236,10 +237,10 @@ def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition]
     elif isinstance(feature.number, Category):
         raise ModelError("a category is made by a step that is not an encoder", where=where)
     else:
-        wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
-        flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
+        cuts_of = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
+        flat = np.array([cut for cuts in cuts_of for cut in cuts if cut != -np.inf], dtype=np.float64)
         preimages = iter(_preimages(feature, image.function, flat, where))
-        for condition, cuts in zip(conditions, wanted, strict=True):
+        for condition, cuts in zip(conditions, cuts_of, strict=True):
             moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(preimages))]
             yield _with_points(feature, image, condition, moved)
 
@@ -251,22 +252,20 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """The condition with these cuts on the raw column, in any order, corrected at the single points."""
+    """Returns the condition with these cuts on the raw column, in any order, corrected at the single points."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():
-        wanted = bool(_goes_left(feature, condition, np.array([new]))[0])
-        if bool(within(np.array([value]), moved)[0]) != wanted:
+        expected = bool(_goes_left(feature, condition, np.array([new]))[0])
+        if bool(within(np.array([value]), moved)[0]) != expected:
             corrections += [value, float(np.nextafter(value, np.inf))]
     test = shortest_test((*moved, *corrections))
     return replace(condition, test=test, missing_left=_missing_left(feature, image, condition))
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """For each cut the raw values at which `image >= cut` changes, ascending: a single one if the function is monotone.
-
-    Bisection for all cuts together, then a test of the floats around each.
-    """
+    """Returns for each cut the raw values at which `image >= cut` changes, ascending: one value if the function is
+    monotone. All cuts are bisected together; then the floats around each result are tested."""
     if not len(cuts):
         return []
 
@@ -275,8 +274,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """The floats around `high` (n,) at which `reaches` changes, in a window on either side, which is widened for
-        those that still change in its outer half."""
+        """Returns the floats around `high` (n,) at which `reaches` changes. The window has `window` floats on either
+        side; it is widened if there are changes in its outer half."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

@@ -1,4 +1,4 @@
-"""How many boosting iterations of a model are read: all that it predicts with, the best ones, or a number of them."""
+"""Decides how many boosting iterations of a model are read: as many as it predicts with, the best, or a number."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# A number of iterations from the first on; BEST: those up to the best one; None: those that the library predicts with.
+# A number of iterations from the first; BEST: up to the best one; None: as the library predicts.
 Iterations: TypeAlias = int | Literal["best"] | None
 
 
 def parsed(given: object) -> Iterations:
-    """Iterations from what the user gave. Raises OptionError."""
+    """Parses what the user gave for iterations. Raises OptionError."""
     if given is None:
         return None
     text = str(given).strip()
@@ -25,30 +25,30 @@ def parsed(given: object) -> Iterations:
 
 
 def taken(
-    asked: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
+    requested: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
 ) -> tuple[int, tuple[str, ...]]:
-    """The number of iterations to read, and notes on them. total: in the model. best: those up to the best one, None if
-    the model does not say. stops: whether the library itself predicts with the best ones only. unknown: what to do if
-    the model does not say. Raises ForestcError."""
-    if asked == BEST and best is None:
+    """Returns the number of iterations to read, and notes on it. total: iterations in the model. best: iterations up to
+    the best one; None if the model does not say. stops: whether the library itself predicts with the best ones only.
+    unknown: the remedy if the model does not say. Raises ForestcError."""
+    if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)
-    if isinstance(asked, int) and asked > total:
-        raise OptionError(f"iterations={asked}, and the model has {total}", where=where, do=f"give 1 to {total}")
-    if asked is None:
+    if isinstance(requested, int) and requested > total:
+        raise OptionError(f"iterations={requested}, and the model has {total}", where=where, do=f"give 1 to {total}")
+    if requested is None:
         count = min(best or total, total) if stops else total
     else:
-        count = min(best or total, total) if asked == BEST else asked
+        count = min(best or total, total) if requested == BEST else requested
     if count < total:
-        why = "as for its own predictions" if asked is None else "as asked for"
+        why = "as for its own predictions" if requested is None else "as asked for"
         return count, (f"the first {count} of the model's {total} boosting iterations are read, {why}",)
-    if best is not None and best < total and asked is None:
+    if best is not None and best < total and requested is None:
         what = f"all {total} boosting iterations are read, as for the model's own predictions"
         return count, (f"{what}; it says that the first {best} are the best: --iterations best reads those",)
     return count, ()
 
 
 def refuse_cut(iterations: Iterations) -> None:
-    """Raises OptionError if a number of iterations is asked for."""
+    """Raises OptionError if the user asked for a number of iterations."""
     if iterations is not None:
         raise OptionError(
             f"iterations={iterations} of a model whose iterations are not counted",

@@ -25,13 +25,11 @@ def side_by_side(
     *,
     link: Link | None = None,
 ) -> Forest:
-    """One forest, in which features are joined, and the outputs of each forest follow those of the one before.
-
-    combine: of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column
-    that one forest reads as float32 and another as float64 is compared in float64; a missing value is accepted if all
+    """Merges forests: features are joined, and the outputs of each forest follow those of the forest before. combine:
+    of the parts, one for each forest; None for a forest without parts, whose scores have the `link`. A column that one
+    forest reads as float32 and another as float64 is compared in float64. A missing value is accepted if all forests
     that read the column accept it. Raises ModelError if the forests take different rows or read a column in different
-    ways.
-    """
+    ways."""
     columns = forests[0].columns
     for index, forest in enumerate(forests):
         if forest.columns != columns:
@@ -45,23 +43,23 @@ def side_by_side(
     by_column: dict[int, Feature] = {}
     for forest in forests:
         for feature in forest.features:
-            known = by_column.setdefault(feature.column, feature)
-            by_column[feature.column] = _both(known, feature, where)
-    # A model that refuses missing values in a column it reads refuses them in those it does not read too.
+            before = by_column.setdefault(feature.column, feature)
+            by_column[feature.column] = _both(before, feature, where)
+    # If a forest refuses missing values in a column, it also refuses them in the columns that it does not read.
     strict = [forest for forest in forests if not all(feature.missing for feature in forest.features)]
     for column in by_column:
         if any(column not in {feature.column for feature in forest.features} for forest in strict):
             by_column[column] = replace(by_column[column], missing=False)
     features = [by_column[column] for column in sorted(by_column)]
-    place = {feature.column: index for index, feature in enumerate(features)}
+    new_index = {feature.column: index for index, feature in enumerate(features)}
     trees: list[Tree] = []
     parts: list[Part] = []
     start = 0
     for forest in forests:
-        moved = np.array([*(place[f.column] for f in forest.features), LEAF], dtype=np.int32)
-        targets = [features[place[f.column]] for f in forest.features]
-        trees += [_moved(forest, tree, moved, targets, start) for tree in forest.trees]
-        parts.append(replace(forest.whole, start=start, stop=start + forest.n_outputs))
+        new_indices = np.array([*(new_index[f.column] for f in forest.features), LEAF], dtype=np.int32)
+        targets = [features[new_index[f.column]] for f in forest.features]
+        trees += [_member_tree(forest, tree, new_indices, targets, start) for tree in forest.trees]
+        parts.append(replace(forest.as_part, start=start, stop=start + forest.n_outputs))
         start += forest.n_outputs
     notes = tuple(dict.fromkeys(note for forest in forests for note in forest.provenance.notes))
     first = forests[0]
@@ -84,7 +82,6 @@ def side_by_side(
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:
-    """One feature for both."""
     missing = a.missing and b.missing
     if b.named and not a.named:
         a = replace(a, name=b.name, named=True)
@@ -95,8 +92,10 @@ def _both(a: Feature, b: Feature, where: str) -> Feature:
     return replace(a, number=FLOAT64, raw=FLOAT64, missing=missing)
 
 
-def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[Feature], start: int) -> Tree:
-    """A member's tree with the merged forest's features and outputs."""
+def _member_tree(
+    forest: Forest, tree: Tree, new_indices: NDArray[np.int32], targets: list[Feature], start: int
+) -> Tree:
+    """Returns a forest's tree with the merged forest's features and outputs."""
     pairs = zip(forest.features, targets, strict=True)
     widened = np.array([*(feature.number == FLOAT32 and target.number == FLOAT64 for feature, target in pairs), False])
     takes = np.array([*(target.missing for target in targets), False])
@@ -112,7 +111,7 @@ def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[F
         )
     return changed_tree(
         tree,
-        feature=moved[tree.feature],
+        feature=new_indices[tree.feature],
         threshold=threshold,
         sets=sets,
         missing_left=tree.missing_left & takes[tree.feature],
@@ -121,8 +120,8 @@ def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[F
 
 
 def widen(thresholds: NDArray[Any]) -> NDArray[np.float64]:
-    """float64 thresholds t' with `x < t'` exactly if `float32(x) < t`, for float32 thresholds t: halfway to the
-    float below, and one step more if that value still rounds down (ties go to even)."""
+    """Returns float64 thresholds t' with `x < t'` exactly if `float32(x) < t`, for float32 thresholds t: halfway to the
+    float32 below, and one step more if that value still rounds down (ties go to even)."""
     with np.errstate(over="ignore"):
         near = np.asarray(thresholds).astype(np.float32)
         below = np.nextafter(near, np.float32(-np.inf)).astype(np.float64)

@@ -14,9 +14,9 @@ import numpy as np
 
 from forestc.errors import ModelError
 
-MAX_DEPTH = 64  # of nested containers: models nest fewer than ten, and Python's stack is limited
+MAX_DEPTH = 64  # containers inside each other; models nest fewer than ten, and Python's stack is limited
 
-# marker -> (struct format, size); big-endian throughout
+# Marker -> (format of `struct`, bytes); all are big-endian.
 _NUMBERS = {
     b"i": (">b", 1),
     b"U": (">B", 1),
@@ -31,10 +31,8 @@ _NO_MARKER = b""
 
 
 def parse_ubjson(data: bytes, where: str) -> Any:
-    """Dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays.
-
-    Raises ModelError with the byte offset for anything malformed, truncated or too deep.
-    """
+    """Parses UBJSON into dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays. Raises
+    ModelError with the byte offset for malformed, truncated and too deeply nested data."""
     reader = _UbjsonReader(data, where)
     value = reader.value(reader.marker(), 0)
     reader.at = reader.skip_noop(reader.at)
@@ -112,7 +110,7 @@ class _UbjsonReader:
         raise self.fail(f"unknown marker {marker!r}")
 
     def container(self) -> tuple[bytes, int | None]:
-        """The optional `$type` and `#count` that open a container."""
+        """Reads the optional `$type` and `#count` that open a container."""
         kind = _NO_MARKER
         if self.data[self.at : self.at + 1] == b"$":
             self.at += 1
@@ -130,7 +128,7 @@ class _UbjsonReader:
             form, size = _NUMBERS[kind]
             if count > (len(self.data) - self.at) // size:
                 raise self.fail(f"{count} numbers promised, {len(self.data) - self.at} bytes left")
-            # This is a big-endian view of the data, not a copy.
+            # This array is a big-endian view of the data, not a copy.
             numbers = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
             self.at += count * size
             return numbers
@@ -148,7 +146,7 @@ class _UbjsonReader:
         return result
 
     def items(self, kind: bytes, count: int | None, end: bytes) -> Iterator[None]:
-        """Stops before each item of a container: `count` times, or up to the marker `end`, which it then passes."""
+        """Yields once before each item of a container: `count` times, or until it reads the marker `end`."""
         if count is not None:
             # Typed constants take no bytes, so the remaining bytes would not bound their count.
             if kind in _CONSTANTS or count > len(self.data) - self.at:

@@ -1,8 +1,8 @@
-"""HistGradientBoosting: float64 rows, missing values, categories.
+"""Reads HistGradientBoosting models: float64 rows, missing values, categories.
 
-Semantics of the library that are kept: thresholds are float64 and compared with `<=`; scores start at the
-baseline and are summed in float64. Categories first pass an ordinal encoder; an unknown category takes the side
-of a missing value.
+The Forest keeps these semantics of the library: thresholds are float64 and compared with `<=`. Scores start at the
+baseline and are summed in float64. Categories first pass an ordinal encoder; an unknown category takes the side of a
+missing value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LINKS: dict[str, LinkKind] = {
 
 
 def read_hist(model: BaseEstimator, where: str) -> Forest:
-    """HistGradientBoostingClassifier and -Regressor."""
+    """Reads a HistGradientBoostingClassifier or -Regressor into a Forest."""
     sources, categories = _columns(model, width_of(model), where)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     outputs = int(model.n_trees_per_iteration_)
@@ -51,7 +51,9 @@ def read_hist(model: BaseEstimator, where: str) -> Forest:
         link = Link(LINKS[model.loss])
     else:
         raise ModelError(f"the loss {str(model.loss)[:40]!r} is not known", where=where)
-    texts = {column: tuple(map(str, known)) for column, known in categories.items() if known.dtype.kind not in "iufb"}
+    texts = {
+        column: tuple(map(str, values)) for column, values in categories.items() if values.dtype.kind not in "iufb"
+    }
     bias = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(outputs)
     return finished(
         model, where, trees, number=FLOAT64, categories=texts,
@@ -60,7 +62,7 @@ def read_hist(model: BaseEstimator, where: str) -> Forest:
 
 
 def _columns(model: BaseEstimator, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
-    """The rows' column for each column of the trees, and the known categories by column of the rows."""
+    """Returns the rows' column for each column of the trees, and the known categories by column of the rows."""
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         if getattr(model, "is_categorical_", None) is not None:
@@ -98,7 +100,7 @@ def _tree(
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)
         sets.append(_members(categories[column], codes, bool(missing_left[node])))
-    # A split on missing values only has an infinite threshold, which `x <= t` satisfies even for infinity.
+    # A split on missing values alone has an infinite threshold. All numbers, infinity too, satisfy `x <= t`.
     everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
     if everything.any():
         set_index[everything] = len(sets)
@@ -118,10 +120,10 @@ def _tree(
     )
 
 
-def _members(known: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
-    """The set that goes left: for text its codes, for numbers cuts around the values."""
-    if known.dtype.kind not in "iufb":
-        return [*codes, len(known)] if unknown_left else list(codes)
-    goes_left = np.isin(np.arange(len(known)), codes)
-    odd = known.astype(np.float64)[goes_left != unknown_left]
+def _members(categories: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
+    """Returns the set of categories that go left: for text their codes, for numbers cuts around the values."""
+    if categories.dtype.kind not in "iufb":
+        return [*codes, len(categories)] if unknown_left else list(codes)
+    goes_left = np.isin(np.arange(len(categories)), codes)
+    odd = categories.astype(np.float64)[goes_left != unknown_left]
     return where_equal(odd, unknown_left)

@@ -1,6 +1,6 @@
-"""scikit-learn models made of other models: voting, several prediction targets, one against the rest.
+"""Reads scikit-learn models made of other models: voting, several prediction targets, one against the rest.
 
-Members are read by the frontend of their library, so they may be forests of XGBoost or LightGBM.
+Each member is read by the frontend of its library, so members may be models of XGBoost or LightGBM.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-MOST_NOTED = 120  # characters of a search's parameters in a note, so that it stays a line
+MOST_NOTED = 120  # characters of a search's parameters in a note, so that the note stays a line
 
 
 def read_search(model: object, where: str) -> Forest:
-    """A search over parameters: the forest of its best estimator, which Provenance.notes names."""
+    """Reads the best estimator of a search over parameters into a Forest. Provenance.notes names it."""
     from forestc.frontends import load_object
 
     best = getattr(model, "best_estimator_", None)
@@ -38,7 +38,7 @@ def read_search(model: object, where: str) -> Forest:
 
 
 def chosen_note(model: BaseEstimator) -> str:
-    """The best parameters of a search, for Provenance.notes."""
+    """Returns a note on the best parameters of a search, for Provenance.notes."""
     chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
     shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
     kind = type(model.best_estimator_).__name__
@@ -46,7 +46,7 @@ def chosen_note(model: BaseEstimator) -> str:
 
 
 def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
-    """The forests of the members; a mean of one part becomes that part."""
+    """Reads the members into forests. A mean of one part becomes that part."""
     forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [
         changed(forest, parts=forest.parts, combine=Combine())
@@ -57,7 +57,7 @@ def _members(models: Sequence[BaseEstimator], where: str) -> list[Forest]:
 
 
 def read_member(model: object, where: str) -> Forest:
-    """The forest of a model within a model. Raises ModelError, naming `where`."""
+    """Reads a model within a model into a Forest. Raises ModelError, naming `where`."""
     from forestc.frontends import load_object
 
     try:
@@ -67,14 +67,14 @@ def read_member(model: object, where: str) -> Forest:
 
 
 def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
-    """The estimator at the end of pipelines and searches."""
+    """Returns the estimator at the end of pipelines and searches."""
     while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
         estimator = estimator.steps[-1][1] if best is None else best
     return estimator
 
 
 def refuse_normalized(estimator: BaseEstimator, where: str) -> None:
-    """Raises ModelError for a member whose probabilities are not those of its forest."""
+    """Raises ModelError for a member that divides its forest's probabilities by their sum."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
             "takes the probabilities of a one-vs-rest model, which are divided by their sum",
@@ -95,7 +95,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
 
 
 def as_outer(forest: Forest, model: object) -> Forest:
-    """The forest with the outer model's column names and version: members may have been trained without them."""
+    """Returns the forest with the outer model's column names and version. Members may have no names."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
@@ -104,7 +104,7 @@ def as_outer(forest: Forest, model: object) -> Forest:
 
 
 def read_voting(model: BaseEstimator, where: str) -> Forest:
-    """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
+    """Reads a VotingClassifier or VotingRegressor. Hard voting adds weights; soft voting averages probabilities."""
     members = _members(model.estimators_, where)
     weights = model._weights_not_none
     weighted = () if weights is None else tuple(map(float, weights))
@@ -120,17 +120,17 @@ def read_voting(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_multi_output(model: BaseEstimator, where: str) -> Forest:
-    """MultiOutputClassifier and MultiOutputRegressor: one model for each prediction target."""
+    """Reads a MultiOutputClassifier or MultiOutputRegressor: one model for each prediction target."""
     members = _members(model.estimators_, where)
     first = members[0]
     plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
-    if plain:  # regressions alike are one forest of several outputs
+    if plain:  # Regressions of one kind become one forest of several outputs.
         return as_outer(side_by_side(members, where, link=first.link), model)
     return as_outer(side_by_side(members, where, Combine("each")), model)
 
 
 def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
-    """OneVsRestClassifier of several classes, of two, or of several labels at once."""
+    """Reads a OneVsRestClassifier of two or more classes, or of several labels at once."""
     forests = _members(model.estimators_, where)
     _refuse_order(forests, where)
     members = [
@@ -150,7 +150,7 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _ties() -> Literal["first", "last"]:
-    """Which of equal classes wins: the first since scikit-learn 1.8, the last before."""
+    """Returns which of equal classes wins: the first since scikit-learn 1.8, the last before."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
 
@@ -162,8 +162,8 @@ def _above(link: str, least: float, where: str) -> Decision:
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
-    """The forest with one output: the score of a member that has a decision function, else the probability of
-    class 1."""
+    """Returns the forest with a single output: a member's score if it has a decision function, otherwise its
+    probability of class 1."""
     if by_score:
         if forest.n_outputs != 1:
             raise ModelError(f"has {forest.n_outputs} scores", where=where)

@@ -1,7 +1,7 @@
-"""scikit-learn pipelines: steps that change each column separately are folded into the forest's conditions.
+"""Reads scikit-learn pipelines: steps that change each column separately are folded into the forest's conditions.
 
-Scalers and other monotone steps are folded by calling the fitted steps column by column, so the arithmetic is the
-library's. Rows are float64, as lists, CSV files and data frames give them.
+A monotone step, such as a scaler, is folded by calling the fitted step for a single column, so the arithmetic is the
+library's own. Rows are float64, as lists, CSV files and data frames give them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forestc.frontends.sklearn.trees import width_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Class of a monotone step -> its fitted attributes that hold values per column, and the axis of the columns.
+# Class of a monotone step -> fitted attributes with a value for each column, and the axis on which columns lie.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
@@ -39,7 +39,7 @@ CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
 
 
 def read_pipeline(model: BaseEstimator, where: str) -> Forest:
-    """A Pipeline whose last step is a known model and whose other steps can be folded."""
+    """Reads a Pipeline into a Forest. Its last step must be a known model, and its other steps must be foldable."""
     from forestc.frontends import load_object
 
     steps: list[tuple[str, BaseEstimator]] = []
@@ -55,7 +55,7 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
     forest = load_object(last)
     forest = replace(forest, provenance=replace(forest.provenance, notes=(*notes, *forest.provenance.notes)))
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
-    first = (fitted or [last])[0]  # steps before it do not change the rows
+    first = (fitted or [last])[0]  # Steps before the first fitted one do not change the rows.
     width, names = width_of(first), getattr(first, "feature_names_in_", None)
     columns = [StepColumn(source) for source in range(width)]
     for name, step in steps:
@@ -65,8 +65,8 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
 
 
 def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """The columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a missing
-    value, and LightGBM does not read small values as zero."""
+    """Returns the columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a
+    missing value, and LightGBM does not read small values as zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library = _library(last)
@@ -78,12 +78,12 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
         return columns
     if any(_library(member) in ("xgboost", "lightgbm") for member in members):
         raise ModelError("a model with members of XGBoost or LightGBM, on sparse columns", where=where, do=dense)
-    if library == "sklearn":  # its trees accept no NaN in a sparse matrix
+    if library == "sklearn":  # scikit-learn's trees accept no NaN in a sparse matrix.
         return [_refusing_missing(column) for column in columns]
     if library == "lightgbm":
         params = last.get_params()
         zero_as_missing = params.get("zero_as_missing", False) and params.get("use_missing", True)
-        return columns if zero_as_missing else [column.then(_kept_small) for column in columns]
+        return columns if zero_as_missing else [column.then(_distinct_from_zero) for column in columns]
     if library != "xgboost":
         return columns
     if not all(column.function is identity or constant(column) for column in columns):
@@ -91,9 +91,9 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
     return [column.then(identity, np.nan, {0.0: np.nan}) for column in columns]
 
 
-def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """In a sparse matrix LightGBM distinguishes from 0 one of the values that it reads as 0 in an array: the lower
-    threshold itself. It is mapped to the float below."""
+def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Maps ZERO, the lower threshold of LightGBM's zero, to the float below. LightGBM reads ZERO as 0 in an array, but
+    not in a sparse matrix."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
@@ -102,7 +102,7 @@ def _library(model: object) -> str:
 
 
 def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """The columns after one more step. Raises ModelError naming a step that can't be folded."""
+    """Returns the columns after one more step. Raises ModelError, naming the step, if it can't be folded."""
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
@@ -114,36 +114,36 @@ def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepCo
     if kind not in CONTAINERS and not _takes_missing(step):
         columns = [_refusing_missing(column) for column in columns]
     if hasattr(step, "get_support"):
-        kept = np.asarray(step.get_support(), dtype=bool)
-        return _joined(step, [column for column, keep in zip(columns, kept, strict=True) if keep])
-    if kind not in CONTAINERS and kind != "FunctionTransformer":  # a step receives its columns as one array
+        support = np.asarray(step.get_support(), dtype=bool)
+        return _joined(step, [column for column, keep in zip(columns, support, strict=True) if keep])
+    if kind not in CONTAINERS and kind != "FunctionTransformer":  # The step receives its columns as one array.
         columns = _promoted(columns)
     if kind in MONOTONE:
         return [_monotone(step, kind, j, column, where) for j, column in enumerate(columns)]
     if kind in STEPS:
         return STEPS[kind](step, columns, where)
-    known = sorted([*MONOTONE, *STEPS, "feature selectors"])
-    raise ModelError(f"{kind} can't be folded into a forest", where=where, do="known: " + ", ".join(known))
+    supported = sorted([*MONOTONE, *STEPS, "feature selectors"])
+    raise ModelError(f"{kind} can't be folded into a forest", where=where, do="known: " + ", ".join(supported))
 
 
 def _takes_missing(step: object) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
-    # An imputer with the marker None takes the missing texts of forestc's rows.
+    # An imputer with the marker None accepts the missing texts of forestc's rows.
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
-    """Columns combined in one array: all get the common NumPy type, and are sparse if one of them is."""
+    """Returns the columns as parts of one array: all get the common NumPy type, and are sparse if one of them is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
 def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
-    """The output of a step that concatenates or selects columns: an array, or a data frame, where columns keep their
-    types."""
+    """Returns the output of a step that concatenates or selects columns: either one array, or a data frame, in which
+    columns keep their types."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -151,19 +151,19 @@ def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
 
 
 def _refusing_missing(column: StepColumn) -> StepColumn:
-    """The column before a step that refuses NaN."""
+    """Returns the column before a step that refuses NaN."""
     no_nan = column.missing is None or column.missing == column.missing or None in column.fills
     return column if no_nan else replace(column, missing=None)
 
 
 def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where: str) -> StepColumn:
-    """Column j after a monotone step: a copy of the step restricted to that column."""
+    """Returns column j after a monotone step, by a copy of the step for this column alone."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
     if kind == "QuantileTransformer" and column.sparse:
         raise ModelError("QuantileTransformer on sparse columns", where=where, do="use sparse_threshold=0")
     single = _only(step, MONOTONE[kind], j)
-    if kind == "PowerTransformer" and step.standardize:  # two steps, as the first may overflow before the second
+    if kind == "PowerTransformer" and step.standardize:  # two steps: the first may overflow
         single.standardize = False
         scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
         return _transformed(scaler, _transformed(single, column, step.method == "box-cox"))
@@ -172,10 +172,10 @@ def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where:
 
 
 def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = False) -> StepColumn:
-    """The column after a fitted step for one column, called with the type and layout that it gets in the pipeline. The
-    step refuses rows with infinities (floats near the ends of the range may overflow in a conversion) and, if positive,
-    with numbers up to 0: their images need only be monotone."""
-    takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
+    """Returns the column after a fitted step for one column, called with the type and layout that it gets in the
+    pipeline. The step refuses infinities (floats near the ends of the range may become infinite in a conversion) and,
+    if `positive`, numbers up to 0. The images of these only need to be monotone."""
+    takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows to its type first.
 
     def transform(x: NDArray[np.float64]) -> NDArray[Any]:
         from scipy.sparse import csr_matrix
@@ -198,7 +198,7 @@ def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = Fal
 
 
 def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstimator:
-    """A copy of the fitted step for column j only."""
+    """Returns a copy of the fitted step for column j alone."""
     single = copy.copy(step)
     single.__dict__ = dict(step.__dict__)
     for name, axis in attributes.items():
@@ -214,7 +214,7 @@ def _only(step: BaseEstimator, attributes: dict[str, int], j: int) -> BaseEstima
 
 
 def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """SimpleImputer, with or without indicator columns."""
+    """Returns the columns after a SimpleImputer, with or without indicator columns."""
     filled = []
     statistics = np.asarray(step.statistics_)
     marker = step.missing_values
@@ -222,14 +222,14 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
     dtype = columns[0].dtype if columns else np.dtype(np.float64)
     values: list[float] = []
     if marked:
-        cast = np.array([marker]).astype(dtype)  # the library compares in the columns' type
+        cast = np.array([marker]).astype(dtype)  # The library compares in the columns' type.
         values = cast[cast == marker].astype(np.float64).tolist()
     for column, fill in zip(columns, statistics.tolist(), strict=True):
         if isinstance(fill, str):
             filled.append(_filled_text(column, marker, fill, where))
             continue
         if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
-            continue  # a column without any value is dropped
+            continue  # The imputer drops a column without any value.
         if fill == fill:
             fill = float(np.array(fill, dtype=getattr(step, "_fill_dtype", np.float64)).astype(dtype))
         points = dict.fromkeys(values, float(fill))
@@ -248,7 +248,7 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
-    """A column of text after an imputer, whose marker of missing values may be a text."""
+    """Returns a column of text after an imputer. The imputer's marker of missing values may be a text."""
     if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
     text_marker = marker if isinstance(marker, str) else None
@@ -261,10 +261,9 @@ def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """OrdinalEncoder."""
     dtype = _number_type(step, where)
 
-    def rounded(value: float) -> float:  # to the encoder's type, which may be too narrow
+    def rounded(value: float) -> float:  # Rounds to the encoder's type, which may be too narrow.
         return float(np.full(1, value, dtype=dtype)[0])
 
     unknown = rounded(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
@@ -277,8 +276,8 @@ def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
-    """The type of an encoder's output columns. Raises ModelError for one that float64 does not hold, and for an encoder
-    that groups categories."""
+    """Returns the type of an encoder's output columns. Raises ModelError if float64 does not hold it, or if the encoder
+    groups categories."""
     kind = type(step).__name__
     if getattr(step, "_infrequent_enabled", False):
         do = "use neither min_frequency nor max_categories"
@@ -290,7 +289,7 @@ def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
 
 
 def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """OneHotEncoder: an indicator column for each category that is not dropped."""
+    """Returns the columns after a OneHotEncoder: an indicator column for each category that is not dropped."""
     dtype = _number_type(step, where)
     result = []
     dropped = step.drop_idx_ if step.drop_idx_ is not None else [None] * len(columns)
@@ -305,16 +304,16 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """A column whose known categories become images; any other value becomes unknown. missing: the image of a missing
-    value if it is a known category; None: that of its category."""
+    """Returns a column in which known categories become their images, and any other value becomes `unknown`. missing:
+    the image of a missing value if that is a known category; None: the image of its category."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
-    known = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
+    pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
     of_missing = unknown if not absent else absent[-1] if missing is None else missing
-    if all(isinstance(value, str) for value, _ in known) and known:
+    if all(isinstance(value, str) for value, _ in pairs) and pairs:
         if column.source < 0 or column.points or column.texts is not None:
             raise ModelError("text categories of a column that was changed before", where=where)
-        names = {str(value): image for value, image in known}
+        names = {str(value): image for value, image in pairs}
         if None in column.fills and absent:
             raise ModelError(
                 "an imputer replaces some missing texts, and the encoder knows others",
@@ -329,14 +328,14 @@ def _by_category(
     if column.fills:
         raise ModelError("text is imputed, but the encoder knows no text", where=where)
     try:
-        points = {float(value): image for value, image in known}
+        points = {float(value): image for value, image in pairs}
     except (TypeError, ValueError):
         raise ModelError("categories are neither text nor numbers", where=where) from None
     return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 
 def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """ColumnTransformer: each transformer's columns, one transformer after another."""
+    """Returns the columns after a ColumnTransformer: those of each transformer, one transformer after another."""
     parts = []
     for name, transformer, _ in step.transformers_:
         indices = np.atleast_1d(np.asarray(step._transformer_to_input_indices[name], dtype=np.int64))
@@ -347,13 +346,13 @@ def _by_columns(step: BaseEstimator, columns: list[StepColumn], where: str) -> l
 
 
 def _united(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """FeatureUnion: each transformer takes all columns."""
+    """Returns the columns after a FeatureUnion, in which each transformer takes all columns."""
     parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
     return _joined(step, _side_by_side(step, parts, where))
 
 
 def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColumn]]], where: str) -> list[StepColumn]:
-    """The outputs of a step's transformers, each with its name and its columns, one after another."""
+    """Returns the outputs of a step's transformers, one after another. parts: name, transformer and columns of each."""
     if step.transformer_weights:
         raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
     result: list[StepColumn] = []
@@ -364,14 +363,12 @@ def _side_by_side(step: BaseEstimator, parts: list[tuple[str, Any, list[StepColu
 
 
 def _nested(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """A Pipeline of steps only."""
     for name, inner in step.steps:
         columns = _stepped(inner, columns, f"{where}, step {name!r}")
     return columns
 
 
 def _unchanged(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """FunctionTransformer without a function."""
     if step.func is not None:
         raise ModelError("FunctionTransformer with a function", where=where, do="transform the rows before")
     return columns

@@ -1,4 +1,4 @@
-"""scikit-learn models: fitted estimators, skops files and trusted pickles, by one table of readers."""
+"""Reads scikit-learn models by one table of readers: fitted estimators, skops files and trusted pickles."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Types that skops does not trust and forestc does. Trees and predictors: scikit-learn follows their node numbers
-# unchecked when it predicts; forestc does not predict with them, reads the arrays after checking their length, and the
-# builder bounds every number in them. The others are data, or functions that forestc never calls.
+# Types that forestc trusts, but skops does not: trees, data, and functions that forestc never calls.
+# scikit-learn follows a tree's node numbers unchecked when it predicts, but forestc does not predict with it.
+# forestc checks the lengths of a tree's arrays, and the builder bounds every number in them.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -43,7 +43,7 @@ TRUSTED = frozenset(
         "functools": ("partial",),
         "sklearn.utils.validation": ("check_array",),
         "sklearn.feature_selection._univariate_selection": ("f_classif", "f_regression", "chi2", "r_regression"),
-        # Only attributes of these are read.
+        # forestc reads only attributes of these.
         "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
         # A search holds these besides its best estimator.
         "sklearn.model_selection._search_successive_halving": meta.SEARCHES,
@@ -70,12 +70,12 @@ TRUSTED = frozenset(
 )
 
 
-# Bounds of what a skops file may unpack to, in bytes, and relative to its size: real models compress far less.
+# Bounds of a skops file's unpacked size: bytes, and bytes for each byte of the file. Real models compress far less.
 UNPACKED, UNPACKED_SHARE = 64 << 20, 100
 
 
 def open_skops(data: bytes, where: str) -> Any:
-    """The estimator in a skops file whose types are all trusted, by skops or here. Raises ModelError."""
+    """Returns the estimator in a skops file. Raises ModelError for a type that neither skops nor `TRUSTED` lists."""
     try:
         import skops.io
     except ImportError:
@@ -100,7 +100,7 @@ def open_skops(data: bytes, where: str) -> Any:
 
 
 def _refuse_bomb(data: bytes, where: str) -> None:
-    """Raises ModelError for a zip bomb: a model does not unpack to hundreds of times its size."""
+    """Raises ModelError for a zip bomb: no model unpacks to hundreds of times its size."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -113,7 +113,7 @@ def _refuse_bomb(data: bytes, where: str) -> None:
 
 
 def open_pickle(data: bytes, where: str) -> Any:
-    """The object in a pickle or joblib file. This runs the file's code, so the user must have asked for it."""
+    """Returns the object in a pickle or joblib file. This runs the file's code, so the user must have asked for it."""
     try:
         import joblib
     except ImportError:
@@ -127,7 +127,7 @@ def open_pickle(data: bytes, where: str) -> Any:
 
 
 def read_live(model: object, where: str = "") -> Forest:
-    """A Forest from a fitted estimator. Raises ModelError naming what can't be kept exactly."""
+    """Reads a fitted estimator into a Forest. Raises ModelError, naming what can't be kept exactly."""
     kind = type(model).__name__
     where = where or f"scikit-learn {kind}"
     reader = READERS.get(kind)

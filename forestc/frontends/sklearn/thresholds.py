@@ -1,7 +1,7 @@
-"""scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
+"""Reads scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
-The library's function from a score to its class only rises, or only falls, with the score, so the class changes at
-one score. Bisection with that function yields this score, and the forest decides by it.
+The library's function from a score to its class only rises, or only falls, with the score. So the class changes at one
+score. Bisection with that function finds the score, and the forest uses it as its threshold.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Values: TypeAlias = NDArray[np.float64]
 
 
 def read_threshold(model: BaseEstimator, where: str) -> Forest:
-    """TunedThresholdClassifierCV and FixedThresholdClassifier."""
-    estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
+    """Reads a TunedThresholdClassifierCV or FixedThresholdClassifier into a Forest."""
+    estimator = getattr(model, "estimator_", model.estimator)  # may be a fitted one, given by the user
     methods = model._get_response_method()
     method = _method_of(estimator, [methods] if isinstance(methods, str) else methods)
     if hasattr(model, "best_threshold_"):
         threshold, positive = model.best_threshold_, model._curve_scorer._get_pos_label()
     else:
         threshold, positive = model.threshold, model.pos_label
-        if isinstance(threshold, str):  # "auto"
+        if isinstance(threshold, str):  # The only text is "auto".
             threshold = 0.5 if method == "predict_proba" else 0.0
     classes = np.asarray(model.classes_).tolist()
     if positive is not None and positive not in classes:
@@ -52,8 +52,9 @@ def read_threshold(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
-    some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
+    """Reads a CalibratedClassifierCV into a Forest. If it has two classes and one calibrated model (ensemble=False, or
+    a frozen estimator), the forest decides by a threshold on the score. Otherwise it averages the calibrated
+    probabilities."""
     if len(model.classes_) <= 2 and model.method == "temperature":
         raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.classes_) > 2 or len(model.calibrated_classifiers_) > 1:
@@ -76,7 +77,7 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
-    """The forest that averages the probabilities of the calibrated models and decides for the class of the largest."""
+    """Returns the forest that averages the calibrated models' probabilities. The class with the largest mean wins."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
@@ -90,7 +91,7 @@ def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
-    """The forest of a calibrated model of two classes, with the probability of class 1 as its value."""
+    """Returns the forest of a calibrated model of two classes. Its value is the probability of class 1."""
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
     forest, response = _response(calibrated.estimator, method, 1, where)
@@ -102,8 +103,8 @@ def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
 
 
 def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any], where: str) -> Forest:
-    """The forest of a calibrated model of more classes: each has its own calibrator, and their values are divided by
-    their sum; or a softmax of all scores has a slope."""
+    """Returns the forest of a calibrated model of more than two classes. Either each class has its own calibrator, and
+    the calibrated values are divided by their sum; or a softmax of all scores has a slope."""
     forest = _scores_of_classes(calibrated.estimator, classes, where)
     decision = Decision("argmax", 0, "values")
     if calibrated.method == "temperature":
@@ -119,8 +120,8 @@ def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any],
 
 
 def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> Forest:
-    """The forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
-    sums of the trees. Raises ModelError."""
+    """Returns the forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
+    sums of the trees. Raises ModelError for other probabilities."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
         raise ModelError(
@@ -140,7 +141,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
 
 
 def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
-    """The link from a score to its calibrated probability, and whether it applies to the negative score."""
+    """Returns the link from a score to its calibrated probability, and whether it takes the negative score."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
@@ -155,8 +156,8 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """The forest of an estimator of two classes with a single score that grows with class 1; and the library's function
-    from such scores (n,) to the method's answers for the class `column`."""
+    """Returns the forest of an estimator of two classes, with a single score that grows with class 1; and the library's
+    function from such scores (n,) to the method's answers for the class `column`."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -164,7 +165,7 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
             where=where,
             do="use a single model of two classes",
         )
-    if forest.n_outputs == 2:  # the probabilities themselves
+    if forest.n_outputs == 2:  # The two outputs are the probabilities themselves.
         if forest.link != Link():
             raise ModelError(f"has two scores and a {forest.link.kind}", where=where, do="use a model with one score")
         trees = tuple(
@@ -176,7 +177,7 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
         )
         if column:
             return alone, lambda scores: scores
-        # The score is the negative probability of class 0, the value what that leaves for class 1.
+        # The score is the negative probability of class 0; the value is 1 plus the score.
         return changed(_negated(alone), link=Link(shift=-1.0)), lambda scores: -scores
     if method == "decision_function":
         return forest, (lambda scores: scores) if column else (lambda scores: -scores)
@@ -185,7 +186,7 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
 
 
 def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], Values]:
-    """The library's function from the scores (n,) of two classes to probabilities (n, 2)."""
+    """Returns the library's function from the scores (n,) of a model of two classes to probabilities (n, 2)."""
     estimator = final_estimator(estimator)
     kind = type(estimator).__name__
     if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
@@ -201,13 +202,13 @@ def _probabilities(estimator: BaseEstimator, where: str) -> Callable[[Values], V
 
 
 def _negated(forest: Forest) -> Forest:
-    """The forest with the exact negative of the score."""
     trees = tuple(changed_tree(tree, values=-tree.values) for tree in forest.trees)
     return changed(forest, trees=trees, bias=-forest.bias)
 
 
 def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
-    """The forest that decides for class 1 if `above` holds, which it does from some score on. Raises ModelError."""
+    """Returns the forest that decides for class 1 if `above` holds. `above` must hold from some score on; otherwise
+    Raises ModelError."""
 
     def holds(scores: Values) -> NDArray[np.bool_]:
         return above(np.clip(scores, -FARTHEST, FARTHEST))

@@ -1,8 +1,8 @@
-"""scikit-learn's tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
+"""Reads scikit-learn's tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
 
-Semantics of the library that are kept: rows are converted to float32, thresholds are float64 and
-compared with `<=`; scores are summed in float64, tree by tree; forests average class probabilities,
-boosting adds learning_rate times the leaf to the initial score.
+The Forest keeps these semantics of the library: rows are converted to float32; thresholds are float64 and compared with
+`<=`. Scores are summed in float64, tree by tree. Forests average class probabilities; boosting adds learning_rate times
+the leaf to the initial score.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from sklearn.tree._tree import Tree as FittedTree
 
-FARTHEST = 1e300  # a threshold in place of infinity, which no score reaches
+FARTHEST = 1e300  # stands for an infinite threshold; no score reaches it
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
-JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # the least score of a class that needs a positive one
+JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive one from below
 
 
 def finished(
@@ -41,8 +41,9 @@ def finished(
     categories: Mapping[int, tuple[str, ...]] | None = None,
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
-    """A Forest. trees: their `feature` holds columns of the rows. missing: whether missing values are accepted. number:
-    the type of the columns. categories: the names of those columns' categories that are text instead."""
+    """Builds the Forest of a scikit-learn model. trees: their `feature` arrays hold columns of the rows. missing:
+    whether missing values are accepted. number: the type of the columns. categories: for each column of text categories
+    their names."""
     names = getattr(model, "feature_names_in_", None)
 
     def feature(column: int) -> Feature:
@@ -55,7 +56,7 @@ def finished(
 
 
 def width_of(model: BaseEstimator) -> int:
-    """The number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
+    """Returns the number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
     width = int(model.n_features_in_)
     if not 0 <= width <= MAX_COLUMNS:
         raise ModelError(f"{width} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
@@ -63,14 +64,13 @@ def width_of(model: BaseEstimator) -> int:
 
 
 def sklearn_version() -> str:
-    """The version of the installed scikit-learn."""
     import sklearn
 
     return str(sklearn.__version__)
 
 
 def provenance_of(model: object) -> Provenance:
-    """The provenance of a scikit-learn model: the version that saved it, else the installed one."""
+    """Returns the provenance of a scikit-learn model: the version that saved it, or otherwise the installed one."""
     return Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version()))
 
 
@@ -84,11 +84,9 @@ def read_tree(
     columns: NDArray[np.int64] | None = None,
     drawn: Draw | None = None,
 ) -> Tree:
-    """A `sklearn.tree._tree.Tree`. Raises ModelError.
-
-    values: (nodes, outputs), of which those of leaves are used; default: tree.value, (nodes, 1, outputs). columns: the
-    columns on which the tree was trained, if not all.
-    """
+    """Reads a `sklearn.tree._tree.Tree`. values: (nodes, outputs), by default tree.value; only the rows of leaves are
+    used.
+    columns: the columns on which the tree was trained, if not all. Raises ModelError."""
     if not 0 <= tree.node_count <= tree.capacity:
         raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
     left = np.asarray(tree.children_left)
@@ -116,7 +114,7 @@ def read_tree(
 
 
 def read_forest(model: BaseEstimator, where: str) -> Forest:
-    """Single trees, random forests and extra trees, with one or several targets."""
+    """Reads a single tree, a random forest or extra trees, with one or several targets."""
     estimators = [model] if type(model).__name__ in TREES else list(model.estimators_)
     aggregate = Aggregate(divisor=float(len(estimators)))
     targets = int(getattr(model, "n_outputs_", 1))
@@ -127,9 +125,9 @@ def read_forest(model: BaseEstimator, where: str) -> Forest:
     outputs = range(sum(widths))
     trees = []
     for index, estimator in enumerate(estimators):
-        place = f"{where}, tree {index}"
-        values = _flat(estimator.tree_, widths, place)
-        trees.append(read_tree(estimator.tree_, place, outputs, values, drawn=_draw(model, estimator)))
+        location = f"{where}, tree {index}"
+        values = _flat(estimator.tree_, widths, location)
+        trees.append(read_tree(estimator.tree_, location, outputs, values, drawn=_draw(model, estimator)))
     if not classes:
         return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
     argmax = Decision("argmax")
@@ -142,8 +140,8 @@ def read_forest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
-    """The bootstrap sample of a forest's tree, if its seed determines it: None without bootstrap, for samples drawn by
-    weight, and for models of releases that did not store the number of rows."""
+    """Returns the bootstrap sample of a forest's tree, if its seed determines it. None without bootstrap, for samples
+    drawn by weight, and for models of releases that did not store the number of rows."""
     if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
         return None
     stored = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
@@ -152,8 +150,8 @@ def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
 
 
 def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
-    """A tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: classes per
-    target."""
+    """Returns a tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: the number
+    of classes of each target."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
@@ -162,8 +160,8 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
 
 
 def read_boosting(model: BaseEstimator, where: str) -> Forest:
-    """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant, a tree or, for a
-    regression, a sum of trees."""
+    """Reads a GradientBoostingClassifier or -Regressor. The initial estimator may be zero, a constant or a tree; for a
+    regression it may also be a sum of trees."""
     stages = model.estimators_
     outputs = int(stages.shape[1])
     rate = float(model.learning_rate)
@@ -185,7 +183,7 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
 
 
 def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
-    """The initial estimator of boosting: trees and a bias (outputs,)."""
+    """Returns the trees and the bias (outputs,) of boosting's initial estimator."""
     init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
@@ -197,7 +195,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
         return _initial_sum(init, where, outputs, hasattr(model, "classes_"))
     from sklearn.ensemble._gb import _init_raw_predictions
 
-    # The library's formula, evaluated for every node of the tree instead of for rows.
+    # Evaluates the library's formula for every node of the tree instead of for rows.
     values = _flat(init.tree_, [len(getattr(init, "classes_", (0,)))], where)
     nodes = SimpleNamespace(predict_proba=lambda _: values, predict=lambda _: values[:, 0])
     raw = np.asarray(_init_raw_predictions(None, nodes, model._loss, hasattr(model, "classes_")), dtype=np.float64)
@@ -205,7 +203,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """The trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. A mean
+    """Returns the trees and bias of an initial regressor: a sum or mean of trees over the same float32 columns. A mean
     is divided leaf by leaf, so scores may differ from the library's in the last digits."""
     from forestc.frontends import load_object
 
@@ -235,7 +233,7 @@ def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tu
 
 
 def read_adaboost(model: BaseEstimator, where: str) -> Forest:
-    """AdaBoostClassifier (SAMME, a weighted vote of the trees) and AdaBoostRegressor (R2, a weighted median)."""
+    """Reads an AdaBoostClassifier (SAMME: a weighted vote of the trees) or -Regressor (R2: a weighted median)."""
     estimators = list(model.estimators_)
     weights = np.asarray(model.estimator_weights_, dtype=np.float64)[: len(estimators)]
     for index, estimator in enumerate(estimators):
@@ -247,7 +245,7 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
             for index, estimator in enumerate(estimators)
         ]
         parts = [Part(index, index + 1, Aggregate(), Link(), Decision("none")) for index in range(len(trees))]
-        alone = len(weights) == 1  # the weight of a first tree that boosting could not improve on is 0
+        alone = len(weights) == 1  # The weight of a first tree is 0 if boosting could not improve on it.
         combine = Combine("median", () if alone else tuple(weights.tolist()))
         return finished(model, where, trees, missing=False, n_outputs=len(trees), parts=parts, combine=combine)
     classes = labels_of(model.classes_)
@@ -258,12 +256,12 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
         best = np.argmax(_flat(estimator.tree_, [len(labels)], where), axis=1)
         chosen = np.array([classes.index(label) for label in labels])[best]
         votes = np.where(chosen[:, np.newaxis] == np.arange(n), weight, -1 / max(1, n - 1) * weight)
-        if n == 2:  # the library subtracts the first column from the second: twice the second
+        if n == 2:  # The library subtracts the first column from the second, which is twice the second.
             votes = 2 * votes[:, 1:]
         trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", range(votes.shape[1]), votes, missing=False))
     aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
     if n == 1:
-        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # its score is 0
+        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # One class scores 0.
         return finished(model, where, trees, missing=False, n_outputs=1, decision=Decision("argmax"), classes=classes)
     # Probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2.
     return finished(
@@ -280,23 +278,23 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_bagging(model: BaseEstimator, where: str) -> Forest:
-    """BaggingClassifier and BaggingRegressor of single trees, each perhaps on a subset of the columns."""
+    """Reads a BaggingClassifier or BaggingRegressor of single trees. Each tree may read a subset of the columns."""
     estimators = list(model.estimators_)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     n = len(classes) or (int(np.asarray(estimators[0].tree_.value).shape[1]) if estimators else 1)
     trees = []
     for index, (estimator, chosen) in enumerate(zip(estimators, model.estimators_features_, strict=True)):
-        place = f"{where}, estimator {index}"
+        location = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
-            raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        if classes:  # an estimator has no column for a class that it never saw
-            known = np.asarray(estimator.classes_, dtype=np.int64)
-            class_values = _flat(estimator.tree_, [len(known)], place)
+            raise ModelError(f"is a {type(estimator).__name__}", where=location, do="bag single trees")
+        if classes:  # An estimator has no column for a class that was not in its training rows.
+            class_indices = np.asarray(estimator.classes_, dtype=np.int64)
+            class_values = _flat(estimator.tree_, [len(class_indices)], location)
             values = np.zeros((len(class_values), n))
-            values[:, known] = class_values
+            values[:, class_indices] = class_values
         else:
-            values = _flat(estimator.tree_, [1] * n, place)
-        trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
+            values = _flat(estimator.tree_, [1] * n, location)
+        trees.append(read_tree(estimator.tree_, location, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
     return finished(
         model,
         where,
@@ -309,28 +307,28 @@ def read_bagging(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_isolation(model: BaseEstimator, where: str) -> Forest:
-    """IsolationForest: scores are path lengths over their expectation, values the decision function, classes
+    """Reads an IsolationForest: scores are path lengths over their expectation, values the decision function, classes
     -1 (outlier) and 1."""
     from sklearn.ensemble._iforest import _average_path_length
 
     trees = []
     for index, (estimator, chosen) in enumerate(zip(model.estimators_, model.estimators_features_, strict=True)):
         lengths = np.asarray(model._decision_path_lengths[index] + model._average_path_length_per_tree[index] - 1.0)
-        place = f"{where}, tree {index}"
+        location = f"{where}, tree {index}"
         columns = np.asarray(chosen, dtype=np.int64)
-        trees.append(read_tree(estimator.tree_, place, (0,), lengths[:, np.newaxis], columns=columns))
+        trees.append(read_tree(estimator.tree_, location, (0,), lengths[:, np.newaxis], columns=columns))
     expected = float(_average_path_length([model._max_samples])[0]) * len(trees)
     offset = float(model.offset_)
     bias = 0.0
-    if expected == 0.0:  # one sample per tree: the library's score is 1 for every row
+    if expected == 0.0:  # With one sample per tree the library's score is 1 for every row.
         trees = [read_tree(e.tree_, where, (0,), np.zeros((e.tree_.node_count, 1))) for e in model.estimators_]
         expected, bias = 1.0, 1.0
 
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # The offset is a percentile of the training rows' values, so rows may lie exactly on it. NumPy's power of an array,
-    # which the library uses, may differ from that of a scalar: so the array's power is tested.
+    # The offset is a percentile of the training rows' values, so rows may lie exactly on it.
+    # As the library does, the test computes the power of an array, which may differ from the power of a scalar.
     least = least_score(inlier, where)
     return finished(
         model,

@@ -1,9 +1,8 @@
-"""XGBoost 1.7 to 3.x: `.json` and `.ubj` files, read without the library; fitted Boosters and estimators.
+"""Reads XGBoost 1.7 to 3.x: `.json` and `.ubj` files, without the library; fitted Boosters and estimators.
 
-Semantics of the library that are kept: rows and thresholds are float32 and compared with `<`; each node says
-where a missing value goes; a category in the node's set goes right, any other left; margins are summed in
-float32, from the base score, tree by tree. Fitted models are saved to UBJSON in memory and read like a file, so
-that there is one code path.
+The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. Each node says
+where a missing value goes. A category in the node's set goes right, any other left. Margins are summed in float32, from
+the base score, tree by tree. Fitted models are saved to UBJSON in memory and read like a file.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
-# a prediction, into a margin.
+# Objective -> link from margin to prediction. The inverse link turns a file's base_score into a margin.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
@@ -44,28 +42,26 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
-# The smallest float32 margin whose float32 sigmoid exceeds 0.5, from which on the library predicts
-# class 1: 1.5 * 2^-24 and one step, found by bisection over the margins of XGBoost 1.7 to 3.2.
+# The library predicts class 1 from this margin on: the smallest float32 whose float32 sigmoid exceeds 0.5.
+# It is the next float32 after 1.5 * 2^-24, found by bisection over the margins of XGBoost 1.7 to 3.2.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
-CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are accepted and clipped
+CLIPS_BASE_SCORE = (3, 2)  # starts with the version that accepts the probabilities 0 and 1 and clips them
 
-SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
+SORTS_QUANTILES = (3, 4)  # starts with the version that predicts several quantiles in ascending order
 
-EPSILON = np.float32(1e-6)  # the least gap between two expectiles: XGBoost's kRtEps
+EPSILON = np.float32(1e-6)  # bounds the gap between two expectiles from below: XGBoost's kRtEps
 
-MAX_TREES = 1 << 20  # bounds what a damaged file may claim
+MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
 
-# What to do about a model without a best iteration.
+# Tells what to do about a model without a best iteration.
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
 def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
-    """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
-
-    Without `iterations`, the Forest of an estimator has the trees up to its best iteration, if it has one, and that of
-    a Booster has all of its trees, as in their predictions. Raises ForestcError.
-    """
+    """Reads a Booster or a scikit-learn-style estimator into a Forest. Raises ForestcError. Without `iterations`, the
+    Forest has the same trees as the model's predictions: of an estimator the trees up to its best iteration, if it has
+    one; of a Booster all trees."""
     where = f"XGBoost {type(model).__name__}"
     estimator = hasattr(model, "get_booster")
     if estimator and not model.__sklearn_is_fitted__():
@@ -83,7 +79,8 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """A classifier's forest with its labels; class 1 is decided if the prediction exceeds 0.5, for any objective."""
+    """Returns a classifier's forest with its labels. For any objective it decides for class 1 above a prediction of
+    0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -97,7 +94,7 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ForestcError."""
+    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -144,7 +141,7 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
         return Feature(name, FLOAT32, column, missing=True, named=bool(names))
 
     aggregate = Aggregate("sum", "float32")
-    width = 1 if objective == "binary:logistic" else outputs  # several outputs are several targets
+    width = 1 if objective == "binary:logistic" else outputs  # Several outputs of binary:logistic are several targets.
     decided = Link(link), *_decision(objective, outputs)
     parts = [Part(start, start + width, aggregate, *decided) for start in range(0, outputs, width)]
     meaning: ScoreMeaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate, "parts": parts}
@@ -156,7 +153,7 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
 
 
 def _outputs(params: Document, objective: str) -> int:
-    """The number of margins: classes or prediction targets."""
+    """Returns the number of outputs: classes, prediction targets or 1."""
     classes = params.get("num_class").integer(0, MAX_OUTPUTS)
     targets = params.get("num_target", 1).integer(0, MAX_OUTPUTS)
     if objective.startswith("multi:") != (classes >= 2) or min(classes, targets) > 1:
@@ -165,8 +162,8 @@ def _outputs(params: Document, objective: str) -> int:
 
 
 def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
-    """The number of the best iteration, counted from 1, None if the file does not say; users may write attributes, so
-    an invalid one is refused only where it is needed."""
+    """Returns the best iteration, counted from 1; None if the file does not say. Users may write attributes, so an
+    invalid one raises ModelError only if it is needed."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
         return None
     try:
@@ -178,7 +175,7 @@ def _best_iteration(attributes: object, learner: Document, needed: bool) -> int 
 
 
 def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tuple[int, ...]]]:
-    """The trees, at least one for each output, and the outputs that each feeds."""
+    """Returns the trees, at least one for each output, and for each tree the outputs that it feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_OUTPUTS) > 1
@@ -190,7 +187,7 @@ def _all_trees(model: Document, outputs: int) -> tuple[list[Document], list[tupl
 
 
 def _is_classifier(metadata: str) -> bool:
-    """Whether a saved estimator's metadata, a JSON text, is that of a classifier."""
+    """Returns True if the metadata of a saved estimator, a JSON text, are those of a classifier."""
     try:
         return bool(json.loads(metadata)["_estimator_type"] == "classifier")
     except (TypeError, ValueError, KeyError, RecursionError):
@@ -198,8 +195,8 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """The document of the trees, dart's tree weights, and whether estimators add and subtract the base score at such
-    trees: they did while dart was a separate booster; in 3.4 it is gbtree with weights."""
+    """Returns the document of the trees, dart's tree weights (or None), and whether estimators add and subtract the
+    base score at weighted trees. They did while dart was a separate booster; in 3.4 dart is gbtree with weights."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
@@ -214,14 +211,14 @@ def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]
     if objective == "binary:logistic":
         return Decision("threshold", CLASS_1_MARGIN), (0, 1)
     if objective.startswith("multi:"):
-        # Softmax compares margins; softprob outputs probabilities, which the user compares.
+        # Softmax compares margins. Softprob returns probabilities, and the user compares these.
         on = "scores" if objective == "multi:softmax" else "values"
         return Decision("argmax", 0, on), tuple(range(outputs))  # type: ignore[arg-type]
     return Decision("none"), ()
 
 
 def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int, ...]) -> list[float]:
-    """base_score as margins in float32: one number up to XGBoost 3.0, '[a,b,c]' from 3.1 on."""
+    """Returns base_score as margins in float32. Files hold one number up to XGBoost 3.0, and `[a,b,c]` from 3.1 on."""
     text = doc.text().strip()
     parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else [text]
     try:
@@ -244,14 +241,13 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
         if not all(score > 0 for score in scores):
             raise doc.fail(f"is not positive: {text[:60]!r}")
         return [logf(float(score)) for score in scores]
-    if link == "rising":  # the first expectile, then what the softplus of gives the gap to the next
+    if link == "rising":  # The margins are the first expectile, then for each gap its inverse under softplus.
         gaps = [max(after - before - EPSILON, EPSILON) for before, after in pairwise(scores)]
         return [float(scores[0]), *(float(gap + np.float32(logf(-expm1f(-float(gap))))) for gap in gaps)]
     return [float(score) for score in scores]
 
 
 def _feature_names(learner: Document, columns: int) -> list[str]:
-    """The columns' names; empty if the model has none."""
     names = [item.text() for item in learner.get("feature_names", []).items()]
     if names and len(names) != columns:
         raise learner.fail(f"has {len(names)} feature names for {columns} features")
@@ -259,11 +255,9 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """The category names by column, which models store from XGBoost 3.1 on if trained on a data frame.
-
-    Raises ModelError for categories that are numbers other than their codes: the library reads them as codes in an
-    array and recodes them in a data frame, so rows are ambiguous.
-    """
+    """Returns the category names by column. Models trained on a data frame store them from XGBoost 3.1 on. Raises
+    ModelError for categories that are numbers other than their codes: the library reads them as codes in an array and
+    recodes them in a data frame, so rows are ambiguous."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}
@@ -284,8 +278,7 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise category.fail("is not a list of names")
-        # XGBoost 3.2 counts characters instead of bytes, so names beyond ASCII come out shifted: such a column
-        # takes codes only.
+        # XGBoost 3.2 counts characters, not bytes, so names beyond ASCII are shifted: the column takes codes only.
         if (values < 0).any() or (values > 127).any():
             continue
         raw = bytes(values.astype(np.uint8))

@@ -1,4 +1,4 @@
-"""What XGBoost writes of a training beside its trees: the objective, and each node's weight, hessian sum and gain."""
+"""Reads facts about a training from XGBoost's files: the objective, and each node's weight, hessian sum and gain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.frontends.shared.document import Document
 
-# Parameters of objectives in files and configurations; other keys and values that are not numbers are ignored.
+# Parameters of objectives in files and configurations. Other keys, and values that are not numbers, are ignored.
 OBJECTIVE = (
     *("scale_pos_weight", "tweedie_variance_power", "quantile_alpha", "expectile_alpha", "huber_slope"),
     *("max_delta_step", "aft_loss_distribution", "aft_loss_distribution_scale"),
@@ -23,8 +23,9 @@ NODE = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
 
 @dataclass(frozen=True)
 class TreeSums:
-    """settings: parameters of `xgboost.train` that are written in the file. trees: for each tree its arrays of NODE,
-    all (nodes,), indexed by the node numbers in `Tree.ids`; empty for vector leaves. feature_types: None without."""
+    """The parameters of a training and the sums at the nodes of its trees. settings: parameters of `xgboost.train` in
+    the file. trees: for each tree the arrays of NODE, (nodes,), indexed by the node numbers in `Tree.ids`; empty for
+    vector leaves. feature_types: None if the file has none."""
 
     settings: Mapping[str, Any]
     trees: tuple[tuple[NDArray[np.float64], ...], ...]
@@ -32,18 +33,18 @@ class TreeSums:
 
 
 def read_sums(document: object, where: str) -> TreeSums:
-    """Sums from a parsed document. Raises ModelError."""
+    """Reads the sums of a parsed document. Raises ModelError."""
     learner = Document(document, "", where).get("learner")
     objective, params, booster = (learner.get(key) for key in ("objective", "learner_model_param", "gradient_booster"))
     settings: dict[str, Any] = {"objective": objective.get("name").text()}
     for part in objective.value.values():
-        known = part.items() if isinstance(part, Mapping) else ()
-        settings |= {key: text for key, text in known if key in OBJECTIVE and _VALUE.fullmatch(str(text))}
+        entries = part.items() if isinstance(part, Mapping) else ()
+        settings |= {key: text for key, text in entries if key in OBJECTIVE and _VALUE.fullmatch(str(text))}
     if params.get("num_class").integer(0, 1 << 20):
         settings["num_class"] = params.get("num_class").integer(0, 1 << 20)
     if not params.has("boost_from_average") or params.get("boost_from_average").value == "0":
         settings["base_score"] = params.get("base_score").text().strip("[]")
-    if booster.has("gbtree"):  # dart is a booster around another one
+    if booster.has("gbtree"):  # dart is a booster around another one.
         settings["booster"], booster = "dart", booster.get("gbtree")
     model = booster.get("model")
     settings["num_parallel_tree"] = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, 1 << 20)

@@ -1,4 +1,4 @@
-"""Trees of XGBoost models: from the arrays of a document to a Tree."""
+"""Reads the arrays of a tree in an XGBoost document into a Tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category
 from forestc.frontends.shared.document import Document
 
-_DELETED = 0x7FFFFFFF  # the feature of a deleted node: `RegTree::kDeletedNodeMarker` in XGBoost's source
+_DELETED = 0x7FFFFFFF  # marks a deleted node, as its feature: `RegTree::kDeletedNodeMarker` in XGBoost's source
 RightCodes: TypeAlias = Mapping[int, NDArray[np.int64]]  # node -> the category codes that go right; others go left
 
 
@@ -29,9 +29,9 @@ def read_tree(
     weight: np.float32 | None,
     base: NDArray[np.float32] | None,
 ) -> Tree:
-    """The tree of a document. categories: column -> number of codes over all trees. weight: dart's, by which leaves are
-    multiplied in float32. base: the outputs' base scores, with which inplace_predict computes (base + leaf) - base.
-    Raises ModelError."""
+    """Reads the tree of a document. categories: column -> number of codes over all trees. weight: dart's factor for the
+    leaves, in float32. base: the outputs' base scores, with which inplace_predict rounds the leaves to (base + leaf) -
+    base. Raises ModelError."""
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -53,15 +53,15 @@ def read_tree(
             raise doc.fail(f"has {len(array)} {key} for {n} nodes")
     right, columns_of = arrays["right_children"], arrays["split_indices"]
     # Pruned nodes stay in the arrays, unreachable and marked by this feature.
-    kept = columns_of != _DELETED
-    if n and not kept[0]:
+    present = columns_of != _DELETED
+    if n and not present[0]:
         raise doc.fail("the root is deleted")
     is_leaf = left == LEAF
-    if n and size > 1:  # newer files store a vector leaf's index in place of its right child
-        values = _vectors(doc, is_leaf & kept, right, size)
+    if n and size > 1:  # Newer files store the index of a vector leaf in place of its right child.
+        values = _vectors(doc, is_leaf & present, right, size)
         right = np.where(is_leaf, LEAF, right)
     else:
-        values = arrays["split_conditions"][is_leaf & kept].reshape(-1, 1)
+        values = arrays["split_conditions"][is_leaf & present].reshape(-1, 1)
     for child in (left, right):
         if n and not (child.min() >= LEAF and child.max() < n):
             outside = np.flatnonzero((child < LEAF) | (child >= n))
@@ -70,13 +70,13 @@ def read_tree(
         start = None if base is None else base[list(outputs)]
         values = (values if start is None else (start + values) - start) * weight
     ids = np.arange(n, dtype=np.int32)
-    if not kept.all():
-        number = np.where(kept, np.cumsum(kept) - 1, n)  # deleted nodes: out of range, refused by the builder
-        left = np.where(is_leaf, LEAF, number[left])[kept]
-        right = np.where(right == LEAF, LEAF, number[right])[kept]
-        right_codes = {int(number[node]): codes for node, codes in right_codes.items() if kept[node]}
-        ids, is_leaf, columns_of = ids[kept], is_leaf[kept], columns_of[kept]
-        arrays = {key: array[kept] for key, array in arrays.items()}
+    if not present.all():
+        number = np.where(present, np.cumsum(present) - 1, n)  # The builder refuses n, for deleted nodes.
+        left = np.where(is_leaf, LEAF, number[left])[present]
+        right = np.where(right == LEAF, LEAF, number[right])[present]
+        right_codes = {int(number[node]): codes for node, codes in right_codes.items() if present[node]}
+        ids, is_leaf, columns_of = ids[present], is_leaf[present], columns_of[present]
+        arrays = {key: array[present] for key, array in arrays.items()}
     feature = np.where(is_leaf, LEAF, columns_of)
     if n and not (feature.min() >= LEAF and feature.max() < columns):
         bad = np.flatnonzero((feature < LEAF) | (feature >= columns))[0]
@@ -108,22 +108,22 @@ def read_tree(
 
 
 def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """Vector leaves: (leaves, size). From 3.2 on in leaf_weights, indexed by right_children; before in base_weights,
-    indexed by node."""
-    key, places = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
+    """Returns vector leaves: (leaves, size). From 3.2 on they are in leaf_weights, indexed by right_children; before,
+    in base_weights, indexed by node."""
+    key, row_of = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
     weights = doc.get(key).array(np.float32)
     if len(weights) % size:
         raise doc.fail(f"has {len(weights)} {key} for leaves of {size} values")
     table = weights.reshape(-1, size)
-    wanted = places[leaves]
-    if len(wanted) and not (wanted.min() >= 0 and wanted.max() < len(table)):
+    rows = row_of[leaves]
+    if len(rows) and not (rows.min() >= 0 and rows.max() < len(table)):
         raise doc.fail(f"a leaf is outside the {len(table)} {key}")
-    return np.asarray(table[wanted], dtype=np.float32)
+    return np.asarray(table[rows], dtype=np.float32)
 
 
 def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> RightCodes:
-    """The category codes that go right, of the nodes that split on categories. categories: updated with the number of
-    codes of each categorical column. Raises ModelError."""
+    """Reads the category codes that go right at each node with a set. categories: updated with the number of codes of
+    each categorical column. Raises ModelError."""
     if not (kinds := doc.get("split_type", []).array(np.int64)).any():
         return {}
     columns_of = doc.get("split_indices").array(np.int32)
@@ -149,8 +149,8 @@ def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> Right
 
 
 def marked_missing(forest: Forest, marker: float) -> Forest:
-    """The forest of an estimator that reads `marker`, besides NaN, as a missing value: it takes the side of a missing
-    value at every node."""
+    """Returns the forest changed so that `marker`, like NaN, counts as missing: at every node it goes where missing
+    values go."""
     with np.errstate(over="ignore"):
         value = float(np.float32(marker))
         above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
@@ -168,7 +168,7 @@ def marked_missing(forest: Forest, marker: float) -> Forest:
                 members = sorted((old | {code}) if goes else (old - {code}))
             elif (value < threshold[node]) == goes:
                 continue
-            else:  # x < t without the marker, or with it: cuts that appear twice cancel
+            else:  # These cuts flip the side of the marker alone: equal cuts cancel.
                 cuts = [-np.inf, float(threshold[node]), value, *[above] * (above > value)]
                 members = sorted(cut for cut in cuts if cuts.count(cut) == 1)
                 threshold[node] = 0.0

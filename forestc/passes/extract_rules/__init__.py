@@ -1,3 +1,3 @@
-"""The pass extract-rules, and its rules as text."""
+"""The pass extract-rules, and the text form of its rules."""
 
 from forestc.passes.extract_rules.rules_text import rules_text as rules_text

@@ -1,13 +1,13 @@
-"""extract-rules: a few AND gates instead of a forest.
+"""Implements the pass extract-rules: replaces a forest by a few AND and OR gates over its conditions.
 
-Rules in disjunctive or conjunctive form are learnt over the forest's own conditions by column generation (S. Dash, O.
-Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018; `algorithms.covers.boolean_rules`):
-two classes take one rule, several classes one each against the rest, with priorities. Beyond the paper, rules can be
-learnt from the forest's decisions, also on mixed copies of the rows. The result is a forest of chains
-(`rule_forest`), whose trees are joined by max or min.
+Rules in disjunctive or conjunctive form are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean
+Decision Rules via Column Generation", NeurIPS 2018; `algorithms.covers.boolean_rules`). Two classes take one rule.
+Several classes take one rule each against all others, with priorities. Beyond the paper, rules can be learnt from the
+forest's decisions, also on mixed copies of the rows. The result is a forest of chains joined by max or min (see
+`rule_forest`).
 
-The work is limited by rounds, so that results do not depend on the speed of the machine unless the time limit is
-reached; the report then says `time_limit_reached`. Ctrl-C ends the learning: the best rules so far are used if they are
+The work is limited by rounds, so that results do not depend on the machine's speed. Only if the time limit is reached
+they do; the report then says `time_limit_reached`. Ctrl-C ends the learning: the best rules so far are used if they are
 within the tolerance.
 """
 
@@ -34,7 +34,7 @@ from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
-from forestc.passes.ladder import AtGivenSettings, Branch, Rung, known
+from forestc.passes.ladder import AtGivenSettings, Branch, Rung, returning
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
 from forestc.passes.promises import Within
@@ -43,45 +43,48 @@ from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-COMPLEXITIES = (4, 8, 15, 30, 60)  # that are tried, one after the other
-ROUNDS = 12  # of column generation for each rule
-MOST_SAMPLES = 4000  # rows and copies; beyond it, fewer copies, then fewer rows are used
+COMPLEXITIES = (4, 8, 15, 30, 60)  # tries these limits of complexity one after the other for complexity=auto
+ROUNDS = 12  # rounds of column generation for each rule; more take longer
+MOST_SAMPLES = 4000  # rows and copies used at most; if there are more, first copies are left out, then rows
 
 
 @dataclass(frozen=True)
 class ExtractRules(Seeded, AtGivenSettings):
     """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After round-leaves.
 
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance.
     """
 
     learn: Annotated[
         Literal["labels", "forest"],
         tried("labels", "forest"),
-        "what rules are learnt from: labels of the rows, or forest, its decisions on the rows and their copies.",
+        "what rules are learnt from: labels of the rows, or the decisions of the forest on the rows and their copies.",
     ] = "labels"
-    form: Annotated[Literal["dnf", "cnf"], tried("dnf", "cnf"), "dnf, an OR of ANDs, or cnf, an AND of ORs."] = "dnf"
+    form: Annotated[
+        Literal["dnf", "cnf"], tried("dnf", "cnf"), "form of the rules: dnf (an OR of ANDs) or cnf (an AND of ORs)."
+    ] = "dnf"
     complexity: Annotated[
         int | Literal["auto"],
         Range(2, 100_000, "a whole number from 2 on"),
         tried_from(2, 60, log=True),
-        "the most clauses plus conditions of a class's rule, or auto: the least tried that is within the tolerance.",
+        "largest sum of clauses and conditions of a class's rule; auto: the smallest of 4, 8, 15, 30 and 60 that "
+        "is within the tolerance.",
     ] = "auto"
     balanced: Annotated[
         bool,
         tried(False, True),
-        "whether all classes weigh the same while rules are learnt, however many rows they have.",
+        "true: while rules are learnt, all classes weigh the same, however many rows they have.",
     ] = False
     tolerance: Tolerance = 0.01
     comparators: Annotated[
         int,
         Range(1, 4096),
-        "how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.",
+        "number of the forest's conditions that rules may use: the ones that separate the classes best.",
     ] = 128
     seconds: Annotated[
         float,
         Range(0, 1e6, "a number of seconds above 0", above=True, below=True),
-        "time limit; only results that reach it depend on the machine's speed.",
+        "time limit; a result depends on the machine's speed only if it reaches the limit.",
     ] = 300
     copies: Copies = 0
     mix: Mix = 0.1
@@ -100,21 +103,21 @@ class ExtractRules(Seeded, AtGivenSettings):
 
     @property
     def open(self) -> bool:
-        """Rules are scored at any complexity, as they keep nothing by themselves."""
+        """Always True: rules guarantee nothing by themselves, so they are scored at any complexity."""
         return True
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> RuleLadder:
         return RuleLadder(forest, accepted(self, forest, rows, scorer), self, scorer)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         return PassResult(rung.forest, (Within(float(self.tolerance)),), rung.report)
 
 
 @dataclass(frozen=True)
 class RuleLadder:
-    """Rules of growing complexity. Those of one call of `rungs` share the time and the clauses found; a search asks for
-    each alone, so that another run makes the same. judge: adds its figures to reports."""
+    """A ladder of rules with growing complexity. Steps of one call of `rungs` share the time limit and the clauses
+    found. A search calls it for each step alone, so that another run finds the same rules. scorer: adds figures to the
+    reports."""
 
     forest: Forest
     rows: Rows
@@ -127,20 +130,20 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Raises OptionError if all rows are of one class, and KeyboardInterrupt if the user interrupted the learning,
-        and what it found is not good enough."""
+        """Yields the rules of each step. Raises OptionError if all rows are of one class. If the user interrupts the
+        learning, it yields the rules found so far; it raises KeyboardInterrupt if they are not enough."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)
             after = rule_forest(self.forest, learnt.rules, learner.literals)
             report = self._report(learner, learnt, after)
             hurried = learner.late or learnt.interrupted
-            yield Rung(step, report["complexity"], known(after), report, hurried=hurried)
+            yield Rung(step, report["complexity"], returning(after), report, hurried=hurried)
             if learnt.interrupted:
                 raise KeyboardInterrupt
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Raises OptionError."""
+        """Raises OptionError, because no rules are within the tolerance."""
         rung, loss = min(losses, key=lambda scored: scored[1].lost)
         raise OptionError(
             f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
@@ -175,7 +178,7 @@ class RuleLadder:
 
 
 def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
-    """The share of held-out rows on which the rules decide as the forest does."""
+    """Returns the share of held-out rows on which the rules decide as the forest does."""
     same = rows = 0
     for batch in held_out.batches():
         equal = answers_to(before, batch.X) == answers_to(after, batch.X)
@@ -185,7 +188,7 @@ def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
 
 @dataclass(frozen=True)
 class _Learnt:
-    """loss, bound: Hamming loss on the samples, of all rules together."""
+    """Rules and their fit. loss: the Hamming loss of all rules on the samples. bound: a proved lower bound of it."""
 
     rules: Rules
     loss: float
@@ -195,7 +198,7 @@ class _Learnt:
 
 
 class _Learner:
-    """Learns rules of growing complexity on the same samples; those of two classes start from the clauses before."""
+    """A learner of rules of growing complexity. For two classes, each step starts from the clauses of the last step."""
 
     def __init__(self, forest: Forest, rows: Rows, options: ExtractRules) -> None:
         self.options, self.forest = options, forest
@@ -219,7 +222,7 @@ class _Learner:
         self.late = False
 
     def learn(self, complexity: int, shares: int) -> _Learnt:
-        """shares: that the time left is divided into."""
+        """Learns rules of at most this complexity, in one of `shares` equal parts of the time left."""
         begin = time.monotonic()
         limit = max(0.1, (self.deadline - begin) / shares)
         form = self.options.form
@@ -235,10 +238,10 @@ class _Learner:
             several = learn_rule_sets(self.bits, self.label, limits, groups=groups, weight=weight)
             classes = [int(label) for label in several.classes]
             learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
-            order = tuple(classes[place] for place in several.order if classes[place] in learnt)
+            order = tuple(classes[index] for index in several.order if classes[index] in learnt)
             clauses = {kind: rule.clauses for kind, rule in learnt.items()}
             default = classes[several.default]
-            if order and order[-1] == default:  # who reaches it last has it without a rule
+            if order and order[-1] == default:  # the default class needs no rule if it is the last in the order
                 del clauses[default]
                 order = order[:-1]
             result = _of(list(learnt.values()), Rules(form, clauses, order, default))

@@ -1,4 +1,4 @@
-"""The forest's conditions as bits that rules are made of: each condition, and its negation."""
+"""Turns conditions of a forest into bits from which rules are made: each condition and its negation."""
 
 from __future__ import annotations
 
@@ -14,48 +14,49 @@ from forestc.forest.ir import LEAF, Forest, Tree
 
 @dataclass(frozen=True)
 class Literals:
-    """Literal 2k says that condition k holds, literal 2k + 1 that it does not."""
+    """The literals of rules. Literal 2k holds if condition k holds, and literal 2k + 1 if it does not."""
 
     conditions: tuple[Condition, ...]
 
     def bits(self, forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(rows, literals) of encoded rows (rows, features)."""
+        """Returns (rows, literals) for encoded rows (rows, features)."""
         takes_missing, missing_word = missing_words(forest)
         result = np.empty((len(words), 2 * len(self.conditions)), dtype=bool)
-        for place, condition in enumerate(self.conditions):
+        for index, condition in enumerate(self.conditions):
             x, feature = words[:, condition.feature], condition.feature
             left = condition.sends_left(x, takes_missing[feature] & (x == missing_word[feature]))
-            result[:, 2 * place], result[:, 2 * place + 1] = left, ~left
+            result[:, 2 * index], result[:, 2 * index + 1] = left, ~left
         return result
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(literals,) thresholds of a feature that send a missing value the same way are one group, as they imply one
-        another; each set is a group of its own."""
+        """The group of each literal, (literals,). Thresholds of one feature that send missing values to the same side
+        form one group, as they imply one another. Each set is its own group."""
         names = [
-            (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else place
-            for place, condition in enumerate(self.conditions)
+            (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
+            for index, condition in enumerate(self.conditions)
         ]
         number = {name: at for at, name in enumerate(dict.fromkeys(names))}
         return np.repeat(np.array([number[name] for name in names], dtype=np.int64), 2)
 
 
 def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int64], most: int) -> Literals:
-    """The conditions that do most in the forest's trees: by how much they lower the Gini impurity of the labels, summed
-    over all nodes that have them. At most `most` of them, in the order of `forest.conditions`."""
+    """Returns literals of the `most` conditions that separate the labels best, in the order of `forest.conditions`. A
+    condition is rated by the decrease of Gini impurity, summed over all nodes that test it."""
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
-    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
+    for tree, condition_of in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         reached = leaf_nodes(forest, tree, words, missing)
         count = np.bincount(reached * classes + label, minlength=tree.size * classes)
-        np.add.at(gain, places[tree.inner], _gains(tree, count.reshape(tree.size, classes).astype(np.float64)))
+        np.add.at(gain, condition_of[tree.inner], _gains(tree, count.reshape(tree.size, classes).astype(np.float64)))
     best = np.sort(np.argsort(-gain, kind="stable")[:most])
-    return Literals(tuple(forest.conditions[int(place)] for place in best))
+    return Literals(tuple(forest.conditions[int(index)] for index in best))
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(inner nodes,) by how much each lowers the impurity. count: (nodes, classes) the rows that end at each leaf."""
+    """Returns (inner nodes,) the decrease of Gini impurity at each. count: (nodes, classes) how many rows end at each
+    leaf; it is filled for inner nodes in place."""
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]
         count[inner] = count[tree.left[inner]] + count[tree.right[inner]]

@@ -1,12 +1,13 @@
-"""Rules as a forest: each clause a chain of conditions.
+"""Builds a forest from rules: each clause becomes a chain of conditions.
 
-| form | a clause is                  | its tree gives                                | trees joined by |
-|------|------------------------------|-----------------------------------------------|-----------------|
-| dnf  | an AND of literals           | the class's value where all hold, else `none` | max             |
-| cnf  | an OR of literals            | `none` where none holds, else the value       | min             |
+| form | a clause is                  | its tree returns                                    | trees joined by |
+|------|------------------------------|-----------------------------------------------------|-----------------|
+| dnf  | an AND of literals           | the class's value if all literals hold, else `none` | max             |
+| cnf  | an OR of literals            | the class's value if any literal holds, else `none` | min             |
 
-Two classes have one score: 1 of class 1, and `none` is 0. Of several classes, each has a score: its priority where its
-rule holds, else 0, or 1 for the class of rows that no rule claims. Priorities start at 2; the highest score decides.
+Two classes have one score: 1 means class 1, and `none` is 0. With more classes, each has a score: its priority if its
+rule holds, otherwise `none`. Here `none` is 0, or 1 for the default class, which gets the rows of no rule. Priorities
+start at 2, and the highest score decides.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link, Tree
 from forestc.passes.added_trees import node_arrays
 from forestc.passes.extract_rules.literals import Literals
 
-RANK_LINK = Link("order")  # scores have an order and no further meaning
+RANK_LINK = Link("order")  # marks scores as ranks: only their order has a meaning
 
 
 @dataclass(frozen=True)
 class Rules:
-    """clauses: of each class that has a rule, by the class's index. order: classes, of which the first whose rule holds
-    is decided. default: the class of rows that no rule claims."""
+    """Rules for the classes of a forest, by class index. clauses: the clauses of each class that has a rule. order: the
+    classes as their rules are tried; the first rule that holds decides. default: the class if no rule holds."""
 
     form: Form
     clauses: dict[int, tuple[Clause, ...]]
@@ -36,12 +37,12 @@ class Rules:
 
     @property
     def complexity(self) -> int:
-        """Clauses and their literals."""
+        """The number of clauses plus their literals."""
         return sum(1 + len(clause) for clauses in self.clauses.values() for clause in clauses)
 
 
 def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
-    """The quantized forest of some rules on the source's features."""
+    """Builds the quantized forest of the rules, over the features of `source`."""
     two = len(source.classes) == 2
     trees: list[Tree] = []
     for output in range(1) if two else range(len(source.classes)):
@@ -51,7 +52,7 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
         has_rule = two or output in rules.clauses
         for clause in clauses:
             trees.append(_chain(clause, literals, rules.form, value, none, output, len(trees)))
-        if not clauses:  # an empty DNF never holds, an empty CNF always does
+        if not clauses:  # an empty DNF never holds; an empty CNF always holds
             always = has_rule and rules.form == "cnf"
             trees.append(_tree([], [value if always else none], output, len(trees)))
     return changed(
@@ -66,16 +67,16 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
     )
 
 
-def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, place: int) -> Tree:
+def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, index: int) -> Tree:
     steps = [(literals.conditions[literal // 2], literal % 2 == 0) for literal in clause]
-    if form == "cnf":  # the chain goes on while no literal holds
-        return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, place)
-    return _tree(steps, [none, value], output, place)
+    if form == "cnf":  # the chain of an OR continues while no literal holds
+        return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, index)
+    return _tree(steps, [none, value], output, index)
 
 
-def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, place: int) -> Tree:
-    """A chain. steps: conditions, each with whether the chain goes on to its left. ends: the values of a row that
-    leaves the chain, and of one that passes it all."""
+def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
+    """Builds a chain. steps: each condition, and True if the chain continues on its left side. ends: the values of rows
+    leaving the chain early, and of rows passing all of it."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count
@@ -85,6 +86,6 @@ def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: 
         left[node], right[node] = (further, out) if on_left else (out, further)
     leaf[-1] = len(ends) - 1
     return make_tree(
-        where=f"clause {place}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
+        where=f"clause {index}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
         quantized=True, **node_arrays(conditions),
     )  # fmt: skip

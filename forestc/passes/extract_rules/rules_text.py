@@ -1,7 +1,7 @@
-"""Rules for people to read: `IF petal width < 0.8 THEN setosa`.
+"""Writes rules as text for people: `IF petal width < 0.8 THEN setosa`.
 
-Thresholds are the numbers that the compiled comparators stand for: those of the model, or of the fixed-point steps to
-which quantize-inputs moved them.
+Thresholds are the numbers that the compiled comparators use: the model's own, or the fixed-point values to which
+quantize-inputs moved them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from forestc.forest.conditions import INFINITY, Below, Condition, InSpans, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import FLOAT32, NumberType, word_value
 
-_Literal = tuple[Condition, bool]  # and whether the condition holds, or does not
+_Literal = tuple[Condition, bool]  # a condition, and False if the literal negates it
 
 
 def is_rules(forest: Forest) -> bool:
-    """Whether a forest is made of clauses, as by extract-rules: quantized chains joined by max or min."""
+    """Returns True if a forest is a set of rules as made by extract-rules: quantized chains joined by max or min."""
     if not forest.quantized or forest.adds or not forest.decides:
         return False
     return forest.link.kind == "order" and all(
@@ -28,17 +28,15 @@ def is_rules(forest: Forest) -> bool:
 
 
 def _is_chain(tree: Tree) -> bool:
-    """Whether one side of each condition is a leaf, of the same value for all but the last condition."""
+    """Returns True if at least one side of each condition is a leaf."""
     inner = tree.inner
     return bool(((tree.left[tree.left[inner]] == LEAF) | (tree.left[tree.right[inner]] == LEAF)).all())
 
 
 def rules_text(forest: Forest) -> str:
-    """The rules of a forest, a line for each clause; also of one that was read from its text form.
-
-    A DNF has a line `IF ... AND ... THEN class` for each clause, the first that holds decides; a CNF a line `IF (... OR
-    ...) AND (...) THEN class` for each class. Raises ModelError for a forest that is not made of clauses.
-    """
+    """Returns the rules of a forest as lines. The forest may have been read from its text form. A DNF has a line `IF
+    ... AND ... THEN class` for each clause, and the first clause that holds decides. A CNF has a line `IF (... OR ...)
+    AND (...) THEN class` for each class. Raises ModelError for a forest that is not a set of rules."""
     if not is_rules(forest):
         raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
     two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
@@ -51,9 +49,9 @@ def rules_text(forest: Forest) -> str:
         held = [clause for index in trees[output] if (clause := _clause(forest, index))]
         fixed = {int(forest.trees[index].values[0, 0]) for index in trees[output] if not forest.trees[index].depth}
         if max(values[output]) <= lowest or (not ands and min(fixed, default=lowest + 1) <= lowest):
-            continue  # it never holds
+            continue  # the rule never holds
         if not held or (ands and max(fixed, default=lowest) > lowest):
-            return "\n".join([*lines, f"ELSE {name}"]) + "\n"  # it always holds
+            return "\n".join([*lines, f"ELSE {name}"]) + "\n"  # the rule always holds
         if ands:
             lines += [f"IF {' AND '.join(_literals(forest, clause, 'and'))} THEN {name}" for clause in held]
         else:
@@ -65,26 +63,24 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """The literals of a tree: of an AND those that hold on its way to the larger value, of an OR those that lead there
-    at once."""
-    tree, places = forest.trees[index], forest.conditions.places[index]
+    """Returns the literals of a chain. All of an AND, or any of an OR, lead to the larger value."""
+    tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
-    node, wanted = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
+    node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
     while tree.left[node] != LEAF:
         left, right = int(tree.left[node]), int(tree.right[node])
         leaves = [child for child in (left, right) if tree.left[child] == LEAF]
         ends = forest.aggregate.kind == "max"
-        # the side on which the chain ends early: on the smaller value in an AND, on the larger one in an OR
-        out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == wanted) != ends]
+        # The chain ends early on one side: in an AND with the smaller value, in an OR with the larger one.
+        out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == larger) != ends]
         leave = out[0] if out else leaves[0]
         further = right if leave == left else left
-        literals.append((forest.conditions[int(places[node])], (further == left) == ends))
+        literals.append((forest.conditions[int(condition_of[node])], (further == left) == ends))
         node = further
     return literals
 
 
 def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
-    """The literals as text; of an AND, those about one feature's interval together."""
     texts: dict[tuple[int, str], str] = {}
     bounds: dict[int, list[float | None]] = {}
     for condition, positive in clause:
@@ -92,8 +88,8 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
         if joined == "and" and isinstance(condition.test, Below) and not feature.missing:
             low_high = bounds.setdefault(condition.feature, [None, None])
             value = word_value(int(condition.test.threshold), feature.number)
-            known = low_high[positive]
-            better = value if known is None else min(known, value) if positive else max(known, value)
+            present = low_high[positive]
+            better = value if present is None else min(present, value) if positive else max(present, value)
             low_high[positive] = better
             texts[condition.feature, ""] = ""
         else:
@@ -114,7 +110,7 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
 
 
 def literal_text(forest: Forest, condition: Condition, positive: bool = True) -> str:
-    """A condition of a quantized forest, or its opposite, as text: numbers in the units of raw rows."""
+    """Returns a condition of a quantized forest, or its negation, as text. Numbers are in the units of raw rows."""
     feature = forest.features[condition.feature]
     name, raw = feature.name, feature.raw
     missing = ""
@@ -137,7 +133,7 @@ def literal_text(forest: Forest, condition: Condition, positive: bool = True) ->
 
 
 def _number(value: float | None, raw: NumberType) -> str:
-    """The shortest decimal that names the number among those of the type that the model reads."""
+    """Returns the shortest decimal that identifies the value among all numbers of the type `raw`."""
     assert value is not None
     if not math.isfinite(value):
         return str(value)

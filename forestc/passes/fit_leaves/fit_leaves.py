@@ -1,4 +1,4 @@
-"""fit-leaves: fits all integer leaves together on the rows, instead of rounding each alone."""
+"""Implements the pass fit-leaves: fits all integer leaves together to the rows, instead of rounding each alone."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
-MOST_FITTED_BITS = 4  # tried by leaf_bits=auto
-MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
+MOST_FITTED_BITS = 4  # bits of leaves that leaf_bits=auto tries at most
+MOST_LEAVES = 1 << 26  # rows times trees kept in memory; with more, leaves are fitted to fewer rows
 
 
 @dataclass(frozen=True)
 class FittingRows:
-    """leaf: (trees, rows) the leaf that each row reaches in each tree. label: (rows,) the class it should get."""
+    """Rows to fit leaves to. leaf: (trees, rows) the leaf of each row in each tree. label: (rows,) the right class."""
 
     leaf: NDArray[np.int32]
     label: NDArray[np.int64]
 
 
 def outputs_follow(forest: Forest) -> bool:
-    """Whether the outputs of each tree are consecutive, as fitting needs."""
+    """Returns True if the outputs of each tree are consecutive, as fitting requires."""
     return all(tree.outputs == tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees)
 
 
 def zero_of(decision: Decision) -> int:
-    """The score from which on class 1 of two is decided. Fitting decides at 0."""
+    """Returns the lowest score that decides for class 1 of two, 0 for other decisions. Fitting uses 0 instead."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
 def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
-    """The rows that leaves are fitted on, with their labels, or the forest's decisions where there are none. Raises
-    OptionError for a forest that decides nothing, or on several classes."""
+    """Returns the rows to fit leaves to. A row without a label gets the forest's decision. Raises OptionError for a
+    forest that does not decide on exactly one class."""
     if not (forest.single and forest.decides):
         raise OptionError("fit-leaves needs a model that decides on one class", do="take round-leaves instead")
     if not outputs_follow(forest):
@@ -63,7 +63,7 @@ def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
         reached = [tree.leaf[own] for tree, own in zip(forest.trees, nodes, strict=True)]
         leaves.append(np.stack(reached).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
-        unknown = truth < 0  # no label, or none of the model's classes
+        unknown = truth < 0  # rows without a label, or with a label that is none of the model's classes
         if unknown.any():
             truth = np.where(unknown, answers_to(forest, batch.X[chosen]), truth)
         labels.append(truth.astype(np.int64))
@@ -78,12 +78,10 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits and biases, starting from rounded ones. values: (leaves, outputs) of each tree.
-
-    Where the rows are nearly separable, steep odds would fit single rows: what a unit of the scores is worth is limited
-    as in pruning. On 8,000 rows of MNIST, 500 trees with leaves of one bit then decide 92.8 % of the test rows rightly,
-    instead of 86.6 %; with their own leaves it is 92.6 %.
-    """
+    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. values: (leaves, outputs) of
+    each tree. If the rows are nearly separable, steep odds would overfit single rows. So the log odds that one unit of
+    the score is worth are limited, as in pruning. On 8,000 rows of MNIST, 500 trees with leaves of one bit then decide
+    92.8 % of the test rows rightly, instead of 86.6 %; with their own leaves it is 92.6 %."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
     fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
@@ -96,14 +94,14 @@ class FitLeaves(AtGivenSettings):
     """Fits all integer leaves together to the classes of the rows, instead of rounding each alone: one or two bits are
     often enough.
 
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance.
     """
 
     leaf_bits: Annotated[
         int | Literal["auto"],
         Range(1, MOST_LEAF_BITS),
         tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
-        "auto (the fewest, up to 4, within the tolerance), or a number of bits per leaf.",
+        "bits of a leaf; auto: the fewest, up to 4, within the tolerance.",
     ] = "auto"
     tolerance: Tolerance = DEFAULT_TOLERANCE
     name: ClassVar[str] = "fit-leaves"
@@ -114,11 +112,9 @@ class FitLeaves(AtGivenSettings):
 
     @property
     def open(self) -> bool:
-        """As `Laddered` has it."""
         return self.leaf_bits == "auto"
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """As `Refusing` has it."""
         if source.quantized:
             raise already_quantized()
         if not have_rows(rows):
@@ -126,7 +122,7 @@ class FitLeaves(AtGivenSettings):
         refuse_sums(source)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
-        """As `Laddered` has it: the numbers of leaf bits, ascending."""
+        """Returns the ladder over the number of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         assert rows is not None
         need_words(self, forest)
@@ -135,7 +131,7 @@ class FitLeaves(AtGivenSettings):
         def rounded(bits: int) -> RoundedLeaves:
             return round_leaves(one_output(forest), bits)
 
-        def made(bits: int) -> tuple[Forest, dict[str, Any]]:
+        def fit(bits: int) -> tuple[Forest, dict[str, Any]]:
             start = rounded(bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on())
             result = with_leaves(forest, replace(start, values=values, bias=bias))
@@ -143,8 +139,7 @@ class FitLeaves(AtGivenSettings):
             return result, {"rows": len(on().label), "constant_trees": constant}
 
         most = range(1, MOST_FITTED_BITS + 1)
-        return LeafLadder(self, forest, most, lambda bits: with_leaves(forest, rounded(bits)), made)
+        return LeafLadder(self, forest, most, lambda bits: with_leaves(forest, rounded(bits)), fit)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         return taken(self.tolerance, rung, tried)

@@ -1,7 +1,7 @@
-"""A quantized forest over cells: of each feature the words between two thresholds are one cell, numbered upwards.
+"""Represents a quantized forest over cells: the values of a feature between two neighboring thresholds form one cell.
 
-Cuts, codes of categories and the word for "missing" need no special treatment then: a condition sends some cells left,
-and a node whose cells left are not consecutive becomes several boxes.
+Cells are numbered upwards. Cuts, category codes and the word for "missing" then need no special treatment: a condition
+sends some cells to the left. A node splits into several boxes if its left cells are not consecutive.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
-Merged: TypeAlias = Mapping[int, NDArray[np.int64]]  # nodes that became leaves, and their (outputs of the tree,) values
-MOST_BOXES = 1 << 20  # of a tree, whose conditions on sets may multiply its leaves
+# nodes that became leaves, each with its values (outputs of the tree,)
+Merged: TypeAlias = Mapping[int, NDArray[np.int64]]
+MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may multiply its leaves
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureCells:
-    """word: for each feature a word of each of its cells. lowest: for each feature the words at which cells begin, and
-    the cell of each: all codes of a category; the word for "missing" is not among them. left: for each condition of the
-    forest which cells it sends left."""
+    """The cells of all features of a forest.
+    word: for each feature a word of each cell.
+    lowest: for each feature the words at which cells begin, and their cells; for a category all codes. The word for
+    "missing" is not among them. missing: for each feature the word for "missing", or None.
+    left: for each condition of the forest, True for the cells that it sends left."""
 
     word: tuple[NDArray[np.int64], ...]
     lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
@@ -37,12 +40,12 @@ class FeatureCells:
 
     @cached_property
     def box(self) -> Box:
-        """All cells."""
+        """The box of all cells: lower and upper bounds (features,), the upper ones exclusive."""
         size = np.array([len(word) for word in self.word], dtype=np.int32)
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """The cells (rows, features) of words."""
+        """Returns the cells (rows, features) of words."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -53,37 +56,41 @@ class FeatureCells:
         return cells
 
     def words_of(self, cells: CellArray) -> NDArray[np.int64]:
-        """A row of words (rows, features) for each row of cells."""
+        """Returns words (rows, features) that lie in the given cells."""
         columns = [word[cells[:, feature]] for feature, word in enumerate(self.word)]
         return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
 
 
 def cells_of(forest: Forest) -> FeatureCells:
-    """The cells of a quantized forest."""
+    """Returns the cells of a quantized forest."""
     left: dict[int, NDArray[np.bool_]] = {}
     word, lowest, missing = [], [], []
     for index, feature in enumerate(forest.features):
         absent = word_range(feature.number, feature.missing).missing
         begins, cell, conditions = _begins(forest, index)
         chosen = begins[np.unique(cell, return_index=True)[1]]
-        for place in conditions:
-            condition = forest.conditions[place]
+        for condition_index in conditions:
+            condition = forest.conditions[condition_index]
             holds = condition.test.holds(chosen)
-            left[place] = np.append(holds, condition.missing_left) if absent is not None else holds
+            left[condition_index] = np.append(holds, condition.missing_left) if absent is not None else holds
         word.append(chosen if absent is None else np.append(chosen, absent))
         lowest.append((begins, cell))
         missing.append(absent)
-    return FeatureCells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
+    return FeatureCells(
+        tuple(word), tuple(lowest), tuple(missing), tuple(left[condition_index] for condition_index in range(len(left)))
+    )
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """The words where cells of a feature begin, the cell of each, and the feature's conditions. Codes of a category
-    that no condition tells apart are one cell."""
+    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions.
+    Category codes that no condition separates share a cell."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
         codes = np.arange(number.count + 1, dtype=np.int64)
-        sides = np.array([forest.conditions.test(place).holds(codes) for place in conditions], dtype=bool)
+        sides = np.array(
+            [forest.conditions.test(condition_index).holds(codes) for condition_index in conditions], dtype=bool
+        )
         if not len(sides):
             return codes[:1], np.zeros(1, dtype=np.int32), conditions
         _, first, cell = np.unique(sides, axis=1, return_index=True, return_inverse=True)
@@ -96,17 +103,15 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes. regions: of each node, the boxes from which it is reached; no entry for a node that no input
-    reaches."""
+    """A tree as boxes. regions: for each node the boxes of inputs that reach it; unreachable nodes are left out."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree of the forest, some of its nodes turned into leaves, as boxes. Raises ModelError for a tree whose
-    sets make too many boxes."""
-    tree, conditions = forest.trees[index], forest.conditions.places[index]
+    """Returns a tree as boxes. merged: nodes that have become leaves. Raises ModelError if sets make too many boxes."""
+    tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []
     stack: list[tuple[int, CellArray, CellArray]] = [(0, *cells.box)]
@@ -135,12 +140,12 @@ def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Dr
 
 
 def leaf_value(tree: Tree, merged: Merged, node: int) -> NDArray[np.int64]:
-    """(outputs of the tree,) of a node that is a leaf."""
+    """Returns the values (outputs of the tree,) of a leaf. merged: nodes that have become leaves."""
     return merged[node] if node in merged else np.asarray(tree.values[tree.leaf[node]])
 
 
 def children(tree: Tree, merged: Merged, node: int) -> tuple[int, ...]:
-    """The left and the right child of a node; none of a leaf."""
+    """Returns the left and the right child of a node; empty for a leaf. merged: nodes that have become leaves."""
     if node in merged or tree.left[node] == LEAF:
         return ()
     return int(tree.left[node]), int(tree.right[node])

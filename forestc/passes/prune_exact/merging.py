@@ -1,7 +1,7 @@
-"""Turns subtrees into leaves where every decision provably stays.
+"""Turns subtrees into leaves if every decision provably stays the same.
 
-The value of a new leaf need not be an old one: a pool of inputs bounds it from both sides, the middle is tried, and
-each counterexample joins the pool and tightens the bounds, until a value is proved or none is left.
+The value of the new leaf may be new. A pool of inputs bounds it from both sides, and the middle is tried. A
+counterexample joins the pool and tightens the bounds. This is repeated until a value is proved or no value is left.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.separation.difference_bounds import NO_BOUND, middle
-from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, TreeBoxes, places, separate
+from forestc.algorithms.separation.oracle import Box, BoxEnsemble, CellArray, Decider, TreeBoxes, leaf_indices, separate
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
 
-ONE_PROOF = 0.01  # share of all steps that one proof may take
-NEIGHBORS = 16  # inputs near a counterexample that are tried
-MOST_VALUES = 24  # values of one leaf that are tried
+ONE_PROOF = 0.01  # share of all search steps that one proof may take
+NEIGHBORS = 16  # inputs near a counterexample that join the pool with it
+MOST_VALUES = 24  # tries this many values for one leaf before it gives up
 
 
 class Merging:
-    """A forest, the nodes that became leaves so far, and the pool of inputs.
-
-    merged: of each tree. state: the present forest, which decides every input as the given one. steps: the most steps
-    of all proofs, see `separate`; taken: so far; proofs: their number, failed ones included. counts: of candidates, by
-    outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
-
-    The pool: inputs (inputs, features) as cells; classes (inputs,) their decisions; leaf: in each tree the leaf of each
-    input; scores (inputs, outputs), all of the present forest.
-    """
+    """A search for subtrees that can become leaves; holds the forest so far and a pool of inputs.
+    merged: for each tree the nodes that became leaves.
+    state: the present forest, which decides every input as the given one.
+    steps: the most search steps of all proofs. taken: steps so far. proofs: their number, with failed ones.
+    counts: candidates by outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
+    inputs: the pool, (inputs, features) as cells. classes: (inputs,) their decisions.
+    leaf: for each tree the leaf of each input. scores: (inputs, outputs) of the present forest."""
 
     def __init__(self, forest: Forest, cells: FeatureCells, decider: Decider, steps: int, seed: int) -> None:
         self.forest, self.cells, self.decider, self.steps = forest, cells, decider, steps
@@ -46,7 +44,7 @@ class Merging:
         self.scores = np.zeros((0, forest.n_outputs), np.int64)
 
     def run(self) -> None:
-        """Tries to turn subtrees, whole trees too, into leaves, the largest first."""
+        """Tries to turn every subtree into a leaf, the largest first; a whole tree counts as a subtree."""
         sizes = [_splits_below(tree) for tree in self.forest.trees]
         queue = [
             (-int(sizes[index][node]), index, node)
@@ -60,7 +58,7 @@ class Merging:
             self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
 
     def _merge(self, index: int, node: int) -> str:
-        """Turns a node into a leaf if a value is proved: same. Else differs, if no value can be, or unknown."""
+        """Turns a node into a leaf if possible: "same" if a value is proved, "differs" if none exists, or "unknown"."""
         here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
         boxes = here.regions[node]
         low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
@@ -68,7 +66,7 @@ class Merging:
         zero = len(outputs)
         for _ in range(MOST_VALUES):
             bounds = self._bounds(index, self._inside(boxes))
-            # no leaf gets more bits than the tree's leaves have
+            # A leaf must not need more bits than the tree's present leaves.
             bounds[:zero, zero] = np.maximum(bounds[:zero, zero], smallest)
             bounds[zero, :zero] = np.maximum(bounds[zero, :zero], -largest)
             leaf_values = middle(bounds)
@@ -84,8 +82,8 @@ class Merging:
         return "unknown"
 
     def add(self, cells: CellArray) -> None:
-        """Adds inputs (inputs, features) to the pool."""
-        leaf = [places(tree, cells) for tree in self.state.trees]
+        """Adds inputs (inputs, features), given as cells, to the pool."""
+        leaf = [leaf_indices(tree, cells) for tree in self.state.trees]
         scores = self.state.bias + sum(tree.value[at] for tree, at in zip(self.state.trees, leaf, strict=True))
         self.inputs = np.concatenate([self.inputs, cells])
         self.classes = np.concatenate([self.classes, self.decider.classes(scores)])
@@ -93,7 +91,7 @@ class Merging:
         self.scores = np.concatenate([self.scores, scores])
 
     def _add_near(self, cells: CellArray, box: Box) -> None:
-        """Adds a counterexample (features,) and inputs near it, in its box: some features changed."""
+        """Adds a counterexample (features,) and inputs near it, in the same box, to the pool."""
         near = np.tile(cells, (NEIGHBORS, 1))
         anywhere = self.random.integers(box[0], box[1], near.shape)
         moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
@@ -102,7 +100,6 @@ class Merging:
         self.add(near)
 
     def _inside(self, boxes: list[Box]) -> NDArray[np.int64]:
-        """The inputs of the pool that lie in one of the boxes."""
         inside = np.zeros(len(self.inputs), dtype=bool)
         for low, high in boxes:
             narrow = np.flatnonzero((low > 0) | (high < self.cells.box[1]))
@@ -111,26 +108,27 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the decisions of inputs of the pool demand of the values of a tree's outputs, if one leaf holds them
-        all: lower bounds of differences, see `difference_bounds`."""
+        """Returns lower bounds of differences between the values of one leaf (see `difference_bounds`). They ensure the
+        right decision for the chosen inputs of the pool if tree `index` has only this leaf for them."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
         zero = len(outputs)
-        column = {output: place for place, output in enumerate(outputs)}
+        column = {output: position for position, output in enumerate(outputs)}
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
         for kind in np.unique(classes).tolist():
             factors, constants = self.decider.demands(kind, self.forest.n_outputs)
-            needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)  # to be added to each demand
+            # the least amount that the new leaf must add to meet each demand
+            needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
-                # each demand adds at most one score and subtracts at most one
+                # Each demand adds at most one score and subtracts at most one.
                 plus = column.get(row.index(1), zero) if 1 in row else zero
                 minus = column.get(row.index(-1), zero) if -1 in row else zero
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
     def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
-        """Whether a change keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown."""
+        """Tests if a change keeps all decisions in the boxes: "same", "differs" (the pool then grows) or "unknown"."""
         for box in boxes:
             limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
             answer = separate(self.state, after, self.decider, box, limit)
@@ -143,18 +141,17 @@ class Merging:
         return "same"
 
     def _accept(self, index: int, merged: Merged) -> None:
-        """Takes a change of one tree that was proved."""
         old = self.state.trees[index].value[self.leaf[index]]
         self.merged[index] = merged
         self.drawn[index] = drawn(self.forest, self.cells, index, merged)
         tree = self.drawn[index].boxes
         self.state = self.state.with_tree(index, tree)
-        self.leaf[index] = places(tree, self.inputs)
+        self.leaf[index] = leaf_indices(tree, self.inputs)
         self.scores += tree.value[self.leaf[index]] - old
 
 
 def _splits_below(tree: Tree) -> NDArray[np.int64]:
-    """(nodes,) the number of splits below each node, itself included."""
+    """Returns (nodes,) the number of splits in the subtree of each node, the node itself included."""
     count = np.zeros(tree.size, dtype=np.int64)
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]

@@ -1,8 +1,9 @@
-"""prune-exact: removes trees and nodes where the decision provably stays the same on every possible input.
+"""Implements the pass prune-exact: removes trees and nodes if the decision provably stays the same on every possible
+input.
 
-Functionally identical pruning: Emine et al., Free Lunch in the Forest (AAAI 2025), for trees; here carried on to
-nodes. Every change is proved by a separation oracle (`forestc.algorithms.separation.oracle`), which else gives
-an input that would be decided differently. On integer forests sums and ties are exact, so that the proofs are, too.
+Functionally identical pruning of trees is due to Emine et al., Free Lunch in the Forest (AAAI 2025). Here it is
+extended to nodes. A separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input
+that would be decided differently. Sums and ties of integer forests are exact, and so are the proofs.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
-MOST_SUM = 1 << 40  # of scores: sums of sums must fit 64 bits
-MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000  # inputs that reject wrong candidates without a proof
-STEPS = 1_000_000  # of the search, in a unit of the option effort
+MOST_SUM = 1 << 40  # limits the size of scores, so that sums of sums fit in 64 bits
+# inputs in the pool at most: given rows, inputs beside thresholds, random ones
+MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000
+STEPS = 1_000_000  # steps of the search for each unit of the option effort
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class PruneExact(Seeded):
     effort: Annotated[
         int,
         Range(1, 10**9, "millions of steps, such as 1000"),
-        "millions of search steps in all; a hundred take three to ten seconds. One proof may take a hundredth. The "
-        "result depends on it, not on the clock.",
+        "limit of the search, in millions of steps; a hundred take three to ten seconds. One proof may take a "
+        "hundredth of it. The result depends on the steps, not on the clock.",
     ] = 2000
     name: ClassVar[str] = "prune-exact"
     removed: ClassVar[Mapping[str, str]] = {
@@ -71,8 +73,8 @@ class PruneExact(Seeded):
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Promises `SameDecisions`; `Exact` if nothing was removed. Raises OptionError, or ModelError for a forest that
-        is not quantized, decides on values after a link, or whose sums are too large."""
+        """Returns the pruned forest. Promises `SameDecisions`, or `Exact` if nothing was removed. Raises OptionError.
+        Raises ModelError for a forest that is not quantized, decides on values after a link, or has too large sums."""
         if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
         self.refuse(forest, rows, scorer)
@@ -109,7 +111,7 @@ class PruneExact(Seeded):
         return PassResult(result if touched else forest, (promise,), figures)
 
     def _start(self, forest: Forest, rows: Rows | None) -> Merging:
-        """The forest, and inputs that reject candidates without a proof: rows, random ones and some beside cuts."""
+        """Returns the search with a pool of given rows, random inputs and inputs beside thresholds."""
         cells = cells_of(forest)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last")
@@ -128,12 +130,11 @@ class PruneExact(Seeded):
 
 
 def _leaf_bits(forest: Forest) -> int:
-    """The bits of the widest leaves, counted from their tree's smallest."""
     return max(int((tree.values.max(axis=0) - tree.values.min(axis=0)).max()).bit_length() for tree in forest.trees)
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """The forest with its new leaves. Trees of a single leaf are added to the bias; one tree stays."""
+    """Returns the forest with its new leaves. Trees of a single leaf move into the bias; at least one tree stays."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

@@ -1,5 +1,4 @@
-"""The ensemble that prune-splits works on, a forest as arrays: leaves from left to right, the rows' leaves, splits with
-their costs."""
+"""Holds the arrays on which prune-splits works: leaves of each tree, the leaf of each row, and splits with costs."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
+from forestc.algorithms.splits.decision_keeping import RequiredDecisions, keep_decisions
 from forestc.algorithms.splits.leaf_fitting import Trees
 from forestc.algorithms.splits.mending_trees import MendingTree
 from forestc.algorithms.splits.pruning import Pruned, Splits, Start, as_given, prune, pruned_of
@@ -29,24 +28,24 @@ from forestc.forest.numbers import word_range
 from forestc.passes.added_trees import added_tree
 from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.prune_splits.kept_rows import CodedRows, KeptRows
+from forestc.passes.prune_splits.core_rows import CodedRows, CoreRows
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
-_Slots: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
-MOST_FIT = 1 << 22  # most rows times trees, evenly spaced; further ones join them where decisions are kept
-MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
-MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
-ROUNDS = 12  # of putting right what is decided otherwise on rows outside the core
-HOPELESS = 0.5  # of the core: with more rows that would join it, rounds take longer than what they find is worth
-MOST_BITS = 20  # of leaves as they are; wider ones are rounded, so that tables of their differences stay small
-ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
+_LeafOrder: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
+MOST_FIT = 1 << 22  # rows times trees at most, evenly spaced; with keep=decisions wrongly decided rows join later
+MOST_COPIED = 1 << 23  # samples times trees at most, copies included; many rows need no copies
+MOST_OUTCOMES = 1 << 28  # rows times feature columns at most; if there are more, copies are left out first, then rows
+ROUNDS = 12  # rounds in which wrongly decided rows outside the core join it, before prune-splits gives up
+HOPELESS = 0.5  # share of the core; if more rows than this are violated, further rounds are not worth their time
+MOST_BITS = 20  # bits of leaves that are not rounded; wider leaves are, so that tables of their differences stay small
+ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees, because no two of their leaves are alike
 
 
 @dataclass(frozen=True)
 class SmallerEnsemble:
-    """A smaller ensemble. added: trees beside the pruned ones. mended: rows that these put right."""
+    """A smaller ensemble. added: new trees beside the pruned ones. mended: number of rows corrected by new trees."""
 
     ensemble: SplitEnsemble
     pruned: Pruned
@@ -66,24 +65,25 @@ class SmallerEnsemble:
 
 
 class SplitEnsemble:
-    """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
+    """A forest as arrays for pruning: leaves numbered from left to right, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """unit: what costs are in. rewire: whether splits may take other conditions. keeps: whether decisions are kept.
-        mixed: copies, mix and seed of `rows_to_fit`."""
+        """Reads the forest and the rows. unit: prices of the hardware. rewire: True if splits may take other splits'
+        conditions. keeps: True if all decisions must stay. mixed: the arguments copies, mix and seed of `rows_to_fit`.
+        """
         self.forest, self.unit = forest, unit
-        self.slots = [_leaves_in_order(tree) for tree in forest.trees]
-        self.conditions, table = _numbered(forest, self.slots)
+        self.orders = [_leaves_in_order(tree) for tree in forest.trees]
+        self.conditions, table = _numbered(forest, self.orders)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
         cost = np.array([comparator_cost(forest, test, unit) for test in self.conditions], dtype=np.float64)
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, 0.0, 0.0)
-        values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
+        values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.orders, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
         self.zero = zero_of(forest.decision)
         self.own_bias = np.asarray(forest.bias, dtype=np.int64) - self.zero
         for tree, leaves in zip(forest.trees, values, strict=True):
             self.own_bias[list(tree.outputs)] += leaves.min(axis=0)
-        self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from their tree's smallest
+        self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from the smallest value of their tree
         columns = _columns(forest, self.conditions)
         count = max(1, len(forest.trees))
         most = min(MOST_FIT // count, MOST_OUTCOMES // max(1, len(columns)))
@@ -91,15 +91,15 @@ class SplitEnsemble:
         drawn = rows_to_fit(forest, rows, most, own_labels=keeps, most_copied=max(1, MOST_COPIED // count), **mixed)
         words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
         self.outcomes = _outcomes(forest, self.conditions, columns, words) if self.conditions else None
-        self.kept: KeptRows | None = None
+        self.core: CoreRows | None = None
         if keeps and self.outcomes is not None:
             drawn_rows = len(words) // (self.copies + 1)
-            core = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
+            core_outcomes = self.outcomes._replace(code=self.outcomes.code[:drawn_rows])
             coded = CodedRows(forest, rows, partial(_outcomes, forest, self.conditions, columns))
-            self.kept = KeptRows(core, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
+            self.core = CoreRows(core_outcomes, self.label[:drawn_rows], None if drawn_rows == self.rows else coded)
         if rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=self.outcomes)
-        self.trees = Trees.of(_reached(forest, self.slots, words), self.own, [tree.outputs for tree in forest.trees])
+        self.trees = Trees.of(_reached(forest, self.orders, words), self.own, [tree.outputs for tree in forest.trees])
         self._round(min(max(1, present), MOST_BITS))
         widths = [len(tree.outputs) for tree in forest.trees]
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
@@ -107,62 +107,65 @@ class SplitEnsemble:
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
 
     def _round(self, bits: int) -> None:
-        """Rounds the forest's leaves to `bits` bits. Fitting finds the biases."""
+        """Rounds the leaves to `bits` bits. Fitting finds the biases later."""
         self.bits, self.largest = bits, (1 << bits) - 1
-        share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))  # of an output
+        # price factor for one output
+        share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))
         self.splits = replace(self.splits, node=self.unit.split * share, sum=self.unit.tree * share)
         factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in self.own)]))
         values = [np.floor(leaves * factor + 0.5).astype(np.int64).ravel() for leaves in self.own]
         self.trees = replace(self.trees, value=np.concatenate(values))
-        self.factor = factor  # what a score of the forest is worth in those of the rounded leaves
+        self.factor = factor  # scores of rounded leaves for one unit of the forest's score
         self.bias = np.zeros(self.forest.n_outputs, dtype=np.int64)
-        if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
+        if self.forest.n_outputs == 1:  # half of the largest sum, until fitting finds a better bias
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """The same ensemble with leaves of another number of bits, or as many ("same"). Both share the rows, but not
-        what joins the core, so that what is found with one number does not depend on others."""
+        """Returns the same ensemble with leaves of another number of bits, or of the same ("same"). Both share the
+        rows, but each has its own core, so that results with one number of bits do not depend on others."""
         other = copy(self)
-        other.kept = copy(self.kept)
+        other.core = copy(self.core)
         if not isinstance(bits, str):
             other._round(bits)
         return other
 
     def as_given(self) -> list[Pruned]:
-        """The forest itself, if leaves need no rounding."""
+        """Returns the unpruned forest in a list; an empty list if its leaves had to be rounded."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """The pruned ensemble, changed until it decides all rows as the forest does. mended: the share of rows that
-        added trees may put right. most: the cost from which it is not wanted. None if that can't be done."""
-        if self.kept is None:
+        """Changes a pruned ensemble until it decides all rows as the forest does; None if this fails. mended: share of
+        the rows that added trees may correct. most: at this cost the result is useless, and not checked on all rows."""
+        if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
         last, split = self.forest.decision.ties == "last", self.unit.split * ADDED_SPLIT
         for _ in range(ROUNDS):
-            most_mended = int(mended * len(self.kept.label))
-            wanted = Wanted(self.kept.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit)
-            kept = keep_decisions(self.trees, shape, self.splits, self.kept.outcomes, pruned, wanted)
-            if kept is None:
+            most_mended = int(mended * len(self.core.label))
+            terms = RequiredDecisions(
+                self.core.label, last, self.largest, most_mended, split, self.unit.tree, self.unit.per_bit
+            )
+            result = keep_decisions(self.trees, shape, self.splits, self.core.outcomes, pruned, terms)
+            if result is None:
                 return None
-            violated = 0.0 if kept.cost >= most else self.kept.violated(shape, kept.pruned, kept.added, last)
+            violated = 0.0 if result.cost >= most else self.core.violated(shape, result.pruned, result.added, last)
             if not violated:
-                return SmallerEnsemble(self, kept.pruned, kept.added, kept.mended)
-            if violated * self.rows > HOPELESS * len(self.kept.label):
+                return SmallerEnsemble(self, result.pruned, result.added, result.mended)
+            if violated * self.rows > HOPELESS * len(self.core.label):
                 return None
         return None
 
     def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at one price after the other. start: that at the price before the first."""
+        """Yields the pruned ensemble at each price, in order. start: the ensemble at a lower price to continue from."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         if not self.forest.decides:
-            wanted = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
-            row = max(float(((wanted - wanted.mean(axis=0)) ** 2).sum()) / len(wanted), 1e-300)
+            target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
+            row = max(float(((target - target.mean(axis=0)) ** 2).sum()) / len(target), 1e-300)
             pruned = prune_squared(
-                self.trees, self.bias, wanted, self.largest, self.splits, prices * scale * row, start=start
+                self.trees, self.bias, target, self.largest, self.splits, prices * scale * row, start=start
             )
         else:
             copies = self.copies + 1
@@ -174,7 +177,7 @@ class SplitEnsemble:
             yield replace(result, price=price)
 
     def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
-        """What pruning of this ensemble goes on from; None for arrays that are not of it."""
+        """Returns the start of pruning from stored arrays. None if they do not fit this ensemble."""
         leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
         most = {
             "group": np.repeat(leaves, leaves) - 1,
@@ -191,11 +194,10 @@ class SplitEnsemble:
         return Start(*(arrays[name] for name in Start._fields))
 
     def rebuilt(self, pruned: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
-        """The forest with the pruned ensemble's conditions and leaves, and added trees; `simplify` removes what became
-        redundant."""
+        """Returns the forest with pruned conditions and leaves and with added trees. Some nodes may be redundant."""
         trees = []
         begin = 0
-        for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
+        for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.orders, strict=True)):
             leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
             leaf[nodes] = np.arange(len(nodes))
             values = pruned.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
@@ -203,7 +205,7 @@ class SplitEnsemble:
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
                 new = self.conditions[pruned.condition[place]]
-                if isinstance(new.test, Below):  # one that is not plain is the split's own
+                if isinstance(new.test, Below):  # only threshold conditions are ever exchanged
                     feature[node], threshold[node] = new.feature, new.test.threshold
                 if pruned.flipped[place]:
                     left[node], right[node] = right[node], left[node]
@@ -224,39 +226,40 @@ class SplitEnsemble:
         return changed(self.forest, trees=tuple(trees), bias=pruned.bias + self.zero, scale=scale)
 
 
-def _numbered(forest: Forest, slots: Sequence[_Slots]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """The conditions of all splits: those that any split may take first, of these the most frequent; and a row for each
-    split: its tree, the last four entries of `_leaves_in_order`, and its condition."""
+def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
+    """Returns the distinct conditions of all splits, and a table with a row for each split. Conditions that any split
+    may take come first, the most frequent ones in front. A row holds the tree, the last four entries of
+    `_leaves_in_order`, and the number of the condition."""
     splits = [
-        (index, first, middle, last, size, int(places[node]))
-        for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, slots, strict=True))
+        (index, first, middle, last, size, int(condition_of[node]))
+        for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
         for node, first, middle, last, size in inner
     ]
-    used = Counter(place for *_, place in splits)
-    condition_at = {place: forest.conditions[place] for place in used}
-    order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
-    number = {place: rank for rank, place in enumerate(order)}
-    table = np.array([(*split, number[place]) for *split, place in splits], dtype=np.int64).reshape(-1, 6)
-    return [condition_at[place] for place in order], table
+    used = Counter(condition for *_, condition in splits)
+    condition_at = {condition: forest.conditions[condition] for condition in used}
+    order = sorted(used, key=lambda condition: (not _plain(forest, condition_at[condition]), -used[condition]))
+    number = {condition: rank for rank, condition in enumerate(order)}
+    table = np.array([(*split, number[condition]) for *split, condition in splits], dtype=np.int64).reshape(-1, 6)
+    return [condition_at[condition] for condition in order], table
 
 
-def _reached(forest: Forest, slots: Sequence[_Slots], words: NDArray[Any]) -> NDArray[np.int32]:
-    """(trees, rows) the leaf, counted from left to right, that each row reaches."""
+def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) -> NDArray[np.int32]:
     leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
     reached = nodes_reached(forest, words)
-    for index, (tree, (ends, _)) in enumerate(zip(forest.trees, slots, strict=True)):
-        slot = np.zeros(tree.size, dtype=np.int32)
-        slot[ends] = np.arange(len(ends))
-        leaf[index] = slot[reached[:, index]]
+    for index, (tree, (ends, _)) in enumerate(zip(forest.trees, orders, strict=True)):
+        leaf_number = np.zeros(tree.size, dtype=np.int32)
+        leaf_number[ends] = np.arange(len(ends))
+        leaf[index] = leaf_number[reached[:, index]]
     return leaf
 
 
-def _leaves_in_order(tree: Tree) -> _Slots:
-    """The leaf nodes from left to right; and for each inner node, children first: the node, its first leaf, the first
-    leaf of its right side, one past its last leaf, and the number of inner nodes of its subtree, itself included."""
+def _leaves_in_order(tree: Tree) -> _LeafOrder:
+    """Returns the leaf nodes from left to right, and an entry for each inner node, children before parents: the node,
+    its first leaf, the first leaf of its right subtree, one past its last leaf, and the size of its subtree in inner
+    nodes."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
-    begun: dict[int, tuple[int, int]] = {}  # first leaf, inner nodes before
+    begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
     middle: dict[int, int] = {}
     stack = [(0, "down")]
     while stack:
@@ -275,48 +278,48 @@ def _leaves_in_order(tree: Tree) -> _Slots:
 
 
 def _plain(forest: Forest, condition: Condition) -> bool:
-    """Whether other splits may take it: a threshold on a feature that is never missing."""
+    """Returns True if other splits may take this condition: a threshold on a feature that is never missing."""
     feature = forest.features[condition.feature]
     return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """The conditions of each column of codes: all plain ones of a feature, thresholds ascending, or a single other."""
+    """Groups conditions into columns of codes: the plain thresholds of a feature, ascending, or one other condition."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
-    for place, condition in enumerate(conditions):
+    for index, condition in enumerate(conditions):
         if isinstance(condition.test, Below) and _plain(forest, condition):
-            plain.setdefault(condition.feature, []).append((condition.test.threshold, place))
+            plain.setdefault(condition.feature, []).append((condition.test.threshold, index))
         else:
-            others.append([place])
-    return [[place for _, place in sorted(cuts)] for cuts in plain.values()] + others
+            others.append([index])
+    return [[index for _, index in sorted(cuts)] for cuts in plain.values()] + others
 
 
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """The outcomes of all conditions on all rows. A row's code in a column is the number of its conditions that the row
-    fails, which are those with the lowest thresholds."""
+    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a row's code is the
+    number of thresholds that are not above its value; in any other column it is 1 if the condition fails."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
     column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
-    for number, places in enumerate(columns):
-        for rank, place in enumerate(places):
-            column[place], cut[place] = number, rank + 1
-        condition = conditions[places[0]]
+    for number, indices in enumerate(columns):
+        for rank, index in enumerate(indices):
+            column[index], cut[index] = number, rank + 1
+        condition = conditions[indices[0]]
         x = words[:, condition.feature]
         if _plain(forest, condition):
-            tests = (conditions[place].test for place in places)
+            tests = (conditions[index].test for index in indices)
             thresholds = np.array([test.threshold for test in tests if isinstance(test, Below)])
             code[:, number] = np.searchsorted(thresholds, x, side="right")
         else:
             absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
             code[:, number] = ~condition.sends_left(x, absent)
-    begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum([len(indices) + 1 for indices in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
 
 
 def has_odds(forest: Forest) -> bool:
-    """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
+    """Returns True if the forest's link turns log odds into probabilities. Fitted leaves then add up to log odds."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0

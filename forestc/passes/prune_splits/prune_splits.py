@@ -1,10 +1,10 @@
-"""prune-splits: turns splits that the rows hardly need into leaves, rewires the other splits and fits the leaves.
+"""Implements the pass prune-splits: turns unneeded splits into leaves, rewires the other splits and fits the leaves.
 
-Each split has a cost in LUTs of a device family: its comparator, shared among the splits that read it, and its
-multiplexer; for a whole tree also its adder. A split is removed if the loss on the rows rises by less than the price of
-its cost (`forestc.algorithms.splits.pruning`). In between, each split gets the condition of the forest with the least
-loss, where sharing an existing comparator costs nothing (`forestc.algorithms.splits.rewiring`), and the leaves are
-fitted again, so that a few bits are enough.
+A split costs LUTs of a device family: its multiplexer, and its comparator, which all splits with the same condition
+share. A tree also costs its adder. A split is removed if the loss on the rows then rises by less than its cost times
+the price of a LUT (`forestc.algorithms.splits.pruning`). In between, each split may take the condition of another split
+that lowers the loss; an existing comparator costs nothing (`forestc.algorithms.splits.rewiring`). The leaves are fitted
+again, so that a few bits are enough.
 
 Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them
 pruning overfits a small number of rows.
@@ -42,72 +42,73 @@ from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th price is tried
-# prices of a LUT that are tried, in units of the loss of one row
+FULL_SEARCH = 1 << 21  # samples times trees for which every price is tried; with n times as many, every n-th price
+# Prices of a LUT that are tried, in units of the loss of one row. A higher price removes more splits.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
-MOST_STEP = 4  # at most every fourth of PRICES is tried, however large the forest
-FURTHER = 5.7  # times the last price that kept all decisions: higher ones are not tried
-GIVE_UP = 4  # successive prices that lose too much after which the search ends
+MOST_STEP = 4  # tries at least every fourth of PRICES however large the forest (unless stride is larger)
+FURTHER = 5.7  # stops above this many times the last price that kept all decisions
+GIVE_UP = 4  # stops after this many prices in a row that lose too much (scaled down if fewer prices are tried)
 Bits: TypeAlias = int | Literal["same", "auto"]
-SEARCHED_BITS: tuple[Bits, ...] = (1, 2, 3, "same")  # leaf_bits=auto
-BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # of a regression
+SEARCHED_BITS: tuple[Bits, ...] = (1, 2, 3, "same")  # tries these for leaf_bits=auto
+BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # tries these for leaf_bits=auto of a regression
 
 
 @dataclass(frozen=True)
 class PruneSplits(Seeded, AtGivenSettings):
     """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After round-leaves.
 
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
-    within it, as all splits then stay. With keep=decisions exact-on-data.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
+    within the tolerance, as all splits then stay. With keep=decisions exact-on-data.
     """
 
     keep: Annotated[
         Literal["accuracy", "decisions", "accuracy-or-decisions"],
-        "accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or "
-        "accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
+        "what must stay: accuracy (on held-out rows, within the tolerance), decisions (of all given rows, "
+        "exact-on-data), or accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
     ] = "accuracy"
     tolerance: Tolerance = 0.01
     price: Annotated[
         float | Literal["auto"],
         Range(0, 1e6, "a number", below=True),
         tried_from(0.02, 30.0, log=True),
-        "auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a "
-        "regression in units of the variance of one row. 0 with keep=decisions: only splits that no decision needs go.",
+        "loss that saving a LUT may cost, in units of the loss of one row (for a regression, of the variance of "
+        "one row); a higher price removes more splits. auto: the cheapest forest that keep allows. 0 with "
+        "keep=decisions removes only splits that no decision needs.",
     ] = "auto"
     stride: Annotated[
         int,
         Range(1, 6),
-        "every n-th of the prices that are tried on the way to the last one; more is faster. Above 1, with "
-        "keep=decisions, the search also ends where the lowest price keeps no longer all decisions.",
+        "only every n-th price is tried; a larger number is faster. Above 1, with keep=decisions, the search also "
+        "ends if the lowest price fails to keep all decisions.",
     ] = 1
     leaf_bits: Annotated[
         Bits,
         Range(1, 16),
         tried(1, 2, 3, "same"),
-        "same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.",
+        "bits of a leaf; same: as many as the leaves have; auto: the cheapest of 1, 2, 3 and same.",
     ] = "auto"
     mended: Annotated[
         float,
         SHARE,
-        "with keep=decisions the share of rows that small added trees may put right. With more, forests may get "
-        "smaller, and agree with the model less often on other rows.",
+        "with keep=decisions: share of the rows that small added trees may correct. A larger share may give "
+        "smaller forests that agree with the model less often on other rows.",
     ] = 0.02
     rewire: Annotated[
-        bool, tried(True, False), "whether splits may take the conditions of other splits of the forest."
+        bool, tried(True, False), "true: splits may take the conditions of other splits of the forest."
     ] = True
     copies: Annotated[Copies, tried(0, 2, 8)] = 8
     mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1
     cost: Annotated[
         str,
-        "what is minimized: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or "
-        "instructions; of a processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost to minimize: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of C, also "
+        "for one processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
 
     def __post_init__(self) -> None:
         check_options(self)
-        prices(self.cost)  # raises for an unknown family
+        prices(self.cost)  # raises OptionError for an unknown family
         if self.price == 0 and self.keep != "decisions":
             raise OptionError("prune-splits: price=0", do="use a number above 0, auto, or keep=decisions")
         if self.keep == EITHER and self.price != "auto":
@@ -142,7 +143,7 @@ class PruneSplits(Seeded, AtGivenSettings):
             )
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:
-        """As `Remembering` has it: at a given price it goes on from the highest lower one that is known."""
+        """Runs the pass at a given price, starting from the arrays of the highest lower price in `memory`."""
         return as_given(self, forest, PruningLadder(forest, accepted(self, forest, rows, None), self, memory))
 
     @property
@@ -150,12 +151,11 @@ class PruneSplits(Seeded, AtGivenSettings):
         return self.keep != "accuracy" or "auto" in (self.price, self.leaf_bits)
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         promise: Promise = KeepsDecisions() if self.keep == "decisions" else Within(float(self.tolerance))
         return PassResult(rung.forest, (promise,), self.counted(rung.report, tried))
 
     def counted(self, report: dict[str, Any], tried: int) -> dict[str, Any]:
-        """A report with the number of rungs tried."""
+        """Returns the report with the number of rungs tried."""
         return report | {"tried": tried, "chosen_on_held_out": self.keep != "decisions" and tried > 1}
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PruningLadder:
@@ -164,8 +164,8 @@ class PruneSplits(Seeded, AtGivenSettings):
 
 class PruningLadder:
     """The settings of prune-splits on one forest: for each number of leaf bits, prices from low to high. With
-    keep=decisions a rung is the cheapest ensemble up to its price that decides every row as the forest does. memory:
-    of the prices on the way to a given one."""
+    keep=decisions a rung is the cheapest ensemble so far that decides every row as the forest does. memory: stores
+    earlier ensembles."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneSplits, memory: Memory | None = None) -> None:
         self.either = options.keep == EITHER
@@ -201,45 +201,46 @@ class PruningLadder:
         ]
 
     def _prices(self) -> list[float]:
-        """Those to try, ascending: fewer of them where each takes long."""
+        """Returns the prices to try, ascending; fewer if each takes long. A given price comes last."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        if self.options.keep == "decisions":  # low prices change few decisions, and what higher ones change is mended
+        # low prices change few decisions; decisions changed at higher prices are corrected
+        if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
         if self.options.price == "auto":
             return prices
-        wanted = float(self.options.price)
-        return [*(price for price in prices if price < wanted), wanted]
+        last = float(self.options.price)
+        return [*(price for price in prices if price < last), last]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        wanted = cast(Sequence[PruneSplits], steps)
-        bits = wanted[0].leaf_bits
+        settings = cast(Sequence[PruneSplits], steps)
+        bits = settings[0].leaf_bits
         if self.options.keep == "accuracy" and self.options.price != "auto":
-            yield self._at_price(wanted[0])
+            yield self._at_price(settings[0])
             return
         ensemble = self.own.of_bits(bits)
         if self.options.keep == "accuracy":
-            path = ensemble.path(np.array([float(step.price) for step in wanted]))
-            for step, pruned in zip(wanted, path, strict=True):
+            path = ensemble.path(np.array([float(step.price) for step in settings]))
+            for step, pruned in zip(settings, path, strict=True):
                 yield self._rung(step, SmallerEnsemble(ensemble, pruned))
             return
-        path = ensemble.path(np.array([float(step.price) for step in wanted if step.price]))
+        path = ensemble.path(np.array([float(step.price) for step in settings if step.price]))
         best: SmallerEnsemble | None = None
-        last = lowest = min((float(step.price) for step in wanted if step.price), default=0.0)
-        for step in wanted:
-            price, any_kept = float(step.price), False
+        last = lowest = min((float(step.price) for step in settings if step.price), default=0.0)
+        for step in settings:
+            price, any_found = float(step.price), False
             for start in (next(path),) if price else ensemble.as_given():
                 bound = self.own.cost if best is None else best.cost
-                kept = ensemble.keeping_decisions(start, self.options.mended, bound)
-                if kept is not None:
-                    last, any_kept = max(price, lowest), True  # at which all decisions were kept
-                    best = kept if kept.cost < bound else best
+                smaller = ensemble.keeping_decisions(start, self.options.mended, bound)
+                if smaller is not None:
+                    last, any_found = max(price, lowest), True  # the last price at which all decisions were kept
+                    best = smaller if smaller.cost < bound else best
             if best is not None and price > FURTHER * last:
                 return
             yield self._rung(step, best)
-            if self.options.stride > 1 and price == lowest and not any_kept:
-                return  # in a hurry: higher prices change still more decisions
+            if self.options.stride > 1 and price == lowest and not any_found:
+                return  # stride > 1 asks for speed, and higher prices change even more decisions
 
     def _rung(self, step: PruneSplits, smaller: SmallerEnsemble | None) -> Rung:
         if smaller is None:
@@ -258,7 +259,7 @@ class PruningLadder:
 
     @property
     def unchanged(self) -> dict[str, Any]:
-        """The figures where all splits stay."""
+        """The report if all splits stay."""
         splits, cost = len(self.own.splits.tree), round(self.own.cost)
         return {
             "splits": [splits, splits], "cost": [cost, cost], "price": None, "leaf_bits": None, "rows": self.own.rows,
@@ -267,7 +268,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """The forest itself; of several numbers of leaf bits at a given price, the one that loses least."""
+        """Returns the result if no rung is good. At a given price it is the rung that loses least; otherwise the forest
+        itself. With keep=accuracy-or-decisions it returns the pass with keep=decisions instead."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -277,7 +279,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """The rung at the given price. The way there begins at the highest price that the memory knows."""
+        """Returns the rung at the given price, reached from the highest lower price in the memory."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None
@@ -293,8 +295,8 @@ class PruningLadder:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """What scores mean: unchanged, also if pruning changed their values; log_odds; or ranking, where only their order
-    among the classes has a meaning."""
+    """Returns what the scores mean: "unchanged", even if pruning changed their values; "log_odds"; or "ranking", if
+    only their order among the classes has a meaning."""
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"

@@ -1,12 +1,12 @@
-"""prune-trees: keeps the trees of an ensemble that the rows need, by ensemble selection.
+"""Implements the pass prune-trees: keeps the trees that the rows need, by ensemble selection.
 
-The trees are chosen by local search (`algorithms.members.search`) for the weight of the rows decided rightly, at
-less and less hardware; of all choices the cheapest within the tolerance on held-out rows is taken. For two classes the
-threshold of the decision is chosen along with the trees; a regression gets the scale and the offset with the least
-squared error. If the rows are those that the trees were drawn from, each tree is judged by the rows that it was not
-trained on; else each row is used with mixed copies. The program for votes is that of M. A. Mendes Bastos, H. Brandao
-and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity constraints", INOC 2024;
-probabilities, sums of boosting, several classes, regression and hardware go beyond it.
+A local search (`algorithms.members.search`) chooses trees so that many rows are decided rightly, for less and less
+hardware. The cheapest choice within the tolerance on held-out rows is taken. For two classes the decision threshold is
+chosen along with the trees; a regression gets the scale and the offset of least squared error. If the given rows are
+the training rows, each tree is rated on rows that it was not trained on; otherwise each row is used with mixed copies.
+The program for votes is that of M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
+programming approach with diversity constraints", INOC 2024. Probabilities, boosting, several classes, regression and
+hardware costs go beyond it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-# shares of the forest's hardware that are tried, one after the other
+# Shares of the forest's hardware that are tried, one after the other.
 SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
-GIVE_UP = 8  # successive choices that lose too much after which the search ends
-MOST_VALUES = 1 << 23  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
-SCANS = 8  # of all moves, for each tree, at most
-WORK, STARTS = 2e8, 4  # samples times trees times scans at each price; starts of the search at a price
+GIVE_UP = 8  # stops after this many choices in a row that lose too much
+# samples times trees times scores at most; if there are more, copies are left out first, then rows
+MOST_VALUES = 1 << 23
+SCANS = 8  # limits the scans of all moves, for each tree
+WORK, STARTS = 2e8, 4  # limits samples times trees times scans for each choice; starts of the search at a given price
 _SHARE = "use share, of what `cost` counts: trees, nodes, comparators or LUTs"
 _SELECT = "use forestc.algorithms.members.selection.select, which chooses among any votes"
 
@@ -53,8 +54,8 @@ _SELECT = "use forestc.algorithms.members.selection.select, which chooses among 
 class PruneTrees(Seeded, AtGivenSettings):
     """Keeps the trees that the rows need and sets the decision's threshold or the regression's scale to them.
 
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
-    is within it, as all trees then stay.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
+    is within the tolerance, as all trees then stay.
     """
 
     tolerance: Tolerance = 0.01
@@ -62,29 +63,29 @@ class PruneTrees(Seeded, AtGivenSettings):
         float | Literal["auto"],
         Range(0, 1e6, "a number above 0, such as 0.1", above=True, below=True),
         tried_from(0.003, 30.0, log=True),
-        "auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row "
-        "decided rightly (of a regression, of its share of R squared).",
+        "what saving a unit of `cost` is worth, in rows decided rightly (for a regression, in a row's share of R "
+        "squared). auto: as little hardware as the tolerance allows.",
     ] = "auto"
     share: Annotated[
         float | Literal["auto"],
         Range(0, 1, "a share up to 1", above=True),
-        "of the forest's hardware that is kept at most, found by keeping less and less; auto: the least that the "
-        "tolerance allows.",
+        "largest share of the forest's hardware that may stay; it is approached in steps. auto: the smallest share"
+        " that the tolerance allows.",
     ] = "auto"
     cost: Annotated[
         str,
-        "what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (of a "
-        "processor as in flash-avr), trees, nodes or comparators.",
+        "unit of hardware: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (also for"
+        " one processor, as in flash-avr), trees, nodes or comparators.",
     ] = DEFAULT_COST
     times: Annotated[
         int,
         Range(1, 16),
         tried(1, 3),
-        "how often a tree may count at most; above 1, leaves are multiplied and need more bits.",
+        "how often a tree may count at most. Above 1, leaves are multiplied and need more bits.",
     ] = 1
-    refit: Annotated[bool, tried(False, True), "whether the leaves of the trees kept are fitted to the rows again."] = (
-        False
-    )
+    refit: Annotated[
+        bool, tried(False, True), "true: the leaves of the remaining trees are fitted to the rows again."
+    ] = False
     copies: Copies = 8
     mix: Mix = 0.1
     name: ClassVar[str] = "prune-trees"
@@ -97,7 +98,7 @@ class PruneTrees(Seeded, AtGivenSettings):
     def __post_init__(self) -> None:
         check_options(self)
         if self.cost not in UNITS:
-            prices(self.cost)  # raises for an unknown family
+            prices(self.cost)  # raises OptionError for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.adds) or (not source.decides and source.n_outputs != 1):
@@ -117,7 +118,6 @@ class PruneTrees(Seeded, AtGivenSettings):
         return self.share == "auto"
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         report = _totals(forest, rung.forest) | rung.report | {"chosen_on_held_out": tried > 1}
         return PassResult(rung.forest, (Within(float(self.tolerance)),), report)
 
@@ -126,7 +126,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """The forest with trees of a single leaf in the bias, if any tree is larger."""
+    """Returns the forest with single-leaf trees moved into the bias. If all trees are single leaves, nothing moves."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -137,7 +137,6 @@ def _without_constants(forest: Forest) -> Forest:
 
 
 def _totals(before: Forest, after: Forest) -> dict[str, Any]:
-    """What both forests take, in each unit."""
     return {
         unit: [round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))) for forest in (before, after)]
         for unit in UNITS
@@ -145,11 +144,11 @@ def _totals(before: Forest, after: Forest) -> dict[str, Any]:
 
 
 class SelectingLadder:
-    """Choices of a forest's trees, of less and less hardware."""
+    """A ladder of choices of a forest's trees, with less and less hardware."""
 
-    def __init__(self, whole: Forest, rows: Rows, options: PruneTrees) -> None:
-        forest = _without_constants(whole)
-        self.options, self.forest, self.whole = options, forest, whole
+    def __init__(self, source: Forest, rows: Rows, options: PruneTrees) -> None:
+        forest = _without_constants(source)
+        self.options, self.forest, self.source = options, forest, source
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
         trained = _trained_on(forest, rows, most)
@@ -169,16 +168,16 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Less and less of the forest's hardware; or the given share or price."""
+        """Returns one branch: falling shares of the forest's hardware; or the given share or price alone."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
-        whole = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
-        costs = tuple(share * whole for share in SHARES)
+        total = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        costs = tuple(share * total for share in SHARES)
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Each from the one before; at a given share, the last on the way there."""
+        """Yields rungs, each found from the one before; for a given share only the last one."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -187,7 +186,7 @@ class SelectingLadder:
         yield from list(self._each([replace(options, share=share) for share in shares]))[-1:]
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """All trees. Raises OptionError if the user asked for fewer."""
+        """Returns the forest with all trees. Raises OptionError if a given price loses too much."""
         if losses and self.options.price != "auto":
             _, loss = losses[-1]
             raise OptionError(
@@ -195,16 +194,16 @@ class SelectingLadder:
                 f"held-out rows; tolerance={self.options.tolerance:g}",
                 do="raise the tolerance, or remove the price",
             )
-        report = _totals(self.whole, self.whole) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}
-        return PassResult(self.whole, (Exact(),), report)
+        report = _totals(self.source, self.source) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}
+        return PassResult(self.source, (Exact(),), report)
 
     def _each(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        options, whole_cost = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        options, total = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
         times = np.ones(len(self.forest.trees), dtype=np.int64)
         priced = options.price != "auto"
         for step in cast(Sequence[PruneTrees], steps):
             share = 1.0 if priced else float(step.share)
-            at_most = replace(self.priced, most=min(self.priced.most, share * whole_cost))
+            at_most = replace(self.priced, most=min(self.priced.most, share * total))
             price = float(options.price) if priced else 0.0
             limits = Limits(len(self.forest.trees), None, (at_most,), price)
             choice = search(
@@ -212,12 +211,12 @@ class SelectingLadder:
                 most_times=options.times, few=priced,
             )  # fmt: skip
             if choice is None:
-                return  # nothing as small
+                return  # no choice is that small
             times = choice.times
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), {"chosen_on": self.chosen_on})
 
     def rebuilt(self, choice: MemberChoice) -> Forest:
-        """The forest of a choice, its leaves fitted again if wanted."""
+        """Returns the forest of a choice; with refit=true its leaves are fitted again."""
         after = self.trees.rebuilt(choice.times)
         if not self.options.refit or not after.trees:
             return after
@@ -245,8 +244,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """(trees, rows) which trees were trained on which rows; None if the rows are not those that the source drew from,
-    or every n-th of them is used."""
+    """Returns (trees, rows) True if a tree was trained on a row. None for other or too many rows."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
@@ -255,7 +253,7 @@ def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | No
 
 
 def _row_weights(sample: RowsToFit, forest: Forest) -> NDArray[np.float64]:
-    """(samples,) as `selectable` takes them; all samples of a row together count once."""
+    """Returns (samples,) the weights that `selectable` takes. A row and its copies together count once."""
     if not forest.decides:
         return np.ones(len(sample.label))
     worth = np.ones(len(sample.label))

@@ -1,6 +1,6 @@
-"""A quantized forest's trees as members to choose from, and the forest of a choice.
+"""Turns the trees of a quantized forest into members of a selection, and a selection into a forest.
 
-| the forest                | a choice is judged by               | what is set along with the choice      |
+| the forest                | a choice is scored by               | set along with the choice              |
 |---------------------------|-------------------------------------|----------------------------------------|
 | decides on two classes    | the difference of the two scores    | the threshold of the difference        |
 | decides on more classes   | the scores                          | what the dropped trees add on average  |
@@ -23,21 +23,22 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Tree
 from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import RowsToFit
-from forestc.passes.quick_evaluation import walked_trees
+from forestc.passes.quick_evaluation import concatenated_trees
 
-MOST_SUM = 1 << 12  # of the sums among which a threshold is searched; in the end it is set exactly
+MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched; the final threshold is computed exactly
 
 
 def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
-    """(trees, samples) the row of `Tree.values` of the leaf that each sample reaches."""
-    nodes = leaves_reached(walked_trees(forest), words)
+    """Returns (trees, samples) the row of `Tree.values` of the leaf that each sample reaches."""
+    nodes = leaves_reached(concatenated_trees(forest), words)
     columns = [tree.leaf[nodes[:, index]] for index, tree in enumerate(forest.trees)]
     return np.ascontiguousarray(np.stack(columns), dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class Selectable:
-    """task: the trees for the search. leaf: (trees, samples) as `leaf_rows`. sample: the samples with their labels."""
+    """The trees of a forest as members of a selection. task: the members for the search. leaf: (trees, samples) as
+    `leaf_rows` returns it. sample: the samples with their labels."""
 
     forest: Forest
     task: Objective
@@ -45,7 +46,7 @@ class Selectable:
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:
-        """The forest of the chosen trees; a tree that counts several times has its leaves multiplied."""
+        """Returns the forest of the chosen trees. times: how often each counts; its leaves are multiplied by it."""
         before, total = self.forest, int(times.sum())
         trees = tuple(
             tree if count == 1 else changed_tree(tree, values=tree.values * count)
@@ -56,7 +57,7 @@ class Selectable:
         if isinstance(self.task, Squares):
             return self._regression(times, trees)
         assert scale is not None
-        if aggregate.divisor != 1.0:  # a mean, now over fewer trees
+        if aggregate.divisor != 1.0:  # a mean of trees is now a mean of fewer trees
             share = total / len(before.trees)
             aggregate, scale, bias = replace(aggregate, divisor=aggregate.divisor * share), scale / share, bias * share
         else:
@@ -67,12 +68,14 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: Ints, natural: int) -> int:
-        """The nearest to the threshold that changes nothing, among the best on the samples."""
+        """Returns a threshold that is best on the samples. If `natural`, the present threshold, is among the best, it
+        stays; otherwise the nearest best interval gives its middle."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
-        values, place = np.unique(sums, return_inverse=True)
-        gained = np.bincount(place.ravel(), self.task.gain, minlength=len(values))
-        above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])  # decided positive from the k-th value on
+        values, inverse = np.unique(sums, return_inverse=True)
+        gained = np.bincount(inverse.ravel(), self.task.gain, minlength=len(values))
+        # above[k] is the gain if all rows from the k-th value on are decided positive
+        above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])
         first = np.concatenate([[min(int(values[0]) - 1, natural)], values])
         last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])
         best = np.flatnonzero(above >= above.max() - 1e-9 * float(np.abs(self.task.gain).sum()))
@@ -83,7 +86,6 @@ class Selectable:
         return int(first[best][chosen] + last[best][chosen]) // 2
 
     def _regression(self, times: Ints, trees: tuple[Tree, ...]) -> Forest:
-        """The scale and offset are those of the least squares on all samples."""
         values = differences(self.forest, self.leaf)
         sums = times @ values
         scale = Squares.of(values.astype(np.float64), self.sample.label.ravel().astype(np.float64)).scale(times)
@@ -97,7 +99,7 @@ class Selectable:
 
 
 def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """(trees, outputs) what each tree adds on average to samples that reach these leaves."""
+    """Returns (trees, outputs) the mean value that each tree adds. leaf: (trees, samples) the leaves reached."""
     means = np.zeros((len(leaf), forest.n_outputs))
     for index, tree in enumerate(forest.trees):
         means[index, list(tree.outputs)] = tree.values[leaf[index]].mean(axis=0)
@@ -105,7 +107,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """The difference of the trees' sums above which the second of two classes is decided."""
+    """Returns the largest sum of differences (second class minus first) that decides for the first class."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1
@@ -113,8 +115,7 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """(trees, samples) what each tree adds to the score of the second class less that of the first, or to the only
-    score."""
+    """Returns (trees, samples) what a tree adds to the second class's score minus the first's, or to the only score."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -123,7 +124,7 @@ def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def two_classes(forest: Forest) -> bool:
-    """Whether one difference of scores decides."""
+    """Returns True if a single score, or the difference of two scores, decides."""
     return forest.decides and (forest.decision.kind == "threshold" or forest.n_outputs == 2)
 
 
@@ -134,20 +135,19 @@ def selectable(
     trained: NDArray[np.bool_] | None = None,
     most_times: int = 1,
 ) -> Selectable:
-    """The trees as members to choose from.
-
-    weight: (samples,) of two classes the gain, what deciding a sample for the second is worth rather than for the
-    first; of more classes what deciding it rightly is worth; of a regression not used. trained: (trees, samples)
-    whether a tree was trained on a sample; it then decides nothing there, so that trees are chosen by how they do on
-    samples that they have not seen. most_times: how often a tree may count.
-    """
+    """Returns the trees as members of a selection.
+    weight: (samples,) how much a sample counts. For two classes it is the gain of deciding for the second class rather
+    than the first (negative if the first is right); for more classes the gain of deciding rightly. A regression ignores
+    it.
+    trained: (trees, samples) True if a tree was trained on a sample. The tree is neutral on these samples, so that
+    unseen samples choose the trees. most_times: how often a tree may count."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
     if two_classes(forest):
         task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight, most_times)
     elif forest.decides:
-        # a further leaf of each tree, with nothing in it, is reached by samples that the tree was trained on
+        # Each tree gets one more leaf, with no effect, for the samples that it was trained on.
         tables = [np.concatenate([tree.values, np.zeros_like(tree.values[:1])]) for tree in forest.trees]
         last_leaf = np.array([[len(table) - 1] for table in tables])
         sizes = [table.size for table in tables]
@@ -155,7 +155,7 @@ def selectable(
         fed = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
         start, last = forest.bias.astype(np.float64), forest.decision.ties == "last"
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        if forest.aggregate.divisor == 1.0:  # dropped trees leave their mean behind
+        if forest.aggregate.divisor == 1.0:  # the mean value of a dropped tree stays
             means = _means(forest, leaf)
             score = score - np.concatenate(
                 [np.tile(means[k, list(tree.outputs)], len(tables[k])) for k, tree in enumerate(forest.trees)]
@@ -171,12 +171,12 @@ def selectable(
 
 
 def _neutral(forest: Forest) -> NDArray[np.int64]:
-    """(trees, 1) the difference with which a tree changes no decision: an equal share of the threshold."""
+    """Returns (trees, 1) the difference with which a tree changes no decision: an equal share of the threshold."""
     return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Differences from each tree's smallest on, coarser if their sums would be too many."""
+    """Returns the differences counted from each tree's smallest. They are scaled down if their sums exceed MOST_SUM."""
     votes = values - values.min(axis=1, keepdims=True)
     total = int(votes.max(axis=1).sum())
     if total > MOST_SUM:

@@ -1,5 +1,7 @@
-"""Input formats for `quantize` without rows: words that keep every possible value of a feature on its side of every
-threshold. With rows a format keeps the rows' paths; here it keeps the path of every input."""
+"""Chooses input formats without rows: words that keep every possible value of a feature on its side of every threshold.
+
+With rows a format keeps the paths of the rows (`word_formats`). These formats keep the path of every input.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,9 @@ def choose_exact(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """A feature's format: integers as they are, else the fewest fixed-point bits that keep every value on its side of
-    every threshold, else the ordered key. way: auto, fixed or ordered. Raises OptionError if the requested format is
-    not exact."""
+    """Chooses the format of a feature: integers as they are; otherwise fixed point with the fewest bits that keep every
+    value on its side of every threshold; otherwise the ordered key of the float. way: auto, fixed or ordered, as the
+    option `input`. Raises OptionError if the requested format is not exact."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):
@@ -64,7 +66,7 @@ def choose_exact(
 def given_exactly(
     feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: ValueRange
 ) -> Format:
-    """A requested format, with the words of the thresholds. Raises OptionError if it is not exact."""
+    """Returns a format that the user requested, with the words of the thresholds. Raises OptionError if not exact."""
     check_type(number)
     if isinstance(number, Ordered):
         key = feature.raw.bits if isinstance(feature.raw, Float) else 64
@@ -77,7 +79,7 @@ def given_exactly(
     if not np.isfinite(thresholds[inside]).all():
         raise _not_exact(feature, number)
     low, high = values.around(thresholds[inside], feature.raw)
-    words = np.floor(scaled_by(high, number.fraction))  # the highest word that may be the threshold's
+    words = np.floor(scaled_by(high, number.fraction))  # the highest possible word of each threshold
     span = word_range(number, missing)
     if not ((words > scaled_by(low, number.fraction)) & (words > span.low) & (words <= span.high)).all():
         raise _not_exact(feature, number)
@@ -94,7 +96,7 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 def _thresholds_inside(
     feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
 ) -> tuple[ValueRange, NDArray[np.bool_]]:
-    """The range as the library rounds it, and which thresholds lie in it: all values are on one side of the others."""
+    """Returns the range as the library rounds it, and True for each threshold inside it."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -107,8 +109,8 @@ def _fixed(
     missing: bool,
     most: int,
 ) -> Format | None:
-    t, own = thresholds[inside], values.rounded(feature.raw)  # steps are counted from the end as it was given
-    if not np.isfinite(t).all():  # `x < inf` separates infinity from all numbers
+    t, own = thresholds[inside], values.rounded(feature.raw)  # steps of a range are counted from its unrounded end
+    if not np.isfinite(t).all():  # `x < inf` separates infinity from all numbers, which fixed point can't
         return None
     if not len(t):
         number = Fixed(1)
@@ -116,9 +118,9 @@ def _fixed(
     low, high = values.around(t, feature.raw)
     freedom = Freedom(t, low, high, own.smallest, own.largest, values.whole, missing)
     if values.whole and math.isfinite(own.smallest) and math.isfinite(own.largest):
-        wanted = integer_type(freedom, missing)
-        if wanted is not None and wanted.bits <= most:
-            return Format(wanted, _scattered(thresholds, own, inside, np.ceil(t), wanted, missing), WHOLE)
+        integer = integer_type(freedom, missing)
+        if integer is not None and integer.bits <= most:
+            return Format(integer, _scattered(thresholds, own, inside, np.ceil(t), integer, missing), WHOLE)
     narrow = fewest_bits(freedom, missing, most)
     if narrow is None:
         return None
@@ -134,7 +136,7 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """The words of all thresholds, given those in the range. Conditions on the others hold never or always."""
+    """Returns the words of all thresholds, from those inside the range; others always or never hold."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

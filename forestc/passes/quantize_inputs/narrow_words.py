@@ -1,9 +1,9 @@
-"""Narrower words for `quantize-inputs{cost}`: thresholds are rounded where few decisions, or little accuracy, depend on
-it.
+"""Narrows the words of features for `quantize-inputs{cost}`: rounds thresholds if few decisions, or little accuracy,
+depend on it.
 
-The freedom of paths (`word_formats`) keeps each row on its side of each threshold. Decisions need less: features give
-up bits one after another, those first whose comparators read most, each as many as what is left of the allowance
-permits.
+Exact paths (`word_formats`) keep each row on its side of each threshold; decisions need less. Features give up bits one
+after another, starting with the feature whose comparators read most bits. Each gives up as many as the rest of the
+allowed change permits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered
 from forestc.passes.word_formats import Format
 
-LEAST_BITS = 4  # below it little is saved, and rows that were not given would pay for it
-BYTES = (8, 16)  # bits of words that processors hold, and compare with fewer bytes than 32
+LEAST_BITS = 4  # bits of a word at least; fewer save little and lose accuracy on new rows
+BYTES = (8, 16)  # bits of words that processors compare cheaply: one or two bytes
 
 
 def word_widths(cost: str) -> Sequence[int]:
-    """The widths that are worth a try: for C those of bytes, for logic all. Raises OptionError for an unknown cost."""
+    """Returns the widths of words to try: whole bytes for C, all for logic. Raises OptionError for an unknown cost."""
     return BYTES if prices(cost).firmware else range(LEAST_BITS, 32)
 
 
@@ -35,11 +35,9 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats with fewer bits where `allowed` says so; as they were if it refuses even these.
-
-    free: the features whose words may change. of_width: a feature's format of a number of bits. Tries
-    O(features log(widths)) lists of formats.
-    """
+    """Returns the formats with as few bits as `allowed` permits; unchanged if it refuses even the given ones. Tries
+    O(features log(widths)) lists of formats. free: the features whose words may change. of_width: returns the format of
+    a feature with a number of bits. allowed: returns True if a list of formats is acceptable."""
     chosen = list(formats)
     if not allowed(chosen):
         return chosen
@@ -53,15 +51,14 @@ def narrowed(
         def fits(form: Format, index: int = index) -> bool:
             return allowed([*chosen[:index], form, *chosen[index + 1 :]])
 
-        # mostly, if a width is allowed then so are the wider ones
+        # Bisection: if a width is allowed, wider ones mostly are, too.
         chosen[index] = tried[bisect_left(tried[:-1], True, key=fits)]
     return chosen
 
 
 def _bits_read(forest: Forest, index: int, form: Format) -> int:
-    """Bits that a feature's splits read."""
     if not isinstance(form.number, Fixed | Ordered) or not len(form.words):
         return 0
     own = forest.conditions.of(index)
-    placed = zip(forest.trees, forest.conditions.places, strict=True)
-    return form.number.bits * sum(int(np.isin(places[tree.inner], own).sum()) for tree, places in placed)
+    placed = zip(forest.trees, forest.conditions.node_conditions, strict=True)
+    return form.number.bits * sum(int(np.isin(condition_of[tree.inner], own).sum()) for tree, condition_of in placed)

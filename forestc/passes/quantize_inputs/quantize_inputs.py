@@ -1,4 +1,4 @@
-"""quantize-inputs: turns features and thresholds into integers. Leaves stay floats, for round-leaves or fit-leaves."""
+"""Implements the pass quantize-inputs: turns features and thresholds into integers, and leaves the leaves as floats."""
 
 from __future__ import annotations
 
@@ -39,39 +39,43 @@ class QuantizeInputs:
     """Turns features and thresholds into integers. All generated files compare exactly these.
 
     Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
-    that, no decision of the rows, or else approximate: measured, and refused beyond what is allowed. Without rows, and
-    with exact, exact: every input in the ranges takes the model's own path.
+    that, either no decision of the rows changes, or the promise is approximate: the change is measured, and refused
+    beyond what is allowed. Without rows, and with exact=true, exact: every input in the ranges takes the model's own
+    path.
     """
 
     input: Annotated[
         Literal["auto", "fixed", "ordered"],
-        "auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered), "
-        "fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take "
-        "the fewest bits that change no input's path.",
+        "format of features: fixed (fixed point with the fewest bits that change no row's path), ordered (the "
+        "float's order-preserving key: always exact, widest), or auto (integers as they are; otherwise fixed; "
+        "otherwise ordered). Without rows auto and fixed take the fewest bits that change no input's path.",
     ] = "auto"
     input_bits: Annotated[
-        int | Literal["auto"], Range(1, 62), tried("auto", 2, 3, 4, 5, 6, 8, 10), "auto, or the most bits of a feature."
+        int | Literal["auto"],
+        Range(1, 62),
+        tried("auto", 2, 3, 4, 5, 6, 8, 10),
+        "bits of a feature at most; auto: no limit but that of the format.",
     ] = "auto"
-    formats: Annotated[
-        Mapping[str, str] | None, '{feature name: type} for features with a fixed type, such as {"age": "uint8"}.'
-    ] = None
+    formats: Annotated[Mapping[str, str] | None, 'types of some features by name, such as {"age": "uint8"}.'] = None
     missing: Annotated[
         Literal["auto", "always", "never"],
-        "auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say), always, "
-        "or never. auto is always where `compile` was asked for missing=always.",
+        "which features accept missing values: always (all that accept them in the model), never, or auto (a "
+        "feature with missing values in the rows; without rows, as ranges and model say). With `compile --missing "
+        "always`, auto means always.",
     ] = "auto"
     change: ChangeAllowed = 0.01
     tolerance: Annotated[
         float | None,
         LOSS,
-        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error, where words are too narrow to keep all paths.",
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error, if words are too narrow to keep all paths.",
     ] = None
-    exact: Annotated[bool, "choose words for every input, as without rows, even if rows are given."] = False
+    exact: Annotated[bool, "true: choose words that are exact for every input, even if rows are given."] = False
     cost: Annotated[
         str | None,
-        "lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made "
-        "narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.",
+        "makes words narrower than paths allow, to save this cost, as long as the option change (or the tolerance)"
+        " permits: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits. For C, words "
+        "become one or two bytes.",
     ] = None
     name: ClassVar[str] = "quantize-inputs"
 
@@ -80,7 +84,7 @@ class QuantizeInputs:
         if self.exact and self.needs_scorer:
             raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
         if self.cost is not None:
-            prices(self.cost)  # raises for an unknown cost
+            prices(self.cost)  # raises OptionError for an unknown cost
             if self.exact or self.input != "auto":
                 raise OptionError(
                     "quantize-inputs: cost rounds thresholds, which exact, and an input other than auto, do not allow",
@@ -89,11 +93,10 @@ class QuantizeInputs:
 
     @property
     def needs_scorer(self) -> bool:
-        """Whether its result is judged on held-out rows."""
+        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """As `Refusing` has it."""
         if source.on_words:
             raise already_quantized()
         if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
@@ -106,8 +109,8 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """The forest on words. With `Ranges` instead of rows it is exact for every input in them; with None, input must
-        be ordered. Raises OptionError, or ModelError for a forest of words."""
+        """Returns the forest on words. `Ranges` instead of rows make it exact for every input in them. Without both,
+        input=ordered or exact=true is needed. Raises OptionError; ModelError for a forest on words."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):
@@ -140,7 +143,7 @@ class QuantizeInputs:
                 lambda formats: near(_with(forest, formats, missing)),
             )  # fmt: skip
         result = _with(forest, formats, missing)
-        promise, figures = self._kept(forest, result, rows)
+        promise, figures = self._promise(forest, result, rows)
         return PassResult(result, (promise,), _report(forest, formats, missing) | figures)
 
     @property
@@ -148,14 +151,13 @@ class QuantizeInputs:
         return None if self.input_bits == "auto" else int(self.input_bits)
 
     def _may_be_missing(self, forest: Forest, feature: Feature, rows: Rows | None) -> bool:
-        """Whether the words of a feature have one for missing; with rows, if these have some."""
+        """Returns True if options, model and ranges let a feature be missing; rows are not looked at."""
         always = self.missing == "always" or forest.always_missing
         if isinstance(rows, Ranges) and not always:
             return rows.of(feature).takes_missing(feature) and self.missing != "never"
         return feature.missing and self.missing != "never"
 
     def _exact_formats(self, forest: Forest, missing: list[bool], ranges: Ranges) -> list[Format]:
-        """Words that keep every value on its side of every threshold."""
         requested = parse_formats(self.formats, forest)
         formats = []
         for index, (feature, absent) in enumerate(zip(forest.features, missing, strict=True)):
@@ -166,8 +168,8 @@ class QuantizeInputs:
                 formats.append(choose_exact(feature, absent, t, values, self.input, self._most_bits))
         return formats
 
-    def _kept(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """What the words keep of the rows: as a promise, and in figures."""
+    def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
+        """Compares both forests on the rows; returns the strongest promise that holds, and figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
@@ -183,11 +185,11 @@ class QuantizeInputs:
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
     def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
-        """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
-        `change` of what is decided on the rows changes."""
+        """Returns a test for forests. With a tolerance it is True if the loss on held-out rows is within it; otherwise
+        if the change on the rows is at most `change`."""
         if self.tolerance is not None:
-            limit, judged_by = float(self.tolerance), required(scorer, self)
-            return lambda forest: judged_by.of(forest).within(limit)
+            limit, held_out_scorer = float(self.tolerance), required(scorer, self)
+            return lambda forest: held_out_scorer.of(forest).within(limit)
         batches = [(batch.X, evaluate_quickly(source, encode(source, batch.X))) for batch in rows.batches()]
         most = most_change(self.change, source)
 
@@ -201,7 +203,6 @@ class QuantizeInputs:
 
 
 def _with(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
-    """The forest with words of these formats."""
     return retyped(forest, [form.number for form in formats], [form.words for form in formats], missing)
 
 

@@ -1,4 +1,4 @@
-"""The conditions that regrow-trees grows trees of, with their prices, and the coded rows."""
+"""Collects the conditions from which regrow-trees grows trees, with their prices and the coded rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from forestc.forest.numbers import Category, word_range
 from forestc.passes.grown_trees import Grower
 from forestc.passes.tree_costs import comparator_cost
 
-OWN_CUTS = 60  # the forest's own thresholds of a feature that are candidates, most frequent first
-NEW_CUTS = 60  # candidates between the quantiles of the rows: each the one that is cheapest to compare with
-OTHERS = 200  # candidates that are no thresholds, such as sets of categories: the forest's own, most frequent first
+OWN_CUTS = 60  # thresholds of the forest that are candidates for each feature, most frequent first
+NEW_CUTS = 60  # thresholds between quantiles of the rows that are candidates, each the one with the cheapest comparator
+OTHERS = 200  # conditions of the forest without a threshold, such as sets, that are candidates, most frequent first
 
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:
-    """words: (samples, features) encoded rows. label: (samples,) class indices, or values."""
+    """Returns the grower with all candidate conditions. words: (samples, features) encoded rows. label: (samples,)
+    class indices, or values of a regression. prices: prices of the parts of trees."""
     taken, missing = missing_words(forest)
     absent = taken & (words == missing)
     uses = _uses(forest)
@@ -32,7 +33,8 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
         if thresholds := _thresholds(forest, feature, values, uses):
             columns.append((tuple(Condition(feature, Below(threshold)) for threshold in thresholds), values))
     others = [condition for condition, _ in uses.most_common() if not isinstance(condition.test, Below)]
-    for condition in others[:OTHERS]:  # a column of its own: 0 where it holds, and a threshold between 0 and 1
+    # Each of these conditions becomes a column: 0 if it holds and 1 if not, with a threshold at 0.5.
+    for condition in others[:OTHERS]:
         left = condition.sends_left(words[:, condition.feature], absent[:, condition.feature])
         columns.append(((condition,), 1.0 - left.astype(np.float64)))
     cuts = cuts_at(
@@ -53,15 +55,15 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
 
 
 def _uses(forest: Forest) -> Counter[Condition]:
-    """How often the trees have each condition."""
     table = forest.conditions
-    places = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.places, strict=True)])
-    counts = np.bincount(places.astype(np.int64), minlength=1)
-    return Counter({table[place]: int(counts[place]) for place in np.flatnonzero(counts).tolist()})
+    conditions = np.concatenate([at[tree.inner] for tree, at in zip(forest.trees, table.node_conditions, strict=True)])
+    counts = np.bincount(conditions.astype(np.int64), minlength=1)
+    return Counter({table[index]: int(counts[index]) for index in np.flatnonzero(counts).tolist()})
 
 
 def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses: Counter[Condition]) -> list[int]:
-    """Candidates on a feature, ascending: the forest's own and cheap ones. values: its words, NaN where missing."""
+    """Returns the candidate thresholds of a feature, ascending: the forest's own and new ones that are cheap to
+    compare. values: the feature's words on the rows, NaN if missing. uses: how often the forest uses each condition."""
     number, may_miss = forest.features[feature].number, forest.features[feature].missing
     if isinstance(number, Category):
         return []

@@ -1,13 +1,15 @@
-"""regrow-trees: grows a smaller ensemble in the forest's place, by boosting in which trees pay for their hardware.
+"""Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
+their hardware.
 
-For LUTs the trees are symmetric: the same condition on all nodes of a level. Such a tree is a table of at most as many
-conditions as a LUT has inputs, and so one LUT for each bit of its leaves. For processors they are trees of few leaves.
-Conditions are the forest's own thresholds and those between the rows' quantiles that are cheapest to compare with; one
-that another tree reads costs nothing. Leaves have few bits from the start, so that later trees make up for the
-rounding, and in sweeps each tree is grown again, given the others (`forestc.algorithms.boosting.boost`).
+For LUTs the trees are symmetric: all nodes of a level have the same condition. Such a tree is a table of at most as
+many conditions as a LUT has inputs, and takes one LUT for each bit of its leaves. For processors, trees have few leaves
+instead. Candidate conditions are the forest's own thresholds, and the cheapest ones between quantiles of the rows. A
+condition that another tree already uses costs nothing. Leaves have few bits from the start, so that later trees
+compensate for the rounding. In sweeps each tree is grown again while the others stay
+(`forestc.algorithms.boosting.boost`).
 
-Where classes overlap, a trained forest tells rows apart that are not different. It shrinks little by pruning, because
-each of its splits decides some rows; a new ensemble of a tenth of its size is often as accurate.
+If classes overlap, a trained forest separates rows by noise. Pruning shrinks it little, because each of its splits
+decides some rows; a new ensemble of a tenth of its size is often as accurate.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from forestc.algorithms.boosting.boost import Boosted, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, integer_bias
 from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import OptionError
@@ -48,24 +50,26 @@ from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-LEAVES = 16  # of trees for processors
-TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)  # numbers of trees a score that are tried
-PRICES = (3.0, 1.0, 0.3)  # and prices of a LUT, in units of the loss of one row
-BITS = {True: (1, 2), False: (4,)}  # and bits of leaves, where the forest decides, and where it returns a value
-READ = 100  # columns that each tree may read, drawn anew for each
-MOST_CODES = 1 << 21  # rows times the columns that a tree may read; beyond it, fewer rows are used
-MOST_COPIED = 1 << 20  # the same with copies: many rows need none, and leave more time for larger ensembles
-ENDED = 0.7  # a price at which fewer of the trees than this are worth growing allows no larger ensemble
-CANDIDATE = 30  # steps for each candidate, as it is weighed in a node
-WORK = 2e10  # steps of the search, of some nanoseconds each
+LEAVES = 16  # leaves of a tree for processors at most
+# trees for each score: numbers that are tried, ascending
+TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)
+# tries these prices of a LUT, in units of the loss of one row; a higher price gives smaller trees
+PRICES = (3.0, 1.0, 0.3)
+BITS = {True: (1, 2), False: (4,)}  # bits of leaves that are tried, by whether the forest decides on classes
+READ = 100  # columns that each tree may read at most, drawn anew for each tree
+MOST_CODES = 1 << 21  # rows times the columns of a tree; if there are more, fewer rows are used
+MOST_COPIED = 1 << 20  # rows times the columns of a tree, copies included; many rows need no copies
+ENDED = 0.7  # share of the trees; if fewer than this are worth growing, larger ensembles are not tried at this price
+CANDIDATE = 30  # steps of work for weighing one candidate in one node
+WORK = 2e10  # steps of work at most, of some nanoseconds each
 
 
 @dataclass(frozen=True)
 class RegrowTrees(Seeded, AtGivenSettings):
     """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After round-leaves.
 
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
-    within it, as the forest then stays.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
+    within the tolerance, as the forest then stays.
     """
 
     tolerance: Tolerance = 0.01
@@ -73,30 +77,34 @@ class RegrowTrees(Seeded, AtGivenSettings):
         int | Literal["auto"],
         Range(1, 1000),
         tried_from(1, 100, log=True),
-        "of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the "
-        "tolerance.",
+        "trees for each score at most (one score for each class, if there are more than two); auto: the smallest "
+        "ensemble within the tolerance.",
     ] = "auto"
     price: Annotated[
         float | Literal["auto"],
         Range(0, 1e6, "a number, such as 0.5", below=True),
         tried_from(0.03, 10.0, log=True),
-        "the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.",
+        "loss that a LUT must save, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.",
     ] = "auto"
     leaf_bits: Annotated[
         int | Literal["auto"],
         Range(1, 8),
         tried(1, 2, 3),
-        "bits of the leaves; auto: 1 and 2 are tried, 4 for values.",
+        "bits of a leaf; auto: 1 and 2 are tried, or 4 for a regression.",
     ] = "auto"
-    depth: Annotated[int, Range(1, 6), tried_from(3, 6), "conditions of a tree from its root to a leaf, at most."] = 6
+    depth: Annotated[
+        int, Range(1, 6), tried_from(3, 6), "depth of a tree at most: conditions from its root to a leaf."
+    ] = 6
     columns: Annotated[
         float,
         Range(0, 1, "a share above 0, up to 1", above=True),
         tried(1.0, 0.5, 0.25),
-        "the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make "
-        "trees more different, which helps where rows are few.",
+        "share of the features that a tree may read, at most 100 of them, drawn anew for each tree. A smaller "
+        "share makes trees more different, which helps if rows are few.",
     ] = 1.0
-    sweeps: Annotated[int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again, given the others."] = 2
+    sweeps: Annotated[
+        int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again while the others stay."
+    ] = 2
     copies: Annotated[Copies, tried(0, 3, 8)] = 3
     mix: Mix = 0.1
     noise: Annotated[
@@ -107,8 +115,8 @@ class RegrowTrees(Seeded, AtGivenSettings):
     ] = 0.0
     cost: Annotated[
         str,
-        "what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions; "
-        "of a processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost that trees pay for: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of "
+        "C, also for one processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
     needs_scorer: ClassVar[bool] = True
@@ -120,7 +128,7 @@ class RegrowTrees(Seeded, AtGivenSettings):
         check_options(self)
         if self.noise and not self.copies:
             raise OptionError("regrow-trees: noise is for the copies of rows", do="give copies=1 or more")
-        prices(self.cost)  # raises for an unknown family
+        prices(self.cost)  # raises OptionError for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         remove = "remove it from the passes"
@@ -134,12 +142,10 @@ class RegrowTrees(Seeded, AtGivenSettings):
             raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         return PassResult(rung.forest, (Within(float(self.tolerance)),), rung.report | _chosen(tried))
 
     @property
     def open(self) -> bool:
-        """Whether an option leaves something to choose."""
         return "auto" in (self.trees, self.price, self.leaf_bits)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> GrowingLadder:
@@ -151,8 +157,8 @@ def _chosen(tried: int) -> dict[str, Any]:
 
 
 class GrowingLadder:
-    """The settings of regrow-trees for one forest: for each number of leaf bits and price, ensembles of more and more
-    trees. before: the cost of the forest. most_work: stop at this many steps."""
+    """The settings of regrow-trees for one forest: a branch for each number of leaf bits and each price, with more and
+    more trees. It ends early if the work would exceed `most_work` steps."""
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
         self.forest, self.options, self.work, self.most_work = forest, options, 0.0, WORK
@@ -200,21 +206,20 @@ class GrowingLadder:
                 "scores": "log_odds" if self.forest.decides else "values",
             }
             last = len(grown.trees) < ENDED * growth.rounds * self.grower.outputs
-            yield Rung(step, grown.spent, partial(self.made, grown, growth), report, last)
+            yield Rung(step, grown.spent, partial(self.rebuilt, grown, growth), report, last)
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """The forest itself."""
+        """Returns the given forest unchanged."""
         return PassResult(self.forest, (Exact(),), self.unchanged | _chosen(tried))
 
     def _steps(self, growth: Growth) -> float:
-        """About how many steps growing all trees takes: each level of a tree looks at all rows in each column, and at
-        each candidate in all nodes."""
+        """Estimates the steps of growing all trees: each level reads all rows and weighs all candidates."""
         candidates = sum(map(len, self.grower.conditions))
         level = self.grower.cuts.codes.size + CANDIDATE * candidates * (1 << growth.depth) / growth.depth
         return growth.sampled * growth.depth * level * growth.rounds * self.grower.outputs * (1 + growth.sweeps)
 
-    def made(self, grown: Boosted, growth: Growth) -> Forest:
-        """The integer forest of the grown trees, over the features of the old one; a score of 1 stands for `unit`."""
+    def rebuilt(self, grown: Boosted, growth: Growth) -> Forest:
+        """Returns the integer forest of the grown trees. One unit of its scores is worth `growth.unit`."""
         top = (1 << growth.leaf_bits) - 1
         trees = [
             self.grower.tree(
@@ -223,15 +228,15 @@ class GrowingLadder:
             for index, tree in enumerate(grown.trees)
         ]
         return sum_of_trees(
-            whole_bias(grown, growth), name=self.forest.name, features=self.forest.features,
+            integer_bias(grown, growth), name=self.forest.name, features=self.forest.features,
             columns=self.forest.columns, trees=trees or [constant_tree(quantized=True)], classes=self.forest.classes,
             scale=growth.unit, provenance=self.forest.provenance, carried=self.forest.carried,
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
-        """The more trees, the less each says: its two votes are 1 apart in log odds, or 2 / sqrt(trees) where there are
-        many, and wider leaves span less than twice that. Values are counted in units of their deviation.
-        """
+        """Returns the settings of boosting. The more trees there are, the less each one says: with one bit, its two
+        leaf values are 1 apart in log odds, or 2 / sqrt(trees) for more than four trees. Wider leaves span less than
+        twice that. For a regression the unit is the standard deviation of the labels."""
         trees, bits, prices = int(step.trees), int(step.leaf_bits), self.grower.prices
         unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
         if not self.forest.decides:
@@ -251,5 +256,4 @@ class GrowingLadder:
 
 
 def _values(option: float | str, tried: Sequence[float]) -> tuple[float, ...]:
-    """What an option says, or what is tried for auto."""
     return tuple(tried) if isinstance(option, str) else (option,)

@@ -1,5 +1,5 @@
-"""The error of scores with integer leaves, for every input: zero if all leaves are multiples of one step and the source
-library adds them without rounding; else at most a bound."""
+"""Bounds the error of scores with integer leaves for every input. The error is zero if all leaves are multiples of one
+step and the source library adds them without rounding."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from forestc.forest.evaluate import decide, finish_scores, link_values
 from forestc.forest.ir import Decision, Forest
 
 DIGITS = {"float32": 24, "float64": 53}
-SPARE = 3  # digits kept free if sums are divided, so that different sums stay different
-MOST_SUMS = 1 << 16  # sums for which a link is computed, to see whether different ones stay different
+SPARE = 3  # bits of precision kept free if sums are divided, so that different sums stay different
+MOST_SUMS = 1 << 16  # sums for which the link is computed at most, to test whether it keeps different sums different
 MOST_DENOMINATOR = 512
-MOST_RATIOS = 1 << 13  # different values that are looked at
-FINE = 16  # a grid keeps common denominators that leave at least this number of choices for the number of its steps
+MOST_RATIOS = 1 << 13  # tests at most this many values for common denominators
+FINE = 16  # limits a common denominator of only some leaves to 1/16 of the most steps
 
 
 @dataclass(frozen=True)
 class Grid:
-    """step: a power of two; all leaves and biases are multiples of it. bits: of the leaves above each tree's lowest.
-    decision: on the sums in steps, equal to the model's decision on its scores."""
+    """A grid of which all leaves and biases are multiples. step: a power of two. bits: of the leaves, counted from each
+    tree's lowest. decision: acts on sums counted in steps, and equals the model's decision on its scores."""
 
     step: float
     bits: int
@@ -32,11 +32,9 @@ class Grid:
 
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
-    """The grid on which integer leaves decide every input as the model does; None if rounding,
-    here or in the library's own additions, could change a decision.
-
-    model: without parts. forest: the same, or with one output for the probability of class 1 instead of two.
-    """
+    """Returns the grid on which integer leaves decide every input as the model does. None if rounding, here or in the
+    library's additions, could change a decision. model: a forest of one part. forest: the model, as `one_output`
+    returns it."""
     step = _step(model)
     if step is None:
         return None
@@ -57,12 +55,11 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
 
 
 def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
-    """Whether the decision is that on the sums, multiples of `step` up to `reach`: after a link, different sums may
-    become equal."""
+    """Returns True if deciding on sums (multiples of `step` up to `reach`) equals the decision after the link."""
     link, divisor = model.link, model.aggregate.divisor
     if model.decision.kind != "argmax" or model.decision.on == "scores" or link.kind == "identity":
         return True
-    if link.kind == "softmax":  # the power of the largest sum is 1, and of the next one at most exp(-step)
+    if link.kind == "softmax":  # the largest sum gets exp(0) = 1, the next one at most exp(-least)
         least = step / divisor * link.slope
         return not link.intercept and least > 2.0 ** (SPARE + 1 - DIGITS[model.aggregate.precision])
     if link.kind not in ("sigmoid", "logistic", "exp") or not 2 * reach / step < MOST_SUMS:
@@ -72,7 +69,7 @@ def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
 
 
 def _step(model: Forest) -> float | None:
-    """The largest power of two that divides all leaves and biases; None if the library rounds them."""
+    """Returns the largest power of two that divides all leaves and biases; None if the library itself rounds them."""
     values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
     if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
         return None
@@ -80,18 +77,19 @@ def _step(model: Forest) -> float | None:
     if not len(values):
         return 1.0
     fraction, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
-    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    significand = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    lowest = np.log2((significand & -significand).astype(np.float64)).astype(np.int64)
     return math.ldexp(1.0, int((exponent - 53 + lowest).min()))
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Class 1 if its sum is more than half of the number of trees: both classes' sums add up to that number."""
+    """Returns the decision for class 1 if its sum exceeds half of both classes' sums, which is the number of trees."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """The model's decision on sums in steps. A threshold becomes the least sum for which the model decides class 1."""
+    """Returns the model's decision for sums counted in steps. A threshold becomes the least sum at which the model
+    decides for class 1. None if there is no such decision."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
@@ -103,7 +101,7 @@ def _decision(model: Forest, step: float) -> Decision | None:
         return None
     sums = math.ceil(start) + np.arange(-3, 4)
     total = (sums * step).astype(model.aggregate.precision)[:, np.newaxis]
-    scores = finish_scores(replace(model, bias=np.zeros(1)), model.whole, total)  # the sums hold the bias
+    scores = finish_scores(replace(model, bias=np.zeros(1)), model.as_part, total)  # the bias is part of the sums
     above = decide(model.decision, scores, scores) == 1
     if above.all() or not above.any():
         return None
@@ -118,11 +116,9 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """The largest error of a score for any input, from leaves and biases that are not multiples of the step, and from
-    the rounding of the library's own additions. exact: the leaves are on a grid, so that only a division rounds.
-
-    model, forest: as for `leaf_grid`. leaves: of each tree, in steps above its lowest. bias: (n_outputs,) in steps.
-    """
+    """Returns the largest error of a score for any input. It comes from leaves and biases that are not multiples of the
+    step, and from the rounding of the library's additions. model, forest: as for `leaf_grid`. leaves: of each tree, in
+    steps above its lowest. bias: (n_outputs,) in steps. exact: True if only a division rounds."""
     divisor = abs(forest.aggregate.divisor)
     least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
@@ -130,7 +126,7 @@ def score_error(
     most += start - bias * step
     for tree, steps in zip(forest.trees, leaves, strict=True):
         outputs = list(tree.outputs)
-        off = tree.values - steps * step  # the lowest values are in the bias
+        off = tree.values - steps * step  # each tree's lowest value is in the bias
         least[outputs] += off.min(axis=0)
         most[outputs] += off.max(axis=0)
         reach[outputs] += np.abs(tree.values).max(axis=0)
@@ -139,18 +135,16 @@ def score_error(
     digit = 2.0 ** (1 - DIGITS[forest.aggregate.precision])
     if exact:
         return float((reach / divisor).max(initial=0.0)) * digit * (math.frexp(divisor)[0] != 0.5)
-    if forest.n_outputs < model.n_outputs:  # the two probabilities add up to 1, but for rounding
+    if forest.n_outputs < model.n_outputs:  # the two probabilities add up to 1 except for rounding
         error += sum(float(np.abs(tree.values.sum(axis=1) - 1.0).max()) for tree in model.trees)
     error += digit * (len(forest.trees) + 4) * reach
     return float((error / divisor).max(initial=0.0))
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """The number of steps per unit of scores, at most `most`, on which as many leaves as possible lie, those of small
-    denominators first: where leaves are ratios of counts, sums that tie still do so in steps. Also whether all lie.
-
-    If all do, it is their least common denominator.
-    """
+    """Returns the number of steps per unit of score, at most `most`, and True if all leaves are multiples of a step. If
+    so, it is their least common denominator. Otherwise it is a multiple of the denominators of many leaves, small ones
+    first. Sums of such leaves that tie in the model also tie in steps."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])
@@ -178,7 +172,7 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
     return (float(common * (most // common)) if most >= 1 else most), False
 
 
-def whole_votes(weights: tuple[float, ...], worth: float, whole: tuple[float, ...]) -> bool:
-    """Whether weights are exactly the `whole` weights times `worth`, and sums of them in float64 do not round."""
+def whole_votes(weights: tuple[float, ...], worth: float, integers: tuple[float, ...]) -> bool:
+    """Returns True if the weights are exactly `integers` times `worth`, and sums of them in float64 do not round."""
     dyadic = math.frexp(worth)[0] == 0.5
-    return dyadic and all(w * worth == weight for w, weight in zip(whole, weights, strict=True))
+    return dyadic and all(w * worth == weight for w, weight in zip(integers, weights, strict=True))

@@ -1,7 +1,6 @@
-"""round-leaves: rounds the leaves of a forest on words to integers, and settles near ties.
+"""Implements the pass round-leaves: rounds the leaves of a forest on words to integers, and settles near ties.
 
-Everything downstream equals the evaluator of its result bit for bit. It promises exact-on-data if no decision of the
-given rows changes; else approximate, measured, and refused beyond what is allowed.
+All generated files equal the evaluation of its result bit for bit.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from forestc.errors import OptionError
-from forestc.forest.evaluate import judged
+from forestc.forest.evaluate import evaluation_of
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult, already_quantized, need_words, required
 from forestc.passes.ladder import Rung
@@ -52,48 +51,49 @@ from forestc.rows.ranges import Ranges, have_rows
 
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-MOST_LADDER_BITS = 8  # of leaves that the search of a level tries
+MOST_LADDER_BITS = 8  # bits of leaves that the search of a level tries at most
 
 
 @dataclass(frozen=True)
 class RoundLeaves:
     """Turns leaves into integers, each rounded alone. All generated files compute exactly its result.
 
-    Promises: exact-on-data if no decision of the given rows changes; else approximate: measured, and refused beyond
-    what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact: if
-    leaves must be rounded, scores stay within a bound that is reported, and decisions change only within twice that
-    bound of a tie.
+    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: the change is measured, and
+    refused beyond what is allowed; with leaf_bits=auto, rows for which no integer leaves were found are named instead.
+    Without rows exact: if leaves must be rounded, the report gives a bound of the scores' error, and a decision changes
+    only within twice this bound of a tie.
     """
 
     leaf_bits: Annotated[
         int | Literal["auto"],
         Range(1, MOST_LEAF_BITS),
         tried("auto", 1, 2, 3, 4, 5, 6, 7, 8),
-        "auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of change), "
-        "or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the "
-        "library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if "
-        "ties are decided differently: of all combinations of paths, or where these are too many of generated rows.",
+        "bits of a leaf; auto: the fewest that keep every decision on the rows (for a regression, an error within "
+        "a tenth of the option change). Without rows, auto takes as many bits as keep all sums exact, up to 32. If"
+        " the library itself rounds its sums, it takes the fewest that hold all leaves exactly; otherwise 16 to "
+        "24, and up to 32 if near ties are decided differently. Near ties are looked for among all combinations of"
+        " paths, or, if these are too many, on generated rows.",
     ] = "auto"
     change: ChangeAllowed = 0.01
     tolerance: Annotated[
         float | None,
         LOSS,
-        "the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
-        "standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the "
-        "given rows. Without it nothing is judged.",
+        "accuracy (R squared of a regression) that may be lost against the model on held-out rows, including a "
+        "standard error. leaf_bits=auto then takes the fewest bits within it, or, if there are none, the fewest "
+        "that keep the given rows. Without a tolerance, held-out rows choose nothing.",
     ] = None
     scores: Annotated[
         float | None,
         Range(0, 1, "an error above 0 and up to 1, such as 0.001", above=True),
-        "largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a "
-        "share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. "
-        "By default leaf bits are chosen for decisions alone, and probabilities may change much.",
+        "largest error of values after the link on the rows: absolute for probabilities (0.001), for other values "
+        "as a share of the range of the model's values. leaf_bits=auto then also keeps this. By default leaf bits "
+        "are chosen for decisions alone, and probabilities may change much.",
     ] = None
     exact: Annotated[
-        bool, "choose leaves for every input, as without rows, even if rows are given, whose ties come first then."
+        bool, "true: choose leaves for every input, even if rows are given; near ties of the rows then count most."
     ] = False
     name: ClassVar[str] = "round-leaves"
-    open: ClassVar[bool] = False  # `run` itself chooses the bits
+    open: ClassVar[bool] = False  # auto is settled by `run` itself
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -102,11 +102,10 @@ class RoundLeaves:
 
     @property
     def needs_scorer(self) -> bool:
-        """Whether its result is judged on held-out rows."""
+        """True if the result is scored on held-out rows."""
         return self.tolerance is not None
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """As `Refusing` has it."""
         if source.quantized:
             raise already_quantized()
         refuse_sums(source)
@@ -122,86 +121,87 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, leaf_bits
-        must be a number. Raises OptionError, or ModelError for a forest of floats or one that is already quantized."""
+        """Returns the integer forest. `Ranges` instead of rows keep the path of every input in them. Without both,
+        leaf_bits must be a number, or exact=true. Raises OptionError. Raises ModelError if features are still floats or
+        leaves already integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
-        whole, auto = one_sum(forest), self.leaf_bits == "auto"
-        some = self._candidates(whole)
+        summed, auto = one_sum(forest), self.leaf_bits == "auto"
+        some = self._candidates(summed)
         tried = self._measured(forest, rows, some)
         fine = self._near(tried)
         best = min(fine, key=lambda trial: (max(trial.change.share, self._goal(forest)), trial.bits))
         most = most_change(self.change, forest)
         if auto and forest.decides and best.change.changed and Settling.applies(forest):
-            leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, whole)
+            leaves, _ = Settling(TIE_BITS, MOST_LEAF_BITS, None, rows).leaves(forest, summed)
             (settled,) = self._measured(forest, rows, [(_bits(leaves), leaves)])
             tried.append(settled)
             best = settled if not settled.change.changed or best.change.share > most else best
         promise: Promise = FewChanges(most)
         if forest.decides and best.change.rows and not best.change.changed:
             promise = KeepsDecisions()
-        elif auto and forest.decides and best.change.share > most:  # more bits can't help
-            margin = math.inf if not whole.single else 2 * with_error(whole, best.leaves).error
+        elif auto and forest.decides and best.change.share > most:  # more bits do not help
+            margin = math.inf if not summed.single else 2 * with_error(summed, best.leaves).error
             promise = KeepsAllButTies(best.change.changed, margin)
         report: dict[str, Any] = {}
         if self.tolerance is not None:
-            fewest = self._within(whole, fine, scorer) if auto else best
+            fewest = self._within(summed, fine, scorer) if auto else best
             if fewest is not None:
                 best, promise = fewest, Within(float(self.tolerance))
                 report = {"chosen_on_held_out": len(tried) > 1}
         report = {"leaf_bits": best.bits, "rows": best.change.rows, **best.change.figures, **report}
-        kept = () if self.scores is None else (ScoresWithin(self.scores),)
-        return PassResult(with_leaves(whole, best.leaves), (promise, *kept), report)
+        promised = () if self.scores is None else (ScoresWithin(self.scores),)
+        return PassResult(with_leaves(summed, best.leaves), (promise, *promised), report)
 
-    def _candidates(self, whole: Forest) -> list[tuple[int, RoundedLeaves]]:
-        """Numbers of bits, and leaves rounded to them, from the fewest up."""
+    def _candidates(self, summed: Forest) -> list[tuple[int, RoundedLeaves]]:
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        return [(width, leaves) for width in widths for leaves in candidates(whole, width)]
+        return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values, all
-        of it if `scores` limits their error."""
+        """Returns the change up to which fewer leaf bits are preferred. For decisions it is 0. For values it is a tenth
+        of `change`, or all of it if `scores` limits their error."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
-    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Tried]:
+    def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
-    def _near(self, tried: list[_Tried]) -> list[_Tried]:
-        """Those that keep scores, or nearly if none does: the pipeline raises then."""
+    def _near(self, tried: list[_Measured]) -> list[_Measured]:
+        """Returns the trials that keep scores within the option `scores`, or the best one if none does."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
         return [trial for trial in tried if trial.values.share <= allowed]
 
-    def _within(self, whole: Forest, fine: list[_Tried], scorer: Scorer | None) -> _Tried | None:
-        """The first that loses no more than the tolerance; None if all lose more."""
+    def _within(self, summed: Forest, fine: list[_Measured], scorer: Scorer | None) -> _Measured | None:
         limit, scorer = float(self.tolerance or 0.0), required(scorer, self)
-        return next((trial for trial in fine if scorer.of(with_leaves(whole, trial.leaves)).within(limit)), None)
+        return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
-        """Unrounded leaves where possible; else leaves that decide ties as the model does, on all combinations of paths
-        if there are few. rows: whose ties come first."""
-        whole, auto = one_sum(forest), self.leaf_bits == "auto"
+        """Rounds leaves for every input in the ranges. Leaves stay exact if possible. Otherwise they decide ties as the
+        model does, as far as can be found. rows: their ties count more than others."""
+        summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
-        leaves, every = unseen(whole, widths[0], most), False
-        if Settling.applies(whole) and not leaves.exact:
-            leaves, every = Settling(widths, most, ranges, rows).leaves(forest, whole)
-        elif whole.decides and not leaves.exact and auto:  # more bits, if near ties need them
-            some = [(width, unseen(whole, width, width)) for width in widths]
-            some += [(width, replace(other, exact=False)) for width in widths for other in candidates(whole, width)[1:]]
+        leaves, every = unseen(summed, widths[0], most), False
+        if Settling.applies(summed) and not leaves.exact:
+            leaves, every = Settling(widths, most, ranges, rows).leaves(forest, summed)
+        elif summed.decides and not leaves.exact and auto:  # near ties may need more bits
+            some = [(width, unseen(summed, width, width)) for width in widths]
+            some += [
+                (width, replace(other, exact=False)) for width in widths for other in candidates(summed, width)[1:]
+            ]
             tried = _measured(forest, made_rows(forest, ranges), some)
             leaves = min(tried, key=lambda trial: trial.change.changed).leaves
-        result = with_leaves(whole, leaves)
+        result = with_leaves(summed, leaves)
         exact, error = leaves.exact, leaves.error
-        if whole.combine.kind == "vote":
-            weights = whole.combine.weights
+        if summed.combine.kind == "vote":
+            weights = summed.combine.weights
             exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
             every = exact
-            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
+            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the weight of its member
         report = {
             "leaf_bits": _bits(leaves),
             "leaves": "exact" if exact else "rounded",
@@ -212,18 +212,17 @@ class RoundLeaves:
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:
-        """As `Laddered` has it: the numbers of leaf bits, ascending."""
+        """Returns the ladder over the number of leaf bits, ascending."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
-        whole = one_sum(forest)
+        summed = one_sum(forest)
 
         def rounded(bits: int) -> Forest:
-            return with_leaves(whole, candidates(whole, bits)[0])
+            return with_leaves(summed, candidates(summed, bits)[0])
 
         return LeafLadder(self, forest, range(1, MOST_LADDER_BITS + 1), rounded, lambda bits: (rounded(bits), {}))
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """As `Laddered` has it."""
         return taken(self.tolerance, rung, tried)
 
 
@@ -232,8 +231,8 @@ def _bits(leaves: RoundedLeaves) -> int:
 
 
 @dataclass(frozen=True)
-class _Tried:
-    """Integer leaves of some bits, what they change on the rows, and the largest error of values after the link."""
+class _Measured:
+    """A trial: integer leaves of some bits, the change on the rows, and the largest error of values after the link."""
 
     bits: int
     leaves: RoundedLeaves
@@ -243,25 +242,25 @@ class _Tried:
 
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
-) -> list[_Tried]:
-    """Measures all in one pass over the rows. some: numbers of bits, with the leaves of each. values: whether values
-    after the link are measured."""
-    whole = one_sum(forest)
-    after = [with_leaves(whole, leaves) for _, leaves in some]
+) -> list[_Measured]:
+    """Measures several roundings of the leaves, reading the rows once. some: numbers of bits, with the leaves of each.
+    values: True to measure values after the link, too."""
+    summed = one_sum(forest)
+    after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [
-        _Tried(bits, leaves, Change(forest, result), LargestError(forest, result))
+        _Measured(bits, leaves, Change(forest, result), LargestError(forest, result))
         for (bits, leaves), result in zip(some, after, strict=True)
     ]
     for batch in rows.batches() if rows is not None else ():
         words = encode(forest, batch.X)
         truth = evaluate_quickly(forest, words)
-        nodes = list(nodes_reached(whole, words).T)
-        reached = [tree.leaf[node] for tree, node in zip(whole.trees, nodes, strict=True)]
+        nodes = list(nodes_reached(summed, words).T)
+        reached = [tree.leaf[node] for tree, node in zip(summed.trees, nodes, strict=True)]
         for result, trial in zip(after, tried, strict=True):
             scores = np.tile(result.bias, (len(words), 1))
             for tree, leaf in zip(result.trees, reached, strict=True):
                 scores[:, list(tree.outputs)] += tree.values[leaf]
-            answer = judged(result, truth.leaves, scores)
+            answer = evaluation_of(result, truth.leaves, scores)
             trial.change.add(truth, answer)
             if values:
                 trial.values.add(truth.values, answer.values)

@@ -1,7 +1,7 @@
-"""Integer leaves for a forest, for its parts, and for their combination.
+"""Rounds the leaves of a forest, or of each of its parts, to integers.
 
-Leaves are rounded to multiples of one step per forest or part. If parts are averaged after a link, the probability of
-each part becomes a curve, a step function of its integer score.
+Leaves are rounded to multiples of one step per forest or part. If parts are averaged after a link, each part gets a
+curve: a step function from its integer score to its probability.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-NEGLIGIBLE = 2.0**-30  # relative to a score: float32, in which most libraries add, rounds by up to 2^-24
-CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that a curve of one score can replace
-AVERAGED = (*CURVED, "softmax", "shares")  # links whose values for all classes can be averaged
-FINER = 4  # steps of a curve per step of leaves whose sums are averaged directly
-MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # bits of a curve's steps: leaf bits plus the first, at most the second
+# share of a score that counts as zero; float32, in which most libraries add, rounds by up to 2^-24
+NEGLIGIBLE = 2.0**-30
+CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # lists the links that a curve of one score can replace
+AVERAGED = (*CURVED, "softmax", "shares")  # lists the links whose values for all classes can be averaged
+FINER = 4  # steps of a curve for each step of leaves whose sums are averaged directly
+# bits of a curve: bits of the leaves plus the first number, but at most the second
+MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
 
 
 @dataclass(frozen=True)
 class RoundedLeaves:
-    """Integer leaves of every tree: score = (bias + sum) * scale. exact, error: without rows, whether every input is
-    decided as before, and the largest error of a score. weights: integer weights of the parts; link: of their
-    combination; None for those of the model."""
+    """Integer leaves of every tree: score = (bias + sum) * scale.
+    exact: True if every input is decided as by the model; False also if that was not examined.
+    error: the largest error of a score for any input; infinite if it was not examined.
+    weights: integer weights of the parts; None for the model's own.
+    link: the link after the parts are combined; None for the model's own."""
 
     values: list[NDArray[np.int64]]
     outputs: list[tuple[int, ...]]
@@ -50,7 +54,7 @@ class RoundedLeaves:
 
 
 def refuse_sums(forest: Forest) -> None:
-    """Raises ModelError for a forest that can't be decided by integer sums of leaves."""
+    """Raises ModelError for a forest that sums of integer leaves can't decide."""
     if forest.combine.kind == "average":
         for index, part in enumerate(forest.parts):
             if not (_one_mean(forest) or _all_curved(forest)) and not _averageable(forest, part):
@@ -69,30 +73,30 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def _one_mean(forest: Forest) -> bool:
-    """Whether the mean of parts is a mean of their scores, so that one sum computes it."""
+    """Returns True if the mean of the parts is a mean of their scores, so that one sum computes it."""
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Whether each part has one score, which a curve turns into the probabilities of two classes."""
+    """Returns True if each part has one score, which a curve turns into the probabilities of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
 def _averageable(forest: Forest, part: Part) -> bool:
-    """Whether the part's values for all classes can be averaged in steps."""
+    """Returns True if the part's values for all classes can be averaged in steps."""
     curved = [curve.kind in CURVED for curve in part.link.each]
     wide = part.width == len(forest.classes) and part.link.kind in AVERAGED and part.link.slope > 0 and all(curved)
     return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
 
 
 def _two_classes(part: Part) -> bool:
-    """Whether a part has one score for two classes, or two that are probabilities."""
+    """Returns True if a part has one score for two classes, or two scores that are probabilities."""
     return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 
 def one_sum(forest: Forest) -> Forest:
-    """The forest as one part, if it is a mean of parts whose values are their scores or of a single softmax, or a
-    mean that answers every input alike; else unchanged."""
+    """Returns the forest as one part if it is a mean that one sum can compute; otherwise unchanged. Such means: of
+    parts whose values are their scores; of a single part with a softmax; or any mean that answers every input alike."""
     if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)
@@ -106,8 +110,8 @@ def one_sum(forest: Forest) -> Forest:
 
 
 def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
-    """A mean that is these scores (classes,) for every input, as biases beside leaves of 0: its parts alone, rounded,
-    might decide a near tie otherwise."""
+    """Returns a forest with these scores (classes,) for every input: leaves of 0 and biases. Rounding the parts of the
+    constant mean one by one might decide a near tie otherwise."""
     trees = [
         changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
         for index, tree in enumerate(forest.trees)
@@ -117,7 +121,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores, as one sum of leaves that are weighted by their part's share."""
+    """Returns a mean of parts as one sum of weighted leaves. The parts' values must be their scores."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -129,19 +133,19 @@ def _mean_of_parts(forest: Forest) -> Forest:
                 outputs = tuple(output - part.start for output in tree.outputs)
                 values = weight * (tree.values / part.aggregate.divisor)
                 trees.append(changed_tree(tree, values=values, outputs=outputs))
-    mean = Aggregate(divisor=sum(weights))  # divided as in the library; the bias is in the sum
+    mean = Aggregate(divisor=sum(weights))  # divides as the library does; the bias is part of the sum
     return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=())
 
 
 def one_output(forest: Forest) -> Forest:
-    """The forest with one output, the probability of class 1, if two probabilities add up to 1 in every leaf."""
+    """Returns the forest with one output if two probabilities add up to 1 in every leaf; otherwise unchanged."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
     two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
         return forest
     if not all(np.allclose(tree.values.sum(axis=1), 1.0, rtol=0, atol=1e-9) for tree in forest.trees):
         return forest
-    # argmax takes class 0 on a tie, so class 1 needs more than a half
+    # On a tie argmax takes class 0, so class 1 needs more than a half.
     above_half = float(np.nextafter(0.5, 1.0)) * len(forest.trees) / forest.aggregate.divisor
     trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
     return replace(
@@ -154,9 +158,9 @@ def one_output(forest: Forest) -> Forest:
 
 
 def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """The ways to round the forest's leaves to `bits` bits."""
+    """Returns the ways to round the forest's leaves to `bits` bits."""
     if forest.single:
-        return [_round_whole(forest, bits)]
+        return [_round_single(forest, bits)]
     match forest.combine.kind:
         case "average":
             return _round_curves(forest, bits) if _all_curved(forest) else [_round_means(forest, bits)]
@@ -167,8 +171,8 @@ def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
-    """Unrounded leaves in the fewest bits, if at most `most` are enough; else leaves rounded to `bits` bits. Averages
-    and medians are always rounded."""
+    """Rounds leaves without rows. Returns exact leaves in the fewest bits if at most `most` bits are enough; otherwise
+    leaves rounded to `bits` bits. Averages and medians are always rounded."""
     if forest.single:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
@@ -176,27 +180,23 @@ def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
     return round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
 
 
-def _round_whole(forest: Forest, bits: int) -> RoundedLeaves:
+def _round_single(forest: Forest, bits: int) -> RoundedLeaves:
     return as_constant(forest, round_leaves(one_output(forest), bits))
 
 
 def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
-    """`unseen` for a forest of one part."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
     if grid is None or grid.bits > most:
-        return on_steps(model, bits)[0] if model.classes else with_error(model, _round_whole(model, bits))
+        return on_steps(model, bits)[0] if model.classes else with_error(model, _round_single(model, bits))
     leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
     return with_error(model, leaves, exact=True)
 
 
 def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
-    """The leaves of a model that answers every input alike, changed to answer as it does: the bias of the class that
-    the model decides, the threshold, or the scale of a regression's score. The leaves of any other model unchanged.
-
-    Rounding decides otherwise where the model's own sum is rounded just above its threshold or just below. model:
-    without parts.
-    """
+    """Corrects the rounded leaves of a constant model, so that they answer every input as the model does: by the bias
+    of the decided class, the threshold, or the scale of a regression. Returns the leaves of any other model unchanged.
+    Rounding can err here if the model's sum is next to its threshold. model: a forest of one part."""
     answer = constant_answer(model)
     if answer is None:
         return leaves
@@ -216,19 +216,16 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """The leaves with the largest error of a score. model: without parts."""
+    """Returns the leaves with their `error` computed. model: a forest of one part. exact: as in `score_error`."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
 
 
 def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
-    """Each leaf as the nearest whole number of steps, whatever its tree's lowest is: sums of equal values stay equal,
-    and the probabilities p and 1 - p of two classes still add up to 1. model: without parts.
-
-    Also whether all leaves lie on these steps, which are then as few as possible; otherwise there are as many as `bits`
-    bits hold. Raises ModelError for biases too large for integers.
-    """
+    """Rounds each leaf to the nearest multiple of one step, so that sums of equal values stay equal. The probabilities
+    p and 1 - p of two classes still add up to 1. Also returns True if all leaves are multiples of the step, which is
+    then as large as possible; otherwise `bits` bits are used up. model: a forest of one part. Raises ModelError."""
     forest = one_output(model)
     count = forest.aggregate.divisor
     lows = [_low(tree) for tree in forest.trees]
@@ -239,7 +236,7 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
         spread = max(spread, float((tree.values - low).max()))
     most = ((1 << bits) - 2) / spread if spread else 0.0
     if bits == 1 or not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
-        return with_error(model, _round_whole(model, bits)), False
+        return with_error(model, _round_single(model, bits)), False
     steps, lie = common_steps(forest, most)
     lowest = [np.rint(low * steps).astype(np.int64) for low in lows]
     values = [
@@ -247,12 +244,12 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
     ]
     bias = np.rint(start * steps).astype(np.int64)
     decision = forest.decision
-    if forest.n_outputs < model.n_outputs:  # class 1 if its sum is more than half of the number of trees
+    if forest.n_outputs < model.n_outputs:  # class 1 needs a sum of more than half of the number of trees
         decision = Decision("threshold", math.floor(Fraction(steps) * len(forest.trees) / 2) + 1)
-    elif decision.kind == "threshold":  # the rounding of the bias cancels out of the decision
+    elif decision.kind == "threshold":  # adding the rounded bias on both sides cancels its rounding
         needed = Fraction(steps) * (Fraction(float(decision.threshold)) * Fraction(count) - Fraction(float(start[-1])))
-        whole = lie and abs(needed - round(needed)) < NEGLIGIBLE
-        decision = Decision("threshold", (round(needed) if whole else math.ceil(needed)) + int(bias[-1]))
+        on_step = lie and abs(needed - round(needed)) < NEGLIGIBLE
+        decision = Decision("threshold", (round(needed) if on_step else math.ceil(needed)) + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
     for tree, least in zip(forest.trees, lowest, strict=True):
@@ -262,11 +259,9 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
 
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> RoundedLeaves:
-    """Leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
-
+    """Returns leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
     The sum of the smallest leaves goes into the bias. A mean becomes a sum with another scale. step: replaces the step
-    that the bits imply. Raises ModelError for biases too large for integers.
-    """
+    that `bits` implies. Raises ModelError for biases too large for integers."""
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
     spread = max(reaches, default=0.0)  # a part of a forest may have no trees
@@ -275,8 +270,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
         offset[list(tree.outputs)] += low
     count = forest.aggregate.divisor
     start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
-    # If every tree is constant, or nearly so compared with the start, the step comes from the differences between
-    # the outputs' starts, or from the start itself.
+    # If all trees are (nearly) constant, the step comes from the starting scores of the outputs.
     reach = float(np.abs(start).max())
     ranges = (spread, float(start.max() - start.min()), reach)
     spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
@@ -293,9 +287,8 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
     bias = np.rint(start).astype(np.int64)
     decision = forest.decision
     if decision.kind == "threshold":
-        # The sum of leaves is compared with the exact threshold: the rounding of the bias cancels out of the
-        # decision.
-        needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # of two scores the last is judged
+        # The rounded bias stands on both sides of the comparison, so its rounding cancels out.
+        needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # the last of two scores decides
         decision = Decision("threshold", needed + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
@@ -303,9 +296,9 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
 
 
 def round_parts(
-    forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_whole
+    forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_single
 ) -> RoundedLeaves:
-    """Rounds each part by itself, with its own bias, scale and decision."""
+    """Rounds each part by itself, with its own bias, scale and decision. round_part: rounds one part."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
@@ -315,9 +308,9 @@ def round_parts(
     for part in forest.parts:
         chosen = forest.trees_of(part)
         trees = []
-        for tree in (forest.trees[index] for index in chosen):  # only this part's columns of the tree
-            here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
-            fed = tuple(tree.outputs[place] - part.start for place in here)
+        for tree in (forest.trees[index] for index in chosen):  # takes only the tree's outputs that belong to this part
+            here = [column for column, output in enumerate(tree.outputs) if part.start <= output < part.stop]
+            fed = tuple(tree.outputs[column] - part.start for column in here)
             trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
         alone = replace(
             forest,
@@ -346,7 +339,7 @@ def round_parts(
 
 
 def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
-    """Rounds parts whose scores are compared with one another: one step for all."""
+    """Rounds parts whose scores are compared with one another: all get the same step."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
         divisors[part.start : part.stop] = part.aggregate.divisor
@@ -361,19 +354,16 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Parts of two classes whose probabilities are averaged: leaves of `bits` bits, and for each part a curve of its
-    probability with a few more bits.
-
-    Class 1 needs more than half of all steps. As rounding may separate tied probabilities, a second candidate moves the
-    threshold by as much as rounding can add.
-    """
+    """Rounds parts of two classes whose probabilities are averaged. Leaves get `bits` bits, and each part gets a curve
+    of its probability with a few more bits. Class 1 needs more than half of all steps. Rounding may separate tied
+    probabilities; so a second candidate moves the threshold by as much as rounding can add."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
         replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
         for part in rounded.parts
     )
-    weights, _ = _whole_weights(forest.combine.weights)
+    weights, _ = _integer_weights(forest.combine.weights)
     weight = int(sum(weights)) or len(parts)
     half, last = steps * weight // 2, forest.decision.ties == "last"
     least = -(-steps * weight // 2) if last else half + 1
@@ -385,24 +375,24 @@ def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
-    """Parts with a value for every class: each score gets a curve with a few more bits than `bits`. Parts whose values
-    are their scores need no curve: their step times a power of 2 is a step of the curves."""
+    """Rounds parts with a value for every class. Each score gets a curve with a few more bits than `bits`. Parts whose
+    values are their scores need no curve: their step times a power of 2 is a step of the curves."""
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     counts = [_scores_as_values(part) for part in forest.parts]
 
     def round_part(alone: Forest, bits: int) -> RoundedLeaves:
-        count = _scores_as_values(alone.whole)
+        count = _scores_as_values(alone.as_part)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
     rounded = round_parts(forest, bits, round_part)
     shares = Link("shares", each=(Link(),) * len(forest.classes))
-    alone = len(forest.parts) == 1  # without other parts, levels decide as shares do, and values are divided at the end
+    alone = len(forest.parts) == 1  # a single part: levels decide as shares do, and values are divided only at the end
     links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
     parts = tuple(
         part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
         for part, count in zip(rounded.parts, counts, strict=True)
     )
-    own, _ = _whole_weights(forest.combine.weights)
+    own, _ = _integer_weights(forest.combine.weights)
     own = own or (1.0,) * len(parts)
     unit = max(FINER, *counts) // FINER
     weights = tuple(
@@ -419,7 +409,7 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _scores_as_values(part: Part) -> int:
-    """For a part whose values are its scores, a power of 2 that is at least the divisor of their sum; else 0."""
+    """Returns a power of 2, at least the divisor of the part's sum, if its values are its scores; otherwise 0."""
     if part.link != Link() or part.decision.kind == "threshold":
         return 0
     return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
@@ -429,13 +419,13 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
     if part.link.kind == "softmax":
         return (_curve(leaves, part, None, Link("exp", part.link.slope), steps),)
     links = part.link.each or (part.link,) * part.width
-    return tuple(_curve(leaves, part, part.start + place, link, steps) for place, link in enumerate(links))
+    return tuple(_curve(leaves, part, part.start + index, link, steps) for index, link in enumerate(links))
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """For each step from 1 on, the least score of an output whose probability rounds to it, or its largest score + 1.
-    Without an output, scores are differences to the largest of all outputs. Raises ModelError if the
-    probability falls with the score."""
+    """Returns the curve of a part as thresholds: for each step from 1 on, the least score whose probability rounds to
+    it (one more than the largest score if none does). output: the output whose scores count; None for differences to
+    the largest of all outputs. Raises ModelError if the probability falls while the score rises."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -449,27 +439,28 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
     if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
         raise ModelError("a probability falls where its score rises", do="use a calibration that rises")
-    wanted = np.arange(1, steps + 1)
-    below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
+    targets = np.arange(1, steps + 1)
+    # bisection keeps step_of(below) < targets <= step_of(above)
+    below, above = np.full(steps, least - 1), np.full(steps, most + 1)
     while (above - below > 1).any():
         middle = below + (above - below) // 2
-        reached = step_of(middle) >= wanted
+        reached = step_of(middle) >= targets
         above, below = np.where(reached, middle, above), np.where(reached, below, middle)
     return tuple(above.tolist())
 
 
-def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Weights of votes as whole numbers, and the worth of 1: exactly proportional if fractions with denominators up to
-    1000 are, else rounded to thousandths of the largest."""
+def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
+    """Returns weights of votes as whole numbers, and the weight of 1. They are exactly proportional if fractions with
+    denominators up to 1000 can express the weights. Otherwise they are thousandths of the largest weight, rounded."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
     if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
         common = math.lcm(*(fraction.denominator for fraction in exact))
-        whole = [int(fraction * common) for fraction in exact]
-        if max(whole) <= MOST_VOTES:
-            divisor = math.gcd(*whole) or 1
-            return tuple(float(w // divisor) for w in whole), divisor / common
+        integers = [int(fraction * common) for fraction in exact]
+        if max(integers) <= MOST_VOTES:
+            divisor = math.gcd(*integers) or 1
+            return tuple(float(w // divisor) for w in integers), divisor / common
     return tuple(float(round(1000 * (weight / max(weights)))) for weight in weights), max(weights) / 1000
 
 
@@ -478,10 +469,10 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def with_leaves(forest: Forest, leaves: RoundedLeaves) -> Forest:
-    """The integer forest with the features and thresholds of `forest`, and leaves, biases, parts and decision of
-    `leaves`. forest: of words, as `one_sum` returns it."""
+    """Returns the integer forest: features and thresholds of `forest`, all else from `leaves`. forest: as from
+    `one_sum`."""
     vote = bool(leaves.parts) and forest.combine.kind == "vote"
-    weights, worth = _whole_weights(forest.combine.weights if leaves.parts else ())
+    weights, worth = _integer_weights(forest.combine.weights if leaves.parts else ())
     weights = weights if leaves.weights is None else leaves.weights
     link = leaves.link or forest.link
     trees = tuple(

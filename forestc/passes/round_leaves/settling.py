@@ -1,4 +1,4 @@
-"""Rounded leaves that decide near ties as the model does: of a forest, or of each of its parts that decide."""
+"""Finds integer leaves that decide near ties as the model does, for a forest or for each of its deciding parts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from forestc.rows.ranges import Ranges, have_rows
 
 @dataclass(frozen=True)
 class Settling:
-    """bits: of leaves, the fewest first. most: of leaves that are nudged. ranges: of the inputs whose ties count; None
-    if only those of the rows do. rows: whose ties come first."""
+    """A search for leaves that decide near ties as the model does. bits: numbers of leaf bits to try, the fewest first.
+    most: bits of nudged leaves at most. ranges: ranges of the inputs whose ties count; None if only ties of the rows
+    count. rows: their ties count more than others."""
 
     bits: Sequence[int]
     most: int
@@ -26,28 +27,28 @@ class Settling:
 
     @staticmethod
     def applies(forest: Forest) -> bool:
-        """Whether the forest decides by its scores, or its parts by theirs."""
+        """Returns True if the forest, or each of its parts, decides by its scores."""
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
-        """The leaves, and whether they decide every input in the ranges as `source` does: where all combinations of
-        paths, or of leaves, can be tried. forest: the same, as one sum if it is one."""
+        """Returns the leaves, and True if they decide every input in the ranges as `source` does. This is only known if
+        all combinations of paths, or of leaves, can be tried. forest: the source as one sum, if it is one."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
-        kept = []
+        decided = []
 
         def settle(part: Forest, bits: int) -> RoundedLeaves:
             leaves = unseen(part, bits, self.most)
             every = leaves.exact or not part.decides
             if not every:
                 leaves, every = self._alone(part, part, MOST_STEPS // len(forest.parts))
-            kept.append(every)
+            decided.append(every)
             return leaves
 
-        return round_parts(forest, self.bits[0], settle), all(kept)
+        return round_parts(forest, self.bits[0], settle), all(decided)
 
     def _alone(self, source: Forest, forest: Forest, steps: int) -> tuple[RoundedLeaves, bool]:
-        """`leaves` for a forest of one part. steps: as of `settled`."""
+        """Returns `leaves` for a forest of one part. steps: as for `settled`."""
         margin = near_margin(forest, self.bits[0])
         ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)
         every = ties is not None
@@ -64,7 +65,7 @@ class Settling:
 
 
 def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
-    """The near ties of all inputs in the ranges; None if there are too many combinations of paths and of leaves."""
+    """Returns the near ties of all inputs in the ranges; None if there are too many combinations to try."""
     cells = every_cell(source, ranges, most_combinations(source))
     if cells is not None:
         return near_ties(source, forest, [cells.X], margin)

@@ -1,8 +1,8 @@
-"""Integer leaves that decide near ties as the model does, and the inputs where the model nearly ties.
+"""Finds inputs where the model nearly ties, and integer leaves that decide them as the model does.
 
-The library adds floats in its own order, and their rounding decides what would tie in exact arithmetic. Leaves on
-common steps make ties of the source ties of the design; what the library's rounding decides otherwise, small changes of
-the leaves follow, as far as any integers can.
+The library adds floats in its own order, and their rounding decides sums that would tie in exact arithmetic. Leaves on
+common steps turn such sums into exact ties. If the library's rounding decides a tie the other way, small changes of
+leaves ("nudges") follow it, as far as any integers can.
 """
 
 from __future__ import annotations
@@ -22,64 +22,61 @@ from forestc.passes.margins import margins
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.round_leaves.rounding import RoundedLeaves, on_steps, with_error
 
-MOST_TERMS = 1 << 23  # of all sums of a program of nudges
-TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
-FIRST = 1000  # inputs that a tie on a given row counts for, against 1 on a generated one
-MOST_STEPS = 10**9  # of all programs of nudges for a forest, see `highs.most_nodes`: a few seconds
-TRIES = 3  # factors without fewer changes after which no finer nudges are tried
+MOST_TERMS = 1 << 23  # terms of all sums of one integer program at most
+TIE_BITS = range(16, 25)  # bits of leaves that are tried without nudges
+FIRST = 1000  # weighs a tie on a given row (against 1 for a generated one)
+MOST_STEPS = 10**9  # steps of all integer programs for a forest, see `highs.most_nodes`; about a few seconds
+TRIES = 3  # stops after three finer grids without improvement
 
 
 @dataclass(frozen=True)
 class NearTies:
-    """Combinations of leaves, each once, whose margin is at most `margin`.
-
-    leaf: (combinations, trees) rows of each tree's values. wanted: (combinations,) the class that the model decides.
-    count: (combinations,) inputs that have it.
-    """
+    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) rows of each
+    tree's values. expected: (combinations,) the model's decision. count: (combinations,) how many inputs reach each."""
 
     leaf: NDArray[np.int32]
-    wanted: NDArray[np.int64]
+    expected: NDArray[np.int64]
     count: NDArray[np.int64]
     margin: float
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """How many inputs integer leaves decide otherwise."""
+        """Returns how many inputs the integer leaves decide otherwise."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
-        return int(self.count[decide(leaves.decision, scores, scores) != self.wanted].sum())
+        return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """These and others, as if each of these had a thousand inputs."""
-        leaf, wanted = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.wanted, others.wanted])
-        return NearTies(leaf, wanted, np.concatenate([FIRST * self.count, others.count]), self.margin)
+        """Returns these ties and others together. Each input of these counts a thousand times."""
+        leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
+        return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
 
 def near_margin(forest: Forest, bits: int) -> float:
-    """A margin beyond which leaves of this many bits, or nudged ones, change no decision."""
+    """Returns a margin beyond which leaves of this many bits change no decision, not even if they are nudged."""
     spreads = sum(float(np.ptp(tree.values, axis=0).max()) for tree in forest.trees)
     leaves = on_steps(forest, bits)[0]
-    nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits or leaves.scale  # a constant has a bias to be nudged
+    # constants have biases that can be nudged
+    nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits or leaves.scale
     return 4 * max(leaves.error, nudged)
 
 
 def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
-    """Those that rows (rows, columns) reach. source: the model. forest: the same as one sum, without parts."""
-    leaves, wanted = [], []
+    """Returns the near ties that rows (rows, columns) reach. source: the model. forest: the model as one sum."""
+    leaves, expected = [], []
     for X in rows:
         numbers = encode_numbers(source, X)
         nodes = list(nodes_reached(forest, numbers).T)
         near, index = _near(forest, nodes, margin)
-        if source is not forest:  # the same sum, but in another order
+        if source is not forest:  # the same sum, but added in another order
             index = evaluate_words(source, numbers[near]).index
         leaves.append(_reached(forest, nodes)[near])
-        wanted.append(index)
-    return _distinct(forest, leaves, wanted, margin)
+        expected.append(index)
+    return _distinct(forest, leaves, expected, margin)
 
 
 def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
-    """Those of all combinations of the trees' leaves, whether an input reaches them or not; None if there are too
-    many."""
+    """Returns the near ties among all combinations of leaves, reachable or not; None if there are too many."""
     nodes = leaf_combinations(forest)
     if nodes is None:
         return None
@@ -90,22 +87,21 @@ def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
 def _near(
     forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the combinations of nodes, (rows,) for each tree, are nearly tied, and the class of each of these."""
+    """Returns the indices of nearly tied combinations, and their classes. nodes: for each tree (rows,) leaf nodes."""
     result = evaluate_leaves(forest, nodes)
     near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
     return near, result.index[near]
 
 
 def _reached(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
-    """(rows, trees) rows of the trees' values."""
     return np.stack([tree.leaf[node] for tree, node in zip(forest.trees, nodes, strict=True)], axis=1)
 
 
 def _distinct(
-    forest: Forest, leaves: list[NDArray[np.int32]], wanted: list[NDArray[np.int64]], margin: float
+    forest: Forest, leaves: list[NDArray[np.int32]], expected: list[NDArray[np.int64]], margin: float
 ) -> NearTies:
     table = np.concatenate([np.zeros((0, len(forest.trees)), dtype=np.int32), *leaves])
-    index = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
+    index = np.concatenate([np.zeros(0, dtype=np.int64), *expected])
     leaf, first, count = np.unique(table, axis=0, return_index=True, return_counts=True)
     return NearTies(leaf, index[first], count.astype(np.int64), margin)
 
@@ -113,12 +109,10 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Integer leaves that decide as many of the near ties as the model does as could be found, and how many inputs
-    they decide otherwise. Leaves of few bits come first, before them those that hold all values exactly.
-
-    forest: without parts. bits: of leaves; most: of leaves that are nudged. steps: of all programs of nudges; where
-    they end, the best leaves so far are the result.
-    """
+    """Returns integer leaves that decide near ties as the model does, as far as possible, and how many inputs they
+    decide otherwise. Leaves that hold all values exactly are tried first, then leaves of few bits.
+    forest: a forest of one part. bits: numbers of leaf bits to try. most: bits of nudged leaves at most.
+    steps: limits the work; at the limit the best leaves so far are returned."""
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
     best, fewest = tried[0], math.inf
@@ -138,17 +132,17 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions, or if
-    the search ends before it finds any that do. Also how many inputs they decide otherwise, and the steps left."""
+    """Nudges leaves on finer and finer grids. Returns the best leaves, how many inputs they decide otherwise, and the
+    steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
-    places = _Places.of(start, kinds)
+    numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
     best, fewest, tried = start, ties.changed(start), 0
     factor = 1 << max(0, min(TIE_BITS[0], most) - span.bit_length())
     while (span * factor).bit_length() <= most and tried < TRIES and fewest and steps > 0:
-        nudges, taken = nudges_for(places.sums(start, ties, factor), places.count, factor, steps)
+        nudges, taken = nudges_for(numbering.sums(start, ties, factor), numbering.count, factor, steps)
         steps -= taken
-        leaves = with_error(forest, places.moved(start, nudges, factor))
+        leaves = with_error(forest, numbering.moved(start, nudges, factor))
         changed, tried = ties.changed(leaves), tried + 1
         fits = max(int(values.max(initial=0)) for values in leaves.values).bit_length() <= most
         if changed < fewest and fits and 4 * leaves.error <= 2 * ties.margin:
@@ -158,12 +152,11 @@ def _nudged(
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Where the nudge of each leaf value and of each bias is in an array: leaves of equal values are moved together.
-
-    kinds: for each tree (leaves,) the number of its distinct row of values. first: the tree's first place. count: of
-    all places; one more, at the end, is never moved.
-    """
+class _Numbering:
+    """A numbering of nudges, one for each distinct leaf value and one for each bias. Leaves with equal values move
+    together.
+    kinds: for each tree (leaves,) the number of its distinct row of values. first: for each tree its first nudge.
+    biases: the first nudge of a bias. count: the number of nudges; the last one is always 0."""
 
     kinds: list[NDArray[np.int64]]
     first: list[int]
@@ -171,48 +164,48 @@ class _Places:
     count: int
 
     @staticmethod
-    def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Places:
+    def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Numbering:
         sizes = [(int(kind.max()) + 1) * len(fed) for kind, fed in zip(kinds, leaves.outputs, strict=True)]
         ends = np.cumsum([0, *sizes]).tolist()
-        return _Places(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
+        return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """(rows, trees + 1) what is added up for an output (rows,) where these leaves (rows, trees) are reached."""
+        """Returns (rows, trees + 1) the nudges added to an output (rows,). leaf: (rows, trees) the leaves reached."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
-            for place, own in enumerate(fed):
+            for column, own in enumerate(fed):
                 here = output == own
-                result[here, index] = first + kind[leaf[here, index]] * len(fed) + place
+                result[here, index] = first + kind[leaf[here, index]] * len(fed) + column
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """One for each near tie and each other class."""
+        """Returns the sums that nudges must bring to 0 or above: one for each near tie and each other class."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))
-        leaf, wanted, count = ties.leaf[some], ties.wanted[some], ties.count[some]
+        leaf, expected, count = ties.leaf[some], ties.expected[some], ties.count[some]
         scores = np.tile(leaves.bias, (len(leaf), 1))
         for values, fed, own in zip(leaves.values, leaves.outputs, leaf.T, strict=True):
             scores[:, list(fed)] += values[own]
         if not argmax:
-            places = self.of_output(leaves, leaf, np.zeros(len(leaf), dtype=np.int64))
+            terms = self.of_output(leaves, leaf, np.zeros(len(leaf), dtype=np.int64))
             above = factor * (scores[:, 0] - int(leaves.decision.threshold))
-            sign = np.where(wanted == 1, 1, -1).astype(np.int8)[:, np.newaxis] * (places < self.count - 1)
-            return Sums(places, sign.astype(np.int8), np.where(wanted == 1, above, -above - 1), count)
+            sign = np.where(expected == 1, 1, -1).astype(np.int8)[:, np.newaxis] * (terms < self.count - 1)
+            return Sums(terms, sign.astype(np.int8), np.where(expected == 1, above, -above - 1), count)
         row = np.repeat(np.arange(len(leaf)), rivals)
         other = np.tile(np.arange(rivals), len(leaf))
-        winner = wanted[row]
+        winner = expected[row]
         other += other >= winner
         won, lost = self.of_output(leaves, leaf[row], winner), self.of_output(leaves, leaf[row], other)
         strict = other > winner if leaves.decision.ties == "last" else other < winner
         room = factor * (scores[row, winner] - scores[row, other]) - strict
-        places = np.concatenate([won, lost], axis=1)
+        terms = np.concatenate([won, lost], axis=1)
         sign = np.concatenate([won < self.count - 1, -(lost < self.count - 1).astype(np.int8)], axis=1)
-        return Sums(places, sign.astype(np.int8), room, count[row])
+        return Sums(terms, sign.astype(np.int8), room, count[row])
 
     def moved(self, leaves: RoundedLeaves, nudges: NDArray[np.int64], factor: int) -> RoundedLeaves:
-        """The leaves with the nudges, on a grid that is finer by the factor, from 0 upwards in each tree."""
+        """Returns the nudged leaves on a grid that is finer by `factor`, counted from 0 in each tree."""
         bias = factor * leaves.bias + nudges[self.biases : self.biases + len(leaves.bias)]
         values = []
         for own, kind, fed, first in zip(leaves.values, self.kinds, leaves.outputs, self.first, strict=True):

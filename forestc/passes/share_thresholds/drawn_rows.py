@@ -1,4 +1,4 @@
-"""Draws again the bootstrap rows that each tree of a forest was trained on."""
+"""Repeats the drawing of the bootstrap rows on which each tree of a forest was trained."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
 from forestc.passes.observation import Observe
-from forestc.rows.batches import Rows, Some, count_rows, reduce_rows
+from forestc.rows.batches import Rows, RowSelection, count_rows, reduce_rows
 
-MOST_TIMES = 255  # draws of one row for a tree: what a byte of the result holds
+MOST_TIMES = 255  # times that a tree may have drawn a row: the result holds them in a byte
 TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
-    """(trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
-
-    rows: the training rows, or `Some` of them. One byte per row and tree. Raises OptionError for a model without seeds,
-    RowsError unless the rows are the training rows in their order.
-    """
-    if isinstance(rows, Some):
+    """Returns (trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
+    Takes a byte per row and tree.
+    rows: the training rows, or `RowSelection` of them. Raises OptionError for a model without seeds, RowsError unless
+    the rows are the training rows in their order."""
+    if isinstance(rows, RowSelection):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
     unknown = next((index for index, draw in enumerate(draws) if draw is None), None)
@@ -50,8 +49,8 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError unless as many of a tree's own rows reach each node as its cover records. If covers are weights,
-    both sides of every node must be reached, as in training."""
+    """Raises RowsError unless each node is reached by as many of its tree's own rows as its cover records. If covers
+    are weights, every node must be reached by some row, as in training."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]

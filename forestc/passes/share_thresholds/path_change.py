@@ -1,4 +1,4 @@
-"""path_change: bounds that keep the paths of most rows (Nakamura and Sakurada 2022, problem 4)."""
+"""Computes bounds for the option path_change (Nakamura and Sakurada 2022, problem 4): most rows keep their paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forestc.rows.batches import Batch, Rows, reduce_rows
 
 @dataclass(frozen=True)
 class _DigitCounts:
-    """A reduction that adds the counts for one digit of all bounds."""
+    """A reduction over the rows that counts one digit of all bounds in a radix selection (see `node_bounds`)."""
 
     observe: Observe
     tails: Tails
@@ -35,8 +35,8 @@ class _DigitCounts:
 
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
-    """Bounds within which at most `share` of each node's rows change sides, in either direction. Goes through the rows
-    8 times if all features are float32, else 16 times."""
+    """Returns bounds within which at most the share `share` of each node's rows changes sides, in either direction.
+    Reads the rows 8 times if all features are float32, otherwise 16 times."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:

@@ -1,8 +1,9 @@
-"""share-thresholds: fewer distinct conditions, and narrower ones.
+"""Implements the pass share-thresholds: merges thresholds, so that a forest has fewer distinct conditions, and narrower
+ones.
 
-Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that keeps
-the path of each given row, so thresholds of one feature whose intervals have a common point become one. Two
-extensions of their section 5 are options; `few-bits` is ours.
+The method is Min_DBN (Nakamura and Sakurada 2022, algorithm 2). A node's threshold may move within an interval without
+changing the path of any given row. Thresholds of one feature whose intervals have a common point become one. Two
+extensions of the paper's section 5 are options; `few-bits` is forestc's own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PRUNE = "prune-splits{tolerance=0.01} after quantize-inputs and round-leaves re
 class ShareThresholds:
     """Merges thresholds of one feature if no given row changes its path: fewer and narrower comparators.
 
-    Promises: exact-on-data: no path of a given row changes. With path_change or exceptions approximate: judged on
+    Promises: exact-on-data: no path of a given row changes. With path_change or exceptions approximate: scored on
     held-out rows, and refused beyond the tolerance.
     """
 
@@ -47,26 +48,26 @@ class ShareThresholds:
         int | float,
         Range(0, 1 << 62, _COUNT_OR_SHARE, below=True),
         tried(0, 0.02, 0.05, 0.1, 0.2, 0.4),
-        "number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the feature's "
-        "nodes. A missed node takes the nearest threshold.",
+        "number of nodes of a feature whose interval may be missed (c of problem 5 in the paper), or a share below"
+        " 1 of the feature's nodes. A missed node takes the nearest threshold.",
     ] = 0
     path_change: Annotated[
         float,
         Range(0, 1, "a share from 0 to below 1", below=True),
         tried(0.0, 0.005, 0.01, 0.02, 0.05, when={"exceptions": (0,)}),
-        "share of a node's rows that may change sides in either direction (sigma of problem 4).",
+        "share of a node's rows that may change sides in either direction (sigma of problem 4 in the paper).",
     ] = 0.0
     tolerance: Annotated[
         float | None,
         LOSS,
-        "with path_change or exceptions, the accuracy (R squared of a regression) that may be lost against the model "
+        "with path_change or exceptions: accuracy (R squared of a regression) that may be lost against the model "
         "on held-out rows, including a standard error; default 0.01.",
     ] = None
     prefer: Annotated[
         Literal["few-bits", "middle"],
         tried("few-bits", "middle", approximate=False),
-        "few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of the "
-        "interval, as in the paper).",
+        "which threshold to take: few-bits (a smallest set of thresholds with the fewest binary digits) or middle "
+        "(the middle of the common interval, as in the paper).",
     ] = "few-bits"
     name: ClassVar[str] = "share-thresholds"
     removed: ClassVar[Mapping[str, str]] = {
@@ -87,7 +88,7 @@ class ShareThresholds:
 
     @property
     def lossless(self) -> bool:
-        """Whether no path of a row changes."""
+        """True if no path of a given row changes."""
         return not (self.path_change or self.exceptions)
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
@@ -104,11 +105,9 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """The forest with shared thresholds. Promises `KeepsPaths` with default options; else `Within`.
-
-        Raises OptionError for a quantized forest, without rows, or if it needs a judge and there is none. Time
-        O(rows * trees * depth + nodes log nodes); path_change goes through the rows 8 or 16 times.
-        """
+        """Returns the forest with shared thresholds. Promises `KeepsPaths` if lossless, otherwise `Within`. Raises
+        OptionError for a quantized forest, without rows, or if it needs a scorer and there is none. Time O(rows * trees
+        * depth + nodes log nodes); path_change reads the rows 8 or 16 more times."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
@@ -133,19 +132,19 @@ class ShareThresholds:
         return PassResult(result, (promise,), _report(task, seen, result, rows))
 
     def _shared(self, low: FloatArray, high: FloatArray, present: FloatArray, narrow: bool) -> FloatArray:
-        """New thresholds of one feature's nodes."""
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, present, few_bits, narrow)
+            points, taken = fewest_thresholds(low, high, present, few_bits, narrow)
             return points[taken]
-        kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], present[kept], few_bits, narrow)
+        hit = ~stab_most(low, high, allowed).missed
+        points, _ = fewest_thresholds(low[hit], high[hit], present[hit], few_bits, narrow)
         return points[take(low, high, points).point]
 
 
 def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-    """Comparators, their bits and input bits as [before, after], and the thresholds outside their intervals."""
+    """Returns the report: conditions, comparator bits and input bits as [before, after], and the number of thresholds
+    that left their intervals."""
     forest, exact = task.forest, seen.nodes.bounds
     new = np.concatenate([tree.threshold for tree in result.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
@@ -185,7 +184,7 @@ def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
-    """The forest with these thresholds: (nodes,), tree after tree."""
+    """Returns the forest with new thresholds. thresholds: (nodes,), tree after tree."""
     ends = np.cumsum([tree.size for tree in forest.trees])
     return changed(
         forest,
@@ -196,19 +195,16 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
     )
 
 
-def place(
+def fewest_thresholds(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
     present: NDArray[np.float64],
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The fewest thresholds with one in each of a feature's intervals (low, high], ascending, in the feature's number
-    type; and the index of the threshold that each interval takes.
-
-    low, high: (p,). present: (p,) the nodes' thresholds so far, used where no row sets a bound. narrow: the feature is
-    a float32.
-    """
+    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending, in the feature's
+    number type; and the index of each interval's threshold. low, high: (p,). present: (p,) the present thresholds, used
+    if no row bounds an interval. few_bits: prefers few binary digits. narrow: True if the feature is a float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
     if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
@@ -221,16 +217,16 @@ def place(
             points = points.astype(np.float32).astype(np.float64)
     outside = ~(
         (stabbed.low < points) & (points <= stabbed.high)
-    )  # moved out by rounding; a right end is the value of a row
+    )  # rounding has moved the point out; the right end is the value of a row
     points = np.where(outside, stabbed.high, points)
     anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
-    for point in anywhere.tolist():  # no row sets a bound
+    for point in anywhere.tolist():  # no row bounds this interval
         points[point] = present[stabbed.point == point][0]
     return points, stabbed.point
 
 
 def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
-    """The paper's `x <= middle` as our `x < t`: the next float above the middle."""
+    """Returns the paper's `x <= middle` as `x < t` of forestc: t is the next float above the middle."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
         if narrow:

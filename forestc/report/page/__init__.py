@@ -1,1 +1,1 @@
-"""Pages of HTML: a compiled design, or a study, as one file that needs nothing else."""
+"""Makes HTML pages of a compiled design or a study, each a single file that loads nothing else."""

@@ -1,4 +1,4 @@
-"""A page as HTML: its blocks filled into the template, with the programs, styles and data of its charts."""
+"""Fills a page's blocks into the HTML template, with the scripts, styles and data of its charts, and writes it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from forestc.system.version import __version__
 from forestc.system.writing import replacing, writing
 from hdl_templates import page_file, render_page
 
-_PAGE = re.compile(r"\d{4,9}\.html")  # what pages of designs are called
+_PAGE = re.compile(r"\d{4,9}\.html")  # matches the file names of designs' pages
 
 
 def html(page: Page) -> str:
-    """The page as one file of HTML. It loads nothing, and its policy forbids browsers to load anything or to run any
-    script but its own two. Raises MissingExtraError."""
+    """Returns the page as one HTML file. It loads nothing, and its policy allows only its own scripts. Raises
+    MissingExtraError."""
     sections = [section for section in page.sections if section.blocks]
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     scripts = [_runtime(), page_file("page.js")] if charts else [page_file("page.js")]
@@ -44,7 +44,7 @@ def html(page: Page) -> str:
 
 @cache
 def _runtime() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Returns Vega, Vega-Lite and Vega-Embed as one script."""
     text: str = converter().javascript_bundle()
     if "</script" in text.lower() or "<!--" in text:
         text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -52,12 +52,12 @@ def _runtime() -> str:
 
 
 def _source(script: str) -> str:
-    """The script's hash, as a Content Security Policy names it."""
+    """Returns the script's hash as a Content Security Policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _json(value: object) -> Markup:
-    """JSON that can't end the element it stands in."""
+    """Returns JSON that can't end the HTML element around it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -65,8 +65,7 @@ def _json(value: object) -> Markup:
 
 
 def check_writable(path: Path, beside: Path | None = None) -> None:
-    """Raises ForestcError for a path that `write` could not write; called before the work starts. beside: the folder
-    that gets more pages."""
+    """Raises ForestcError if `write` could not write the page, or the folder `beside` for further pages."""
     folder = path.absolute().parent
     with writing(path, "choose a file that you may write"):
         if path.is_dir():
@@ -82,8 +81,8 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
 
 
 def write(path: Path, text: str, beside: Path | None = None, pages: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Writes a page, whole or not at all; and before it more pages, name to text, into a folder beside it, which
-    replaces an older one. Raises ForestcError."""
+    """Writes a page in one step, and before it further pages (name to text) into the folder `beside`, which they
+    replace. Raises ForestcError."""
     with writing(path), replacing(*([] if beside is None else [beside]), path) as (*folder, main):
         for name, more in pages.items():
             folder[0].mkdir(exist_ok=True)

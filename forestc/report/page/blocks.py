@@ -1,4 +1,4 @@
-"""What a page is made of, as values. The template turns each block into HTML and escapes every text in it."""
+"""Defines the blocks of a page as values. The template turns each block into HTML and escapes every text in it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. number: what it is sorted by, if not by its text. link: a relative address. tone: good, bad or
-    "". drawing: SVG that stands above the text."""
+    """A cell of a table. number: the value that it is sorted by. link: a relative address. tone: good, bad or "".
+    drawing: SVG above the text."""
 
     text: str
     number: float | None = None
     link: str = ""
     tone: str = ""
     drawing: Markup = Markup("")  # noqa: RUF009  (Markup is a str)
-    code: bool = False  # a command, which a button copies
+    code: bool = False  # True for a command with a button that copies it
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table. wide: with a field to filter by and heads to sort by. foot: a sentence below it. folded: shown on
-    demand. keys: short names of columns, by which rows are filtered too, as in lut < 500."""
+    """A table. wide: True for a field to filter by and heads to sort by. foot: a sentence below it. folded: True to
+    show it on demand. keys: columns' short names for filters such as lut < 500."""
 
     kind: ClassVar[str] = "table"
     title: str
@@ -44,14 +44,14 @@ class PageTable:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """For each column whether it holds numbers, which are set to the right."""
+        """True for each column of numbers; it is aligned to the right."""
         columns = list(zip(*self.rows, strict=True)) or [()] * len(self.head)
         return tuple(any(c.number is not None for c in column) for column in columns)
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing: a tree, a placed design. alt: what it shows, for those who don't see it."""
+    """A drawing, such as a tree or a placed design. alt: describes it for readers who don't see it."""
 
     kind: ClassVar[str] = "drawing"
     title: str
@@ -62,14 +62,14 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """The width that it was drawn for."""
+        """The width of the SVG in pixels."""
         width = _WIDTH.search(self.svg)
         return int(float(width[1])) if width else 0
 
 
 @dataclass(frozen=True)
 class Chart(Drawing):
-    """A chart by Vega-Lite, drawn. spec: for Vega-Embed."""
+    """A chart by Vega-Lite, as a drawing. spec: its specification for Vega-Embed."""
 
     kind: ClassVar[str] = "chart"
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -77,14 +77,14 @@ class Chart(Drawing):
 
 @dataclass(frozen=True)
 class Brush(Drawing):
-    """Lines over axes, parts of which readers mark: the table of trials then shows the lines through these alone."""
+    """A drawing of parallel axes. Readers mark parts of them, and the table of trials then shows the trials there."""
 
     kind: ClassVar[str] = "brush"
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph. tone: answer, beside (what stands beside an answer), note, or ""."""
+    """A paragraph. tone: answer, beside (beside an answer), note, or ""."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -93,7 +93,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Code:
-    """A command or another text that is to be copied as it is, which a button does."""
+    """A command or another text with a button that copies it."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -102,7 +102,7 @@ class Code:
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """The few figures that matter most. items: (what, figure, remark)."""
+    """The most important figures of a page. items: (name, figure, remark)."""
 
     kind: ClassVar[str] = "figures"
     items: tuple[tuple[str, str, str], ...]
@@ -113,7 +113,7 @@ Block: TypeAlias = PageTable | Drawing | Paragraph | Code | KeyFigures
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page. name: of its address within the page. blocks: none, and the section is left out."""
+    """A part of a page. name: its address within the page. blocks: if empty, the section is left out."""
 
     name: str
     title: str
@@ -122,7 +122,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """kind: what the page is about, a word above the title. back: address and title of the page that leads here."""
+    """A page. kind: a word above the title. lead: a paragraph below it. back: address and title of its parent."""
 
     kind: str
     title: str
@@ -132,7 +132,7 @@ class Page:
 
 
 def cell(value: object, text: str | None = None) -> Cell:
-    """A cell of a value: numbers are written with thousands separated and sorted as numbers; None is a dash."""
+    """Returns a cell of a value. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
     if isinstance(value, Cell):
         return value
     if value is None:
@@ -155,17 +155,17 @@ def table(
     folded: bool = False,
     keys: Sequence[str] = (),
 ) -> PageTable:
-    """A table of values. Columns that are empty or a dash in every row are left out."""
+    """Returns a table of values without the columns with only empty cells and dashes."""
     cells = [[cell(value) for value in row] for row in rows]
-    kept, _ = filled([f"{place}" for place in range(len(head))], [[_filled(c) for c in row] for row in cells])
-    places = [int(place) for place in kept]
-    chosen = tuple(tuple(row[place] for place in places) for row in cells)
-    names = tuple(keys[place] for place in places) if keys else ()
-    return PageTable(title, tuple(head[place] for place in places), chosen, wide, foot, folded, names)
+    kept, _ = filled([f"{index}" for index in range(len(head))], [[_filled(c) for c in row] for row in cells])
+    indices = [int(index) for index in kept]
+    chosen = tuple(tuple(row[index] for index in indices) for row in cells)
+    names = tuple(keys[index] for index in indices) if keys else ()
+    return PageTable(title, tuple(head[index] for index in indices), chosen, wide, foot, folded, names)
 
 
 def percent(count: float, whole: float) -> Cell:
-    """A share in percent; a dash of nothing."""
+    """Returns a cell of a share in percent; a dash if `whole` is 0."""
     return Cell(f"{100 * count / whole:.1f} %", float(count / whole)) if whole else Cell("-")
 
 
@@ -174,7 +174,7 @@ def _filled(value: Cell) -> str:
 
 
 def number(text: str) -> Cell:
-    """A text of a table for the terminal as a cell: sorted as a number where it begins with one."""
+    """Returns a cell of text from a terminal's table, sorted as a number if it begins with one."""
     try:
         return Cell(visible(text), float(text.split(" ")[0].replace(",", "")))
     except (ValueError, IndexError):
@@ -182,7 +182,6 @@ def number(text: str) -> Cell:
 
 
 def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> PageTable:
-    """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text. Bars that were drawn of
-    characters are left out."""
+    """Returns a table from title, heads and rows of text. Rows with a bar of block characters are left out."""
     cells = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
     return table(title[:1].upper() + title[1:], head, cells)

@@ -1,7 +1,6 @@
-"""Charts by Altair, drawn once here and once more, with tooltips, by the page that holds them.
+"""Makes charts with Altair. Each is drawn here as SVG, and again with tooltips by the page's scripts.
 
-Colors are the page's CSS variables, so that one chart serves light, dark and paper. Names from models are values of
-data or plain titles, never parts of an expression.
+Colors are CSS variables of the page, for light, dark and paper. Names from models are never parts of an expression.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from forestc.errors import InternalError, MissingExtraError
 from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
-WIDTH, WIDE = 520, 900  # pixels: a chart of a column, and one across the page, which a browser makes as wide as that
+WIDTH, WIDE = 520, 900  # pixels of width: a chart in a column, and one across the page, which a browser scales
 PADDING = {"left": 40, "right": 24, "top": 5, "bottom": 5}  # pixels: about a sixth of the longest label
 PART_COLORS = {
     "inputs": "var(--gray)",
@@ -29,7 +28,7 @@ PART_COLORS = {
 _FONT = "system-ui, sans-serif"
 _TEXT = {"labelColor": "var(--soft)", "titleColor": "var(--ink)", "labelFont": _FONT, "titleFont": _FONT}
 _CONFIG: Mapping[str, Any] = {
-    "aria": False,  # the page describes each chart in words, and has the figures in a table
+    "aria": False,  # the page describes each chart in words and has its figures in a table
     "background": "transparent",
     "font": _FONT,
     "view": {"stroke": "transparent"},
@@ -59,7 +58,7 @@ _ACTIVE = re.compile(r"^on|href$|^style$", re.IGNORECASE)
 
 
 def altair() -> Any:
-    """The library. Raises MissingExtraError."""
+    """Imports Altair. Raises MissingExtraError."""
     try:
         import altair
     except ImportError:
@@ -68,7 +67,7 @@ def altair() -> Any:
 
 
 def converter() -> Any:
-    """The library that draws charts without a browser, and holds Vega for browsers. Raises MissingExtraError."""
+    """Imports the library that draws charts without a browser and contains Vega's scripts. Raises MissingExtraError."""
     try:
         import vl_convert
     except ImportError:
@@ -77,23 +76,23 @@ def converter() -> Any:
 
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
-Encoding: TypeAlias = Any  # a channel of Altair, which is imported where it is used
+Encoding: TypeAlias = Any  # an encoding of Altair, which functions import when they use it
 Drawn: TypeAlias = Any  # a chart of Altair
 
 
 def tooltips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Any]:
-    """The tooltips of a chart's fields, each given as (field, title) or (field, title, format)."""
+    """Returns the tooltips of fields, each given as (field, title) or (field, title, format)."""
     tooltip = altair().Tooltip
     return [tooltip(name, title=title, **({"format": form[0]} if form else {})) for name, title, *form in fields]
 
 
 def data(name: str = "rows") -> Any:
-    """Rows of a chart, which `finished` gives it by this name."""
+    """Returns a reference to named rows; `finished` gets the rows by this name."""
     return altair().NamedData(name)
 
 
 def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **more: Rows) -> Chart:
-    """The block of a chart by Altair. drawn: of `data()`. rows, more: its data, by the name that `data` was given."""
+    """Returns the block of an Altair chart. rows, more: its data, by the names given to `data`."""
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)
@@ -103,17 +102,19 @@ def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **m
 
 
 def drawing(spec: Mapping[str, Any]) -> Markup:
-    """The chart as SVG, with room for fonts that are wider than those of the converter."""
+    """Returns the chart as SVG, with room for fonts wider than the converter's."""
     return checked_svg(converter().vegalite_to_svg({**spec, "padding": PADDING}))
 
 
 def checked_svg(text: str) -> Markup:
-    """The SVG as markup. Raises InternalError if it has parts that could act in a page: names of models are in it."""
+    """Returns the SVG as markup. Raises InternalError for scripts and links, because names from models are in it."""
     for element in ElementTree.fromstring(text).iter():
         tag = element.tag.rpartition("}")[2]
         active = [name for name in element.attrib if _ACTIVE.search(name.rpartition("}")[2])]
         if tag not in _TAGS or active:
-            raise InternalError(f"a chart holds <{tag} {' '.join(active)}>", do="report this bug")
+            raise InternalError(
+                f"a chart holds <{tag} {' '.join(active)}>", where="the report's page", do="report this bug"
+            )
     return Markup(text)
 
 

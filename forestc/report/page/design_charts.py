@@ -1,4 +1,4 @@
-"""The charts of a design's page."""
+"""Makes the charts of a design's page."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from forestc.report.page.blocks import Chart
 from forestc.report.page.charts import PART_COLORS, WIDTH, altair, data, finished, tooltips
 from forestc.report.page.svg import shortened
 
-MOST_CLASSES = 30  # of a confusion matrix that is drawn
+MOST_CLASSES = 30  # classes up to which a confusion matrix is drawn
 
 
 def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
-    """Comparators after each pass."""
+    """Charts the number of comparators after each pass."""
     alt = altair()
     first = [("before", steps[0]["distinct_conditions"][0], "")]
     after = [(step["pass"], step["distinct_conditions"][1], step["guarantee"]) for step in steps]
     rows = [
         {
-            "place": place,
-            "step": f"{place}. {shortened(name, 44)}" if place else name,
+            "place": number,
+            "step": f"{number}. {shortened(name, 44)}" if number else name,
             "count": count,
             "promise": promise,
         }
-        for place, (name, count, promise) in enumerate([*first, *after])
+        for number, (name, count, promise) in enumerate([*first, *after])
     ]
     base = alt.Chart(data()).encode(
         y=alt.Y("step:N", sort=None, title=None),
@@ -45,7 +45,7 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart:
-    """Rows by their true class and the design's answer, as squares; colors compare within a true class."""
+    """Charts rows by true class and the design's answer, colored by the share of a true class."""
     alt = altair()
     sums = np.maximum(counted.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
@@ -63,7 +63,7 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
     size = max(24, min(56, 480 // len(names)))
 
     turned = alt.Axis(labelAngle=0 if max(map(len, names)) * 8 < size else -45)
-    base = alt.Chart(data()).encode(  # in the order of the rows: sorted by nothing
+    base = alt.Chart(data()).encode(  # in the order of the rows, not sorted
         x=alt.X("said:N", title="the design's answer", sort=None, axis=turned),
         y=alt.Y("true:N", title="true class", sort=None),
         tooltip=tooltips(
@@ -91,13 +91,13 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names short enough for an axis, numbered where two would be the same."""
+    """Returns names short enough for an axis; equal ones get numbers."""
     short = [shortened(name, 24) for name in names]
-    return [name if short.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(short)]
+    return [name if short.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(short)]
 
 
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
-    """The share of LUTs by part: proportions of a cover, not counts."""
+    """Charts the share of LUTs by part of the design."""
     alt = altair()
     rows: list[dict[str, Any]] = [
         {"part": part, "kind": kind, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}
@@ -128,7 +128,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
 
 
 def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:
-    """The slowest path of each stage, cell by cell. parts: of each net."""
+    """Charts the slowest path of each pipeline stage, cell by cell. parts: the part of each net."""
     alt = altair()
     rows = []
     for stage in stages:
@@ -168,7 +168,7 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
 
 
 def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
-    """Flash against instructions of each layout of C, with the ranges of the estimates."""
+    """Charts flash against instructions of each C layout, with the ranges of the estimates."""
     alt = altair()
     rows = [
         {

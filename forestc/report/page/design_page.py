@@ -1,4 +1,4 @@
-"""The page of a compiled design: what it is, what was measured and proved, and where its logic goes."""
+"""Makes the page of a compiled design: its model, passes, accuracy, checks, hardware, trees and files."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from forestc.report.tables import (
 )
 from forestc.rows.accuracy import GENERATED, MEASURED_ON
 
-LEVELS = 4  # of a tree that are drawn
+LEVELS = 4  # limits the levels of a tree that are drawn
 MOST_CLASSES = design_charts.MOST_CLASSES
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a page of a design shows beside its folder. measured: accuracy on the user's rows. placed: the placed cells.
+    """Additions to a design's page beside its folder. measured: figures on the user's rows. placed: the placed cells.
     beside: the folder of the page, from which links lead to the design's files."""
 
     measured: Measured | None = None
@@ -67,7 +67,7 @@ class Given:
 
 
 def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
-    """The page of a design. Raises ForestcError for a folder that was changed, MissingExtraError."""
+    """Returns the page of a design. Raises ForestcError if its folder was changed, or MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
     if design.has_hardware:
@@ -106,7 +106,7 @@ def _lead(design: Design) -> str:
 
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
-    """The figures that matter most: what tools and checks found, accuracy, size and latency."""
+    """Returns the most important figures: results of tools, accuracy, the last check, size and latency."""
     items = [*result_items(design), *_accuracy_items(design, additions.measured)]
     check = design.last_check()
     if check is None:
@@ -287,8 +287,8 @@ def _engine(differences: int | None) -> Cell:
 
 
 def _proved(part: Mapping[str, Any]) -> Cell:
-    whole = part["proved"] == part["asked"]
-    return Cell(f"{part['proved']:,} of {part['asked']:,}", float(part["proved"]), tone="good" if whole else "bad")
+    all_proved = part["proved"] == part["asked"]
+    return Cell(f"{part['proved']:,} of {part['asked']:,}", float(part["proved"]), tone="good" if all_proved else "bad")
 
 
 def _hardware(design: Design) -> list[Block]:
@@ -296,13 +296,13 @@ def _hardware(design: Design) -> list[Block]:
         return []
     device = design.manifest["options"].get("device")
     family = DEVICES[device].family if device in DEVICES else FAMILIES["lut6"]
-    known = synthesized(design)
-    others = [figures for figures in estimates(design.netlist, device) if figures["device"] not in known]
+    by_tool = synthesized(design)
+    others = [figures for figures in estimates(design.netlist, device) if figures["device"] not in by_tool]
     return [*hardware_blocks(design, family), *estimate_tables(others, texts)]
 
 
 def _trees(design: Design) -> list[Block]:
-    """The deepest tree, and the one in which a row makes most comparisons."""
+    """Returns drawings of the deepest tree, and of the tree with most comparisons a row."""
     forest = design.forest
     if not forest.trees or not any(tree.size > 1 for tree in forest.trees):
         return []
@@ -330,7 +330,7 @@ def _trees(design: Design) -> list[Block]:
 
 
 def _comparisons(tree: Tree) -> float:
-    """The mean number of comparisons of a training row; 0 where the source records no covers."""
+    """Returns the mean number of comparisons of a training row; 0 if the model has no covers."""
     return 0.0 if tree.cover is None or not tree.cover[0] else float(tree.cover[tree.inner].sum() / tree.cover[0])
 
 
@@ -343,8 +343,8 @@ def _firmware(design: Design) -> list[Block]:
     if not layouts or not layouts["layouts"]:
         lead = f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."
         return [*measured, Paragraph(lead)]
-    known = any(result.command == "measure" and result.on == layouts["cpu"] for result in design.results())
-    return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts, measured=known)]
+    exact = any(result.command == "measure" and result.on == layouts["cpu"] for result in design.results())
+    return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts, measured=exact)]
 
 
 def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:
@@ -391,11 +391,11 @@ def _size(path: Path) -> int | Cell:
 
 
 def _link(design: Design, path: str, beside: Path | None) -> str:
-    """The file's address relative to the page; "" if there is none."""
+    """Returns the file's address relative to the page; "" if there is none."""
     if beside is None:
         return ""
     try:
         related = os.path.relpath((design.folder / path).absolute(), beside.absolute())
-    except ValueError:  # on another drive
+    except ValueError:  # The files are on another drive.
         return ""
     return "./" + quote(Path(related).as_posix())

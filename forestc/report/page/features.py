@@ -1,4 +1,4 @@
-"""The table of a design's features: formats, thresholds, and a histogram of the rows with the thresholds on it."""
+"""Makes the table of a design's features: formats, thresholds, and a histogram of the rows with the thresholds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from forestc.report.page.svg import shortened, spark
 
 
 def feature_table(forest: Forest, measured: Measured | None) -> PageTable:
-    """forest: quantized. The features are in the order of their use."""
+    """Returns the table of a quantized forest's features, the most used first."""
     rows = []
     for index, figures in sorted(enumerate(feature_figures(forest)), key=lambda pair: -pair[1]["uses"]):
         feature = forest.features[index]
         number, word = feature.number, word_range(feature.number, feature.missing)
         cuts = sorted({word_value(value, number) for value in forest.conditions.thresholds(index).tolist()})
-        histogram = None if measured is None else measured.histograms.get(forest.places[index])
+        histogram = None if measured is None else measured.histograms.get(forest.row_columns[index])
         values = f"{word_value(word.low, number):.5g} to {word_value(word.high, number):.5g}"
         picture = spark(histogram, cuts) if cuts or histogram is not None else Markup("")
         rows.append(

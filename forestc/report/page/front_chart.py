@@ -1,4 +1,4 @@
-"""The chart of a study's front: every trial, the front's steps and error bars, the unpruned model, limits and peers."""
+"""Charts a study's front: every trial, the front's steps and error bars, the unpruned model, limits and peers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from forestc.report.page.study_text import goal_name, score_text
 from forestc.report.page.svg import shortened
 
 HEIGHT = 360  # pixels
-ASIDE = 7  # pixels by which error bars stand beside their points, apart from the steps of the front
+ASIDE = 7  # pixels between a point and its error bar, so that the bar stands beside the line of the front
 LABEL = (7, 17)  # pixels: width of a letter of a label, and height of a label
-BELOW = 0.75  # of the span of what must be seen, that other trials may add below it
+BELOW = 0.75  # share of the span of the most important trials by which the axis may reach below them
 
 
 @dataclass(frozen=True)
 class _GoalAxis:
-    """low, high: the ends, None where the chart finds them. scale: linear, log or symlog. percent: an accuracy."""
+    """An axis for a goal. low, high: its ends. scale: linear, log or symlog."""
 
     goal: Goal
     scale: str
     low: float
     high: float
 
-    def place(self, value: float) -> float:
-        """From 0 at the low end to 1 at the high end."""
+    def position(self, value: float) -> float:
+        """Returns the position of a value: 0 at the low end, 1 at the high end."""
         low, high, value = (self._scaled(v) for v in (self.low, self.high, value))
         return (value - low) / ((high - low) or 1.0)
 
@@ -53,24 +53,24 @@ class _GoalAxis:
 
 
 def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pages: Mapping[int, str]) -> Chart:
-    """The trials by two goals. pages: of the designs, by trial."""
+    """Charts the trials by two goals. pages: addresses of designs' pages, by trial."""
     alt = altair()
     front = {trial.number for trial in study.front}
     chosen = choice(study)
     beside = (unpruned(study.trials), None if chosen is None else chosen.taken)
     marked = front | {trial.number for trial in beside if trial is not None}
-    known = [trial for trial in study.complete if None not in (trial.figure(across.figure), trial.figure(up.figure))]
+    complete = [trial for trial in study.complete if None not in (trial.figure(across.figure), trial.figure(up.figure))]
     others = [
         {"name": shortened(peer.name, 32), "x": peer.figures[across.figure], "y": peer.figures[up.figure]}
         for peer in peers
         if {across.figure, up.figure} <= peer.figures.keys()
     ]
-    must = [trial for trial in known if trial.number in marked]
+    must = [trial for trial in complete if trial.number in marked]
     upper = sorted(study.front, key=lambda trial: -(trial.figure(up.figure) or 0.0))[: (len(front) + 1) // 2]
-    said = [t for t in (*_said(study), *upper) if t in known] if up.figure == "accuracy" else must
-    x_axis = _axis(across, known, must or known, others, "x")
-    y_axis = _axis(up, known, said or must or known, others, "y")
-    rows = [_row(study, trial, x_axis, y_axis, front, pages) for trial in known]
+    in_answer = [t for t in (*_answer_trials(study), *upper) if t in complete] if up.figure == "accuracy" else must
+    x_axis = _axis(across, complete, must or complete, others, "x")
+    y_axis = _axis(up, complete, in_answer or must or complete, others, "y")
+    rows = [_row(study, trial, x_axis, y_axis, front, pages) for trial in complete]
     labels = _labels(study, must, x_axis, y_axis)
     x, y = x_axis.encoded(alt.X, "x"), y_axis.encoded(alt.Y, "y")
     layers = _trial_layers(x, y, y_axis.encoded(alt.Y, "low"), _tooltips(across, up))
@@ -96,7 +96,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
 
 
 def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Drawn]:
-    """The marks of the trials: the front's steps and error bars, other trials, those below the edge, the unpruned."""
+    """Returns the marks of the trials: the front, its error bars, others, those below the edge, the unpruned."""
     alt = altair()
     base = alt.Chart(data()).encode(x=x, y=y)
     rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
@@ -122,7 +122,7 @@ def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Enc
 
 
 def _limit_lines(x: Encoding, y: Encoding, axes: set[str]) -> list[Drawn]:
-    """Dashed lines at the limits of the axes that have some."""
+    """Returns dashed lines at the limits of the axes."""
     lines = []
     for key, encoded in (("x", x.copy()), ("y", y.copy())):
         if key in axes:
@@ -133,7 +133,7 @@ def _limit_lines(x: Encoding, y: Encoding, axes: set[str]) -> list[Drawn]:
 
 
 def _peer_marks(x: Encoding, y: Encoding, across: Goal, up: Goal) -> list[Drawn]:
-    """The peers' points and names."""
+    """Returns the points and names of the peers."""
     tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
     seen = altair().Chart(data("peers")).encode(x=x, y=y)
     return [
@@ -143,7 +143,7 @@ def _peer_marks(x: Encoding, y: Encoding, across: Goal, up: Goal) -> list[Drawn]
 
 
 def _tooltips(across: Goal, up: Goal) -> list[Any]:
-    """Texts that are rounded as the tables' are."""
+    """Returns tooltips with figures rounded as in the tables."""
     shown = [("trial:N", "trial"), ("across:N", goal_name(across)), ("up:N", goal_name(up)), ("test:N", "test")]
     return tooltips(*shown, ("rung:N", "known by"), ("note:N", "note"))
 
@@ -152,8 +152,8 @@ def _row(
     study: Study, trial: Trial, x_axis: _GoalAxis, y_axis: _GoalAxis, front: set[int], pages: Mapping[int, str]
 ) -> dict[str, Any]:
     x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
-    known = trial.validation if y_axis.goal.figure == "accuracy" else None
-    low, high = (y - known.standard_error, y + known.standard_error) if known else (y, y)
+    score = trial.validation if y_axis.goal.figure == "accuracy" else None
+    low, high = (y - score.standard_error, y + score.standard_error) if score else (y, y)
     first = unpruned(study.trials)
     row: dict[str, Any] = {
         "trial": trial.number,
@@ -186,12 +186,12 @@ def _shown(goal: Goal, trial: Trial) -> str:
 
 
 def _axis(
-    goal: Goal, known: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
+    goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Ends within which all that must be seen lies. A few bad trials, or a front that reaches down to designs that know
-    nothing, do not press that together: these are drawn at the lower edge."""
+    """Returns an axis with all trials of `must` and the peers. On an axis of accuracy, bad trials are drawn at the
+    lower edge, so that they do not compress the rest."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
-    every = [float(trial.figure(goal.figure) or 0.0) for trial in known] + seen
+    every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":
         errors = [trial.validation.standard_error for trial in must if trial.validation is not None]
         error = max(errors, default=0.0)
@@ -205,30 +205,30 @@ def _axis(
     low, high = min(every, default=0.0), max(every, default=1.0)
     if low > 0 and logarithmic(every):
         return _GoalAxis(goal, "log", low / (high / low) ** 0.12, high * (high / low) ** 0.04)
-    if logarithmic([value + 1 for value in every]):  # some are 0: a design of wires takes no LUT
+    if logarithmic([value + 1 for value in every]):  # Some values are 0: a design of wires takes no LUT.
         return _GoalAxis(goal, "symlog", 0.0, high * 1.3)
     pad = (high - low) or max(abs(high), 1.0)
     return _GoalAxis(goal, "linear", max(0.0, low - 0.12 * pad) if low >= 0 else low - 0.12 * pad, high + 0.05 * pad)
 
 
-def _said(study: Study) -> list[Trial]:
-    """The trials that the answer speaks of."""
+def _answer_trials(study: Study) -> list[Trial]:
+    """Returns the trials that the page's answer names."""
     chosen = choice(study)
     trials = () if chosen is None else (chosen.taken, chosen.unpruned, chosen.smaller, chosen.better, chosen.best)
     return [trial for trial in trials if trial is not None]
 
 
 def _labels(study: Study, marked: Sequence[Trial], x_axis: _GoalAxis, y_axis: _GoalAxis) -> list[dict[str, Any]]:
-    """Trial and figure of the marked points, as far as there is room; those of the answer come first."""
+    """Returns labels for marked points, as far as there is room; trials of the page's answer come first."""
     first = unpruned(study.trials)
     boxes: list[tuple[float, float, float]] = []
     labels = []
-    for trial in {trial.number: trial for trial in (*_said(study), *marked) if trial in marked}.values():
+    for trial in {trial.number: trial for trial in (*_answer_trials(study), *marked) if trial in marked}.values():
         x, y = (float(trial.figure(axis.goal.figure) or 0.0) for axis in (x_axis, y_axis))
         name = "as it is" if trial is first else f"trial {trial.number}"
         text = f"{name}, {_shown(x_axis.goal, trial)}"
         wide = LABEL[0] * len(text) + 14
-        end, line = WIDE * x_axis.place(x), HEIGHT * y_axis.place(y)
+        end, line = WIDE * x_axis.position(x), HEIGHT * y_axis.position(y)
         start, end = (end, end + wide) if x_axis.goal.maximize else (end - wide, end)
         apart = all(end < a or b < start or abs(line - other) > LABEL[1] for a, b, other in boxes)
         if apart and start > -30 and end < WIDE + 90:

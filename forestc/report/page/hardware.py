@@ -1,4 +1,4 @@
-"""Where the logic of a design goes, its stages, and where its cells lie on a device."""
+"""Shows where the logic of a design goes, its pipeline stages, and its cells on a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = {"lut6": "levels of LUTs"}
 
 
 def hardware_blocks(design: Design, family: DeviceFamily) -> list[Block]:
-    """LUTs by part, and the stages with their delays."""
+    """Returns LUTs by part, and the pipeline stages with their delays."""
     netlist = design.netlist
     by_part = shares(netlist, family)
     whole = sum(share.all_luts for share in by_part.values())
@@ -57,7 +57,7 @@ def hardware_blocks(design: Design, family: DeviceFamily) -> list[Block]:
 
 
 def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
-    """The placed design drawn; nothing without a placement."""
+    """Returns a drawing and a table of the placed design; empty without a placement."""
     if placed is None:
         return []
     netlist = design.netlist
@@ -69,7 +69,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
             continue
         part: str = PORTS if net is None else part_of(netlist, net)
         counts[part][stored] += 1
-        spots.append((cell.x, cell.y, _place(cell.site), stored, part))
+        spots.append((cell.x, cell.y, _index_in_tile(cell.site), stored, part))
     if not spots:
         return []
     used, available, mhz = placed.placed.used, placed.placed.available, placed.placed.fmax_mhz
@@ -91,8 +91,8 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
     ]
 
 
-def _place(site: str) -> int:
-    """The place of a cell within its tile, 0 to 7: a slice's letter and number (ECP5), or a number (iCE40)."""
+def _index_in_tile(site: str) -> int:
+    """Returns a cell's position in its tile, 0 to 7: from a slice's letter and number (ECP5), or a number (iCE40)."""
     slice_ = re.search(r"SLICE([A-D])\.\D*(\d)", site)
     if slice_:
         return 2 * "ABCD".index(slice_[1]) + int(slice_[2]) % 2

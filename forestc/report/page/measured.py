@@ -1,4 +1,4 @@
-"""What a page says of given rows: accuracy, a confusion matrix, and histograms, and nothing else of them."""
+"""Measures given rows for a page: accuracy, a confusion matrix and histograms. No single row is shown."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 
-BINS = 32  # of a histogram
+BINS = 32  # bars of a histogram
 
 
 @dataclass(frozen=True)
 class Measured:
-    """agreed: with the model. confusion: (classes, classes) rows by true and predicted class, None without labels or
-    classes. other: rows whose label is no class of the model. histograms: by column of the rows."""
+    """A design's figures on rows. agreed: agreement with the model. confusion: (classes, classes), rows by true and
+    predicted class, or None. other: rows with a label unknown to the model. histograms: by column of the rows."""
 
     name: str
     agreed: Agreement
@@ -33,14 +33,14 @@ class Measured:
 
     @property
     def standard_error(self) -> float | None:
-        """The standard error of the compiled design's accuracy; None for a regression, or without labels."""
+        """The standard error of the compiled design's accuracy; None for a regression or without labels."""
         share, rows = self.agreed.compiled, self.agreed.rows
         return None if share is None or self.confusion is None else math.sqrt(share * (1 - share) / rows)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """counts: (BINS,) values in equal steps from low to high, which are rounded outwards. missing: values."""
+    """A histogram. counts: (BINS,) values in equal steps from low to high, rounded outwards. missing: their number."""
 
     low: float
     high: float
@@ -49,14 +49,14 @@ class Histogram:
 
 
 def measured(design: Design, rows: object, label: object = None, name: str = "") -> Measured:
-    """rows: all that `rows_from` opens. Goes through them a few times, in batches. Raises ForestcError."""
+    """Measures a design on rows, read in batches. rows: as `rows_from` takes them. Raises ForestcError."""
     opened = rows_from(rows, design.model, label)
     confusion, other = _confusion(design.forest, opened)
     return Measured(name, agreement(design.model, design.forest, opened), confusion, other, histograms(opened))
 
 
 def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, int]:
-    """`confusion` and `other` of `Measured`."""
+    """Returns `confusion` and `other` of `Measured`."""
     counts, other = None, 0
     for batch in rows.batches():
         if batch.truth is None or not forest.decides or len(forest.targets) > 1 or batch.truth.ndim > 1:
@@ -64,15 +64,15 @@ def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, in
         if counts is None:
             counts = np.zeros((len(forest.classes), len(forest.classes)), dtype=np.int64)
         answered = evaluate_quickly(forest, encode(forest, batch.X)).index.reshape(-1)
-        known = batch.truth >= 0
-        other += int((~known).sum())
-        np.add.at(counts, (batch.truth[known], answered[known]), 1)
+        labeled = batch.truth >= 0
+        other += int((~labeled).sum())
+        np.add.at(counts, (batch.truth[labeled], answered[labeled]), 1)
     return counts, other
 
 
 def histograms(rows: Rows) -> dict[int, Histogram]:
-    """The histogram of each column of the rows that has finite values."""
-    ends: NDArray[np.float64] | None = None  # (2, columns) the lowest and highest values so far
+    """Returns a histogram of each column with finite values, by column."""
+    ends: NDArray[np.float64] | None = None  # (2, columns): the lowest and highest values so far
     for batch in rows.batches():
         X = np.where(np.isfinite(batch.X), batch.X, np.nan)
         X = X if ends is None else np.concatenate([ends, X])
@@ -92,13 +92,13 @@ def histograms(rows: Rows) -> dict[int, Histogram]:
 
 
 def _binned(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
-    """How many values lie in each of BINS equal steps; by halves, as high - low may be too large for a float."""
-    places = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
-    return np.bincount(np.clip(places.astype(np.int64), 0, BINS - 1), minlength=BINS)
+    """Returns how many values lie in each of BINS equal steps. It halves values first, as high - low may overflow."""
+    steps = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
+    return np.bincount(np.clip(steps.astype(np.int64), 0, BINS - 1), minlength=BINS)
 
 
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:
-    """Round ends around a range, so that they are not the values of single rows; they always differ."""
+    """Returns round numbers around a range, so that its ends show no single row's value. They always differ."""
     if low == high:
         more = max(0.5, 16 * math.ulp(low))
         return low - more, high + more

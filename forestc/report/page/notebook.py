@@ -1,6 +1,6 @@
-"""Designs and studies in a notebook: the charts of their pages that say most, without programs, above a table.
+"""Shows designs and studies in a notebook: the main charts of their pages, without scripts, above a table.
 
-Users get both from here, so that whoever has one has what shows it, too.
+Users get `Design` and `Study` from this module, so that the functions to show them are always there.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from forestc.report.page.front_chart import front_chart
 from forestc.report.page.study_text import figure_cell, goal_name, limit_text
 from hdl_templates import page_file, render_page
 
-MOST_NODES = 20_000  # of a forest whose logic is made anew for a picture
+MOST_NODES = 20_000  # nodes of a forest up to which its logic is lowered again for a chart
 
 
 @shows(Design)
 def design_html(design: Design) -> str:
-    """A design as HTML: passes, LUTs by part, and its figures. Without the extra `report`, the figures alone."""
+    """Returns a design as HTML: charts and figures, or only figures without the extra `report`."""
     known = {what: f"{figure} ({remark})" if remark else figure for what, figure, remark in summary(design).items}
-    figures = html_figures(f"Design {design.manifest['name']}", {**known, **_said(design)})
+    figures = html_figures(f"Design {design.manifest['name']}", {**known, **_other_figures(design)})
     try:
         return _html(_design_charts(design), figures)
     except MissingExtraError:
         return figures
 
 
-def _said(design: Design) -> dict[str, Any]:
-    """The design's figures that are not empty; the last check stands among the first figures."""
+def _other_figures(design: Design) -> dict[str, Any]:
+    """Returns the design's figures that are not empty, without the last check (part of `summary`)."""
     return {name: value for name, value in design.figures().items() if value and name != "last_check"}
 
 
@@ -59,7 +59,7 @@ def _design_charts(design: Design) -> list[Chart]:
     if design.has_hardware and design.forest.n_nodes <= MOST_NODES:
         try:
             netlist = design.netlist
-        except ForestcError:  # changed since it was opened, which is no reason to fail in a notebook
+        except ForestcError:  # A design changed since it was opened must not fail in a notebook.
             return charts
         family = FAMILIES.get(design.lowering.family, FAMILIES["lut6"])
         charts.append(design_charts.shares_chart(shares(netlist, family), family.name))
@@ -68,7 +68,7 @@ def _design_charts(design: Design) -> list[Chart]:
 
 @shows(Study)
 def study_html(study: Study) -> str:
-    """A study as HTML: its front, its progress, and the front's figures. Without the extra `report`, these alone."""
+    """Returns a study as HTML: charts and figures, or only figures without the extra `report`."""
     goals, chosen = study.goals, choice(study)
     front = {
         f"trial {trial.number}{' (recommended)' * (chosen is not None and trial is chosen.recommended)}": ", ".join(
@@ -95,7 +95,7 @@ def study_html(study: Study) -> str:
 
 @shows(Study, "text")
 def study_text(study: Study) -> str:
-    """What `forestc explore` prints of a study: its front, and which design to take."""
+    """Returns the text that `forestc explore` prints: the front, and which design to take."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)
     for part in front_tables(study, front_summary(study)):
         console.print(part)
@@ -109,5 +109,5 @@ def _html(charts: Sequence[Chart], figures: str) -> str:
 
 @cache
 def _style() -> str:
-    """The page's colors, for the charts alone."""
+    """Returns the page's colors, restricted to the charts."""
     return Markup(page_file("colors.css").replace(":root", ".forestc-page"))

@@ -1,4 +1,4 @@
-"""Parallel coordinates: each trial a line over its options and goals. Readers mark parts of axes to choose trials."""
+"""Draws parallel coordinates: each trial is a line over its options and goals. Readers mark axes to choose trials."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from forestc.report.page.study_figures import logarithmic, option_names
 from forestc.report.page.study_text import goal_name
 from forestc.report.page.svg import shortened, svg
 
-MOST_AXES, WIDE = 14, 1100  # axes, and pixels across
-TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: the names above the axes, the values below them, and the axes
+MOST_AXES, WIDE = 14, 1100  # axes at most, and pixels across
+TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: above the axes for names, below them for values, and the height of the axes
 _FONT = Markup('font-family="system-ui, sans-serif"')
 
 
 @dataclass(frozen=True)
 class _OptionAxis:
-    """places: of the trials, from 0 to 1; None where an option is not in use. low, high: the ends."""
+    """An axis. positions: of the trials, 0 to 1, None if they lack the option. low, high: texts at the ends."""
 
     name: str
-    places: tuple[float | None, ...]
+    positions: tuple[float | None, ...]
     low: str
     high: str
 
 
 def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
-    """important: the options that go first where there are more than fit. None without two axes."""
+    """Draws parallel coordinates, or returns None for fewer than two axes. important: options to show first."""
     names = option_names(study)
-    kept = set(sorted(names, key=(*important, *names).index)[: MOST_AXES - len(study.goals)])
-    values = [(name, [trial.options.get(name) for trial in study.complete]) for name in names if name in kept]
+    selected = set(sorted(names, key=(*important, *names).index)[: MOST_AXES - len(study.goals)])
+    values = [(name, [trial.options.get(name) for trial in study.complete]) for name in names if name in selected]
     values += [(goal_name(goal), [trial.figure(goal.figure) for trial in study.complete]) for goal in study.goals]
     axes = [_axis(name, column) for name, column in values if any(value is not None for value in column)]
     if len(axes) < 2 or not study.complete:
         return None
     step = (WIDE - 120) / (len(axes) - 1)
-    across = [round(40 + step * place, 1) for place in range(len(axes))]
+    across = [round(40 + step * index, 1) for index in range(len(axes))]
     front = {trial.number for trial in study.front}
-    order = sorted(range(len(study.complete)), key=lambda row: study.complete[row].number in front)  # drawn last
+    # Lines of the front are drawn last.
+    order = sorted(range(len(study.complete)), key=lambda row: study.complete[row].number in front)
     lines = [_line(study.complete[row].number, study.complete[row].number in front, row, axes, across) for row in order]
     drawn = svg(WIDE, TOP + HEIGHT + FOOT, [*lines, *map(_drawn, axes, across)])
     words = f"Parallel coordinates: {len(lines)} trials as lines over {len(axes)} axes, "
@@ -54,32 +55,32 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
 
 
 def _axis(name: str, values: Sequence[Any]) -> _OptionAxis:
-    """Texts are in alphabetical order."""
-    known = [value for value in values if value is not None]
-    if all(is_number(value) for value in known):
-        scale = math.log if logarithmic([float(value) for value in known]) else float
-        low, high = min(known), max(known)
+    """Returns the axis of values. Texts are in alphabetical order."""
+    used = [value for value in values if value is not None]
+    if all(is_number(value) for value in used):
+        scale = math.log if logarithmic([float(value) for value in used]) else float
+        low, high = min(used), max(used)
         start, span = scale(low), (scale(high) - scale(low)) or 1.0
-        places = tuple(None if value is None else (scale(value) - start) / span for value in values)
-        return _OptionAxis(name, places, f"{low:,.4g}", f"{high:,.4g}")
-    texts = sorted({str(value) for value in known})
+        positions = tuple(None if value is None else (scale(value) - start) / span for value in values)
+        return _OptionAxis(name, positions, f"{low:,.4g}", f"{high:,.4g}")
+    texts = sorted({str(value) for value in used})
     step = max(1, len(texts) - 1)
-    places = tuple(None if value is None else texts.index(str(value)) / step for value in values)
-    return _OptionAxis(name, places, texts[0], texts[-1])
+    positions = tuple(None if value is None else texts.index(str(value)) / step for value in values)
+    return _OptionAxis(name, positions, texts[0], texts[-1])
 
 
 def _line(number: int, front: bool, row: int, axes: Sequence[_OptionAxis], across: Sequence[float]) -> Markup:
     points = [
-        f"{x:g},{TOP + HEIGHT * (1 - place):.1f}"
+        f"{x:g},{TOP + HEIGHT * (1 - position):.1f}"
         for axis, x in zip(axes, across, strict=True)
-        if (place := axis.places[row]) is not None
+        if (position := axis.positions[row]) is not None
     ]
     line = Markup('<polyline class="trial{}" data-trial="{}" points="{}"><title>trial {}</title></polyline>')
     return line.format(" best" if front else "", number, " ".join(points), number)
 
 
 def _drawn(axis: _OptionAxis, x: float) -> Markup:
-    """The axis, its texts, and what takes the reader's marks."""
+    """Draws the axis, its texts, and the rectangles for the reader's marks."""
     text = Markup('<text x="{x:g}" y="{y:g}" font-size="{size}" {font} fill="var(--{color})" {more}>{words}</text>')
     turned = Markup('transform="rotate(-35 {:g} {:g})"').format(x + 4, TOP - 18)
     middle = Markup('text-anchor="middle"')

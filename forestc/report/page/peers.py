@@ -1,4 +1,4 @@
-"""Other designs' figures, which a study's page shows beside its front: a CSV file, or JSON, that the user gives."""
+"""Reads figures of other designs (peers), shown beside a study's front: a CSV or JSON file from the user."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from typing import Any
 from forestc.errors import ForestcError, known_names
 from forestc.system.records import DamagedError, parse_json
 
-MOST_BYTES, MOST_PEERS = 1 << 20, 500  # of a file: limits for files of unknown origin
+MOST_BYTES, MOST_PEERS = 1 << 20, 500  # bytes, and peers, of a file at most, since its origin is unknown
 KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")
 _FORM = "give a table with the columns name and figures such as lut,accuracy; or JSON: a list of such objects"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """name: for people. figures: those that are known, by name."""
+    """Another design to compare with. name: for users. figures: known figures by name."""
 
     name: str
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
-    """The peers of a file. goals: figures of the study, which may have names of its own. Raises ForestcError, naming
-    the row and column that are wrong."""
+    """Reads the peers of a file. goals: figures of the study. Raises ForestcError with the wrong row and column."""
     where = str(path)
     try:
         if path.stat().st_size > MOST_BYTES:

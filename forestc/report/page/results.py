@@ -1,4 +1,4 @@
-"""What tools found of a design, on its page: the figures that come first, and the tables of all of them."""
+"""Shows what tools measured of a design: the main figures at the top of its page, and tables of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_COMPILE = "when it was compiled"
 
 
 def results_of(design: Design) -> list[Result]:
-    """The folder's results, and what `compile --device` found where nothing newer is there."""
+    """Returns the folder's results, and the result of `compile --device` if there is no newer one for the device."""
     results = design.results()
     made = design.manifest.get("made", {}).get("synthesis")
     if made and ("synth", str(made["device"]), False) not in {result.key for result in results}:
@@ -27,12 +27,12 @@ def results_of(design: Design) -> list[Result]:
 
 
 def synthesized(design: Design) -> set[str]:
-    """The devices whose LUTs are known, so that no estimate stands beside them."""
+    """Returns the devices with a synthesized number of LUTs, for which no estimate is shown."""
     return {result.on for result in results_of(design) if result.command == "synth" and not result.stream}
 
 
 def result_items(design: Design) -> list[tuple[str, str, str]]:
-    """The figures that come first: (what, figure, remark)."""
+    """Returns the main figures as (name, figure, remark)."""
     items = []
     for result in results_of(design):
         figures = result.figures
@@ -52,7 +52,7 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
 
 
 def result_blocks(design: Design) -> list[Block]:
-    """The tables of all results, with tools and dates."""
+    """Returns tables of all results, with tools and dates."""
     results = results_of(design)
     blocks: list[Block] = []
     devices = [_device_row(design, result) for result in results if result.command != "measure"]
@@ -71,7 +71,7 @@ def result_blocks(design: Design) -> list[Block]:
 
 
 def _not_measured(design: Design, results: Sequence[Result]) -> list[Block]:
-    """The commands that measure what is not known yet."""
+    """Returns the commands for measurements that are missing."""
     commands = {result.command for result in results}
     device = design.manifest["options"].get("device") or "ecp5-25k"
     cpu = design.manifest["options"]["c"].get("cpu") or "cortex-m0plus"
@@ -126,7 +126,7 @@ def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
 
 
 def firmware_results(design: Design) -> list[Block]:
-    """All that `measure` found, processor by processor."""
+    """Returns tables of all that `measure` found, one for each processor."""
     measured = [result for result in design.results() if result.command == "measure"]
     return [
         block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)

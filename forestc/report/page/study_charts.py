@@ -1,4 +1,4 @@
-"""The charts of a study's page below its front."""
+"""Makes the charts of a study's page below its front."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from forestc.report.page.study_figures import history
 from forestc.report.page.study_text import goal_name
 from forestc.report.page.svg import shortened
 
-MOST_OPTIONS = 15  # in the chart of importance
+MOST_OPTIONS = 15  # limits the options in the chart of importance
 
 
 def pairs(study: Study) -> list[tuple[Goal, Goal]]:
-    """The goals that are drawn against each other, (across, up): accuracy, or else the first, against each other. That
-    of the size comes first."""
+    """Returns pairs of goals (across, up) to chart, the size first. Up is accuracy, or else the first goal."""
     up = next((goal for goal in study.goals if goal.figure == "accuracy"), study.goals[0])
     size = size_goal(study.goals)
     return [(goal, up) for goal in sorted(study.goals, key=lambda goal: goal is not size) if goal is not up]
 
 
 def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals: Sequence[Goal]) -> Chart:
-    """Importance of options by goal. importances: of `importance`."""
+    """Charts the importance of options by goal. importances: from `importance`."""
     alt = altair()
     names = {goal.figure: goal_name(goal) for goal in goals}
     most = {option: max(value for _, o, value, _ in importances if o == option) for _, option, _, _ in importances}
@@ -59,7 +58,7 @@ def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals
 
 
 def history_chart(study: Study) -> Chart:
-    """The hypervolume by trial."""
+    """Charts the hypervolume by trial."""
     alt = altair()
     volumes = history(study)
     rows = [{"trial": number, "value": round(value, 5)} for number, value in volumes]

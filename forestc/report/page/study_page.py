@@ -1,4 +1,4 @@
-"""The page of a study: which design to take, the front, what the options did, how the search went, and every trial."""
+"""Makes the page of a study: which design to take, the front, the effect of options, progress, and every trial."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from forestc.report.page.study_text import figure_cell, goal_name, limit_text, s
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
 
-MOST_NUMBERS = 20  # of trials that a cell lists
-LITTLE = 0.01  # R squared: importances that say nothing
-EXPLAINED = 0.2  # R squared from which the order of importances says something
+MOST_NUMBERS = 20  # trials that a cell lists
+LITTLE = 0.01  # sets the R squared below which an importance says nothing
+EXPLAINED = 0.2  # sets the R squared from which on the order of importances says something
 RUNGS = "Known by: how far a design was built, its rung (estimate, synthesis, placed, measured firmware)."
 SHRINK = (
     "The option shrink says which passes make the forest smaller; NAME.OPTION is an option of the pass NAME, "
@@ -36,7 +36,7 @@ SHRINK = (
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses, relative to the page, by trial. pages: of designs' own pages. folders: of their folders."""
+    """Addresses relative to the page, by trial. pages: pages of designs. folders: compiled folders of designs."""
 
     pages: Mapping[int, str] = field(default_factory=dict)
     folders: Mapping[int, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Links:
 def study_page(
     study: Study, peers: Sequence[Peer], links: Links = Links(), progress: Callable[[str], None] = lambda _: None
 ) -> Page:
-    """The page of a study. Raises MissingExtraError."""
+    """Returns the page of a study. Raises MissingExtraError."""
     progress("importance of options")
     importances, explained = importance(study)
     progress("charts")
@@ -59,13 +59,13 @@ def study_page(
         Section("history", "Progress", (study_charts.history_chart(study),) if study.complete else ()),
         Section("failures", "What failed", tuple(_failures(study))),
         Section("trials", "All trials", (_trials(study, links),) if study.trials else ()),
-        Section("asked", "How it was searched", tuple(_asked(study))),
+        Section("asked", "How it was searched", tuple(_request(study))),
     )
     return Page("Study", _title(study), _lead(study), sections)
 
 
 def _title(study: Study) -> str:
-    """The model's name: that of its file, its class, or the trainers'."""
+    """Returns the name of the model: of its file or class, or the trainers."""
     source, model = str(study.asked.get("source") or ""), study.asked.get("model")
     name = Path(source).stem if model is not None else source
     return visible(name or study.folder.resolve().name)
@@ -107,7 +107,7 @@ def _linked(sentences: Sequence[Words], links: Links) -> Markup:
 
 
 def _unfinished(study: Study) -> list[str]:
-    """What a study lacks that ended early, or that has not ended."""
+    """Returns a sentence on what a study lacks if it ended early or still runs."""
     lacks, stopped = study.asked.get("unfinished"), study.asked.get("stopped") is True
     running = sum(trial.state == "running" for trial in study.trials)
     lead = "The search was stopped before its end" if stopped or lacks else "The search has not ended"
@@ -120,7 +120,7 @@ def _unfinished(study: Study) -> list[str]:
 
 
 def _figures(study: Study) -> list[str]:
-    """The figures that tables show: of goals and limits, then what else the device or processor has."""
+    """Returns the names of figures for tables: of goals and limits, then of the device or processor."""
     asked = [*(goal.figure for goal in study.goals), *(limit.figure for limit in study.limits)]
     more = [name for name, figure in FIGURES.items() if figure.needs and study.asked.get(figure.needs)]
     return [name for name in dict.fromkeys([*asked, *more]) if name != "accuracy"]
@@ -274,15 +274,17 @@ def _value(value: object) -> Cell:
     return Cell("" if value is None else shortened(str(value), 40))
 
 
-def _asked(study: Study) -> list[Block]:
-    asked = study.asked
+def _request(study: Study) -> list[Block]:
+    request = study.asked
     states = {"complete": "complete", "failed": "failed", "running": "unfinished"}
     counts = {name: sum(trial.state == state for trial in study.trials) for state, name in states.items()}
     trials = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "none"
-    kept = ("source", "rows", "validation", "test", "device", "cpu", "seed", "versions")
+    shown_keys = ("source", "rows", "validation", "test", "device", "cpu", "seed", "versions")
     rows = [("trials", Cell(trials))]
-    rows += [(key, Cell(visible(shown(asked[key])))) for key in kept if asked.get(key) not in (None, "", {}, [])]
+    rows += [
+        (key, Cell(visible(shown(request[key])))) for key in shown_keys if request.get(key) not in (None, "", {}, [])
+    ]
     blocks: list[Block] = [table("What was asked", ("what", "value"), rows)]
-    if asked.get("command"):
-        blocks += [Code(visible(str(asked["command"])), "The command of the study")]
+    if request.get("command"):
+        blocks += [Code(visible(str(request["command"])), "The command of the study")]
     return blocks

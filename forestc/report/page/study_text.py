@@ -1,4 +1,4 @@
-"""How a study's goals, limits, figures and scores are written on its page."""
+"""Formats a study's goals, limits, figures and scores for its page."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ NAMES = {"lut": "LUTs", "ff": "flip-flops", "fmax_mhz": "Fmax", "latency_cycles"
 
 
 def goal_name(goal: Goal) -> str:
-    """A goal's figure for people, with its unit."""
+    """Returns the name of a goal's figure for users, with its unit."""
     name = visible(NAMES.get(goal.figure, goal.figure.replace("_", " ")))
     return f"{name}, {visible(goal.unit)}" if goal.unit and goal.unit.lower() != name.lower() else name
 
 
 def limit_text(limit: Limit) -> str:
-    """A limit in words."""
+    """Returns a limit in words."""
     return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
 def figure_cell(value: float | None, figure: str) -> Cell:
-    """A figure: accuracies in percent, counts whole."""
+    """Returns a cell of a figure: accuracies in percent, counts without decimals."""
     if value is None:
         return Cell("-")
     if figure == "accuracy":
@@ -31,12 +31,12 @@ def figure_cell(value: float | None, figure: str) -> Cell:
 
 
 def score_text(score: Score | None) -> str:
-    """A score in percent with its standard error."""
+    """Returns a score in percent with its standard error."""
     if score is None:
         return "-"
     return f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %"
 
 
 def score_cell(score: Score | None) -> Cell:
-    """A score as a table's cell, sorted by its value."""
+    """Returns a cell of a score, sorted by its value."""
     return Cell("-") if score is None else Cell(score_text(score), score.value)

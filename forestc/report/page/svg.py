@@ -1,7 +1,5 @@
-"""Drawings that are written as SVG by hand: histograms with cuts on them, trees, placed designs.
-
-Every text goes through Markup's formatting, which escapes it. Colors are the page's CSS variables.
-"""
+"""Draws SVG directly: histograms with thresholds, trees, placed designs. All texts are escaped by Markup's formatting,
+and colors are CSS variables of the page."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from forestc.report.tables import visible
 SPARK = (240, 40)  # pixels: width and height of a histogram
 COLUMN, LINE = 258, 22  # pixels: distance of a tree's levels, and of its leaves
 LONGEST = 38  # characters that fit between two levels
-FEWEST = 6  # characters of a name that say something
+FEWEST = 6  # characters of a name that must remain
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
-    """A drawing of this size, in pixels."""
+    """Returns an SVG drawing of a size in pixels, made of its parts."""
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
     )
@@ -29,13 +27,13 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """A text of at most `most` characters."""
+    """Returns the text cut to at most `most` characters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def shortened_condition(text: str, most: int = LONGEST) -> str:
-    """A condition with the feature's name shortened, so that what it is compared with stays."""
+    """Returns a condition with the feature's name shortened and the compared value kept whole."""
     text = visible(text)
     for sign in (" < ", " is one of ", " in ["):
         name, separator, rest = text.rpartition(sign)
@@ -46,24 +44,24 @@ def shortened_condition(text: str, most: int = LONGEST) -> str:
 
 
 def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
-    """A histogram with a feature's thresholds on it as lines; without rows the thresholds alone."""
+    """Draws a feature's histogram with thresholds as lines, or only the thresholds without rows."""
     width, height = SPARK
     low, high = (histogram.low, histogram.high) if histogram else (min(cuts, default=0.0), max(cuts, default=1.0))
     low, high = min([low, *cuts]), max([high, *cuts])
-    half = (high / 2 - low / 2) or 0.5  # the whole may be too large for a float
+    half = (high / 2 - low / 2) or 0.5  # The whole range may overflow a float.
 
     def x(value: float) -> float:
         return 2 + (width - 4) * (value / 2 - low / 2) / half
 
     parts = []
     if histogram is not None and histogram.counts.any():
-        step = (histogram.high / 2 - histogram.low / 2) / len(histogram.counts)  # half of one
+        step = (histogram.high / 2 - histogram.low / 2) / len(histogram.counts)  # half the width of a bar
         wide = max(0.8, (width - 4) * step / half - 0.6)
         most = float(histogram.counts.max())
         bars = [
-            f"M{x(histogram.low + place * step + place * step):.1f} {height - 4}h{wide:.1f}"
+            f"M{x(histogram.low + index * step + index * step):.1f} {height - 4}h{wide:.1f}"
             f"v{-(height - 6) * count / most:.1f}h{-wide:.1f}z"
-            for place, count in enumerate(histogram.counts.tolist())
+            for index, count in enumerate(histogram.counts.tolist())
             if count
         ]
         parts.append(Markup('<path d="{}" fill="var(--gray)" fill-opacity="0.55"/>').format("".join(bars)))
@@ -76,8 +74,8 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
 
 
 def tree_svg(root: Mapping[str, Any]) -> Markup:
-    """A tree from left to right: at each split the upper branch is the one where the condition holds. Branches are as
-    thick as the share of rows that take them, where the model knows it. root: of `node_figures`."""
+    """Draws a tree from left to right. The upper branch of a split is taken if the condition holds. Branches are as
+    thick as the share of rows that take them, if known. root: from `node_figures`."""
     lines: list[Markup] = []
     whole = root.get("cover") or 0.0
     height, depth, _ = _drawn(root, 0, 0, whole, lines)
@@ -87,7 +85,7 @@ def tree_svg(root: Mapping[str, Any]) -> Markup:
 def _drawn(
     node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
 ) -> tuple[float, int, float]:
-    """Draws a node and what is below it from a line on; returns the lines used, the depth, and the node's own place."""
+    """Draws a node and its subtree from a line on; returns lines used, depth, and the node's own line."""
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
@@ -98,10 +96,10 @@ def _drawn(
     used, deep, up = _drawn(node["yes"], level + 1, line, whole, lines)
     more, other, down = _drawn(node["no"], level + 1, line + used, whole, lines)
     here = (up + down) / 2
-    for child, place in ((node["yes"], up), (node["no"], down)):
+    for child, low in ((node["yes"], up), (node["no"], down)):
         share = (child.get("cover") or 0.0) / whole if whole else 0.25
         start, end = x + COLUMN - 40, x + COLUMN - 6
-        path = f"M{start} {_y(here):.1f}C{start + 20} {_y(here):.1f} {end - 20} {_y(place):.1f} {end} {_y(place):.1f}"
+        path = f"M{start} {_y(here):.1f}C{start + 20} {_y(here):.1f} {end - 20} {_y(low):.1f} {end} {_y(low):.1f}"
         lines.append(
             Markup(
                 '<path d="{}" fill="none" stroke="var(--gray)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
@@ -120,7 +118,7 @@ def _rows(node: Mapping[str, Any]) -> str:
 
 
 def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) -> Markup:
-    """text: a condition or a leaf, which is shortened, and what stands behind it."""
+    """Returns the label of a node. text: a condition or leaf, which may be shortened, and a text behind it."""
     whole, behind = text
     mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
     words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
@@ -131,17 +129,17 @@ def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) 
 
 
 def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
-    """Placed cells: (tile's column, tile's row, place 0 to 7 in it, whether it stores a bit, part). One path for each
-    part, as there may be thousands of cells."""
+    """Draws placed cells: (tile's column, tile's row, position 0 to 7 in the tile, True for a flip-flop, part). Each
+    part is one path, as there may be thousands of cells."""
     columns, rows = [cell[0] for cell in cells], [cell[1] for cell in cells]
     left, top = min(columns), min(rows)
     wide, high = max(columns) - left + 1, max(rows) - top + 1
     tile = max(6.0, min(40.0, 980 / wide, 560 / high))
     step = tile / 4
     paths: dict[tuple[str, bool], list[str]] = {}
-    for column, row, place, stored, part in cells:
-        x = (column - left) * tile + (place % 2) * 2 * step + 1
-        y = (row - top) * tile + (place // 2) * step + 1
+    for column, row, position, stored, part in cells:
+        x = (column - left) * tile + (position % 2) * 2 * step + 1
+        y = (row - top) * tile + (position // 2) * step + 1
         shape = f"M{x + 1.2 * step:.1f} {y:.1f}h{0.55 * step:.1f}v{0.8 * step:.1f}h-{0.55 * step:.1f}z"
         if not stored:
             shape = f"M{x:.1f} {y:.1f}h{1.1 * step:.1f}v{0.8 * step:.1f}h-{1.1 * step:.1f}z"

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.commands.report import report
 from forestc.errors import InternalError
-from forestc.exploration.study import Score, Trial, write_asked, write_trial
+from forestc.exploration.study import Score, Trial, write_request, write_trial
 from forestc.report.page.assembly import _json
 from forestc.report.page.charts import checked_svg
 
@@ -68,7 +68,7 @@ def test_names_of_studies_do_not_act(visit, tmp_path):
     folder = tmp_path / "study"
     asked = {key: HOSTILE[place] for place, key in enumerate(("command", "source", "rows", "device"))}
     asked["versions"] = {HOSTILE[4]: HOSTILE[4]}
-    write_asked(folder, GOALS[:2], (), asked)
+    write_request(folder, GOALS[:2], (), asked)
     rng = np.random.default_rng(0)
     for number in range(40):
         lut, right = float(rng.integers(10, 1000)), float(rng.random())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import forestc.toolchain.kept as kept_module
-from forestc.toolchain.kept import kept
+import forestc.toolchain.program_cache as kept_module
 from forestc.toolchain.packaged import prepare
+from forestc.toolchain.program_cache import cached_program
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def made(tmp_path):
 def test_the_same_content_is_made_once(made, tmp_path, monkeypatch):
     monkeypatch.setenv("FORESTC_CACHE", str(tmp_path / "cache"))
     make, calls = made
-    assert kept(["a", b"b"], tmp_path / "x", make).read_text() == "made 1"
-    again = kept(["a", b"b"], tmp_path / "x", make)
+    assert cached_program(["a", b"b"], tmp_path / "x", make).read_text() == "made 1"
+    again = cached_program(["a", b"b"], tmp_path / "x", make)
     assert again == tmp_path / "x" and again.read_text() == "made 1" and os.access(again, os.X_OK)
     assert len(calls) == 1
     for other in (["ab"], ["a", "b", ""], ["b", "a"], ["a", "c"]):
-        kept(other, tmp_path / "y", make)
+        cached_program(other, tmp_path / "y", make)
     assert len(calls) == 5
     assert not [path for path in (tmp_path / "cache" / "programs").iterdir() if path.name.startswith(".")]
 
@@ -47,7 +47,7 @@ def test_without_a_folder_everything_is_made(made, tmp_path, monkeypatch, folder
     monkeypatch.setenv("FORESTC_CACHE", folder)
     make, calls = made
     for _ in range(2):
-        assert kept(["a"], tmp_path / "x", make).exists()
+        assert cached_program(["a"], tmp_path / "x", make).exists()
     assert len(calls) == 2
 
 
@@ -55,11 +55,11 @@ def test_the_folder_is_the_users(made, tmp_path, monkeypatch):
     make, _ = made
     monkeypatch.delenv("FORESTC_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    kept(["a"], tmp_path / "x", make)
+    cached_program(["a"], tmp_path / "x", make)
     assert len(list((tmp_path / "xdg" / "forestc" / "programs").iterdir())) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    kept(["a"], tmp_path / "x", make)
+    cached_program(["a"], tmp_path / "x", make)
     assert len(list((tmp_path / "home" / ".cache" / "forestc" / "programs").iterdir())) == 1
 
 
@@ -68,15 +68,15 @@ def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
     monkeypatch.setattr(kept_module, "MOST_BYTES", 90)  # two files of 6 bytes and a hash of 32
     make, calls = made
     for age, name in enumerate(("a", "b")):
-        kept([name], tmp_path / "x", make)
+        cached_program([name], tmp_path / "x", make)
         newest = max((tmp_path / "cache" / "programs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
         os.utime(newest, (age, age))
-    kept(["a"], tmp_path / "x", make)  # used again: now b is the oldest
-    kept(["c"], tmp_path / "x", make)
+    cached_program(["a"], tmp_path / "x", make)  # used again: now b is the oldest
+    cached_program(["c"], tmp_path / "x", make)
     assert len(calls) == 3
-    kept(["a"], tmp_path / "x", make)
+    cached_program(["a"], tmp_path / "x", make)
     assert len(calls) == 3
-    kept(["b"], tmp_path / "x", make)
+    cached_program(["b"], tmp_path / "x", make)
     assert len(calls) == 4
 
 
@@ -84,11 +84,11 @@ def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
 def test_a_damaged_program_is_made_again(made, tmp_path, monkeypatch, damage):
     monkeypatch.setenv("FORESTC_CACHE", str(tmp_path / "cache"))
     make, calls = made
-    kept(["a"], tmp_path / "x", make)
+    cached_program(["a"], tmp_path / "x", make)
     (place,) = (tmp_path / "cache" / "programs").iterdir()
     place.write_bytes(damage(place.read_bytes()))
-    assert kept(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
-    assert kept(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
+    assert cached_program(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
+    assert cached_program(["a"], tmp_path / "x", make).read_text() == "made 2" and len(calls) == 2
 
 
 def test_one_process_prepares_a_packaged_program(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What a user asked of a search, as one value: checked before any work, kept in study.json, given to the workers."""
+"""The options of an `explore` call: checked before any work, stored in study.json and sent to the workers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-# In study.json beside the rest, or not at all.
-_NOT_KEPT = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
-HIDDEN = "***"  # stands for a password
-FEW_ROWS = 2000  # below which candidates are cross-validated
-FOLDS = 5  # of the cross-validation; without one, candidates are judged on the first fold
-HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: those of the first fold
+# `as_dict` leaves these fields out: study.json stores goals and limits apart, and the others not at all.
+_NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
+HIDDEN = "***"  # replaces the password in an address
+FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
+FOLDS = 5  # folds of the cross-validation; without it, only the first fold is scored
+HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the validation rows of the first fold
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(ExploreOptions):
-    """The options of `explore` in one form, and checked. One of model and train is given. rungs: the highest; None: the
-    highest that the goals' and limits' figures have."""
+class ExploreRequest(ExploreOptions):
+    """The checked options of an `explore` call. Either `model` or `train` is given. rungs: the highest rung that
+    designs may reach; None: the highest rung that gives a figure of the goals and limits."""
 
     train: tuple[str, ...] | Callable[[Any], Any] = ()
     classes: tuple[str, ...] = ()
@@ -43,18 +43,22 @@ class Asked(ExploreOptions):
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
-            raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
-        for asked, what, do in (
+            raise OptionError(
+                "a model or a trainer is needed", where="MODEL, --train", do="give MODEL, or --train NAME, and not both"
+            )
+        for given, what, do in (
             (self.classes, "classes are named", "leave --classes out: labels have names"),
             (self.iterations is not None, "iterations are a model's", "leave --iterations out"),
             (self.missing != "auto", "missing values are asked for", "leave --missing out"),
         ):
-            if asked and self.model is None:
-                raise OptionError(f"{what}, and no model is given", do=do)
+            if given and self.model is None:
+                raise OptionError(f"{what}, and no model is given", where="MODEL", do=do)
         if self.rows is None:
-            raise OptionError("no rows are given", do="add --rows FILE")
+            raise OptionError("no rows are given", where="--rows", do="add --rows FILE")
         if not self.device and not self.cpu:
-            raise OptionError("nothing says what to build for", do=f"add --device, of {_devices()}, or --cpu")
+            raise OptionError(
+                "nothing says what to build for", where="--device, --cpu", do=f"add --device, of {_devices()}, or --cpu"
+            )
         if self.device:
             known_device(self.device)
             if not estimated(self.device):
@@ -63,11 +67,12 @@ class Asked(ExploreOptions):
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
         for name in self.figures:
             if name == "fmax_mhz" and not timed:
-                known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
+                timed_devices = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
                     f"nothing here tells the clock rate on {self.device}",
+                    where="--goal",
                     do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
-                    f"whose clock rate is known: {', '.join(known)}",
+                    f"whose clock rate is known: {', '.join(timed_devices)}",
                 )
         self._check_amounts()
         tolerance_of(self.tolerance)
@@ -78,34 +83,39 @@ class Asked(ExploreOptions):
             need_tools(self.device, self.native)
 
     def _check_amounts(self) -> None:
-        """Raises OptionError for numbers that are too small."""
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(f"{name}={value}", do=f"give a whole number from {least} on")
+                raise OptionError(
+                    f"{name}={value}", where="the search's options", do=f"give a whole number from {least} on"
+                )
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
-            raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
+            raise OptionError(
+                "a trial may take no time or memory",
+                where="--trial-seconds, --trial-mb",
+                do="give seconds and megabytes above 0",
+            )
         if self.seconds is not None and not self.seconds > 0:
             raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Those of the goals, then of the limits."""
+        """The figures of the goals, followed by the figures of the limits."""
         return (*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits))
 
     @property
     def top(self) -> Rung:
-        """The highest rung that designs climb."""
+        """The highest rung that designs may reach."""
         return self.rungs or self.reachable[-1]
 
     @property
     def climbed(self) -> tuple[Rung, ...]:
-        """The rungs up to the highest that designs climb."""
+        """The rungs from "estimate" up to `top`."""
         return self.reachable[: self.reachable.index(self.top) + 1]
 
     @property
     def reachable(self) -> tuple[Rung, ...]:
-        """The rungs that the goals' and limits' figures have, from the lowest."""
+        """The rungs that give figures of the goals and limits, lowest first. The first is always "estimate"."""
         needed = {FIGURES[name].needs for name in self.figures}
         rungs: list[Rung] = ["estimate"]
         if self.device and "device" in needed:
@@ -116,20 +126,21 @@ class Asked(ExploreOptions):
 
     @property
     def targets(self) -> str:
-        """Output languages of the designs."""
+        """The output languages of the designs, such as "verilog,c"."""
         return ",".join(["verilog"] * bool(self.device) + ["c"] * bool(self.cpu))
 
     def as_dict(self) -> dict[str, Any]:
-        """For study.json: files by their paths, Python objects as None."""
+        """Returns the options for study.json. Files are stored as paths, other Python objects as None."""
         renamed = {"rungs": "top"}
         record = {renamed.get(option.name, option.name): _plain(getattr(self, option.name)) for option in fields(self)}
         record["top"] = self.top
         record["storage"] = None if self.storage is None else masked(self.storage)
-        record["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
-        return {name: value for name, value in record.items() if name not in _NOT_KEPT}
+        record["label"] = self.label if isinstance(self.label, str | int) else None  # a list of labels is not stored
+        return {name: value for name, value in record.items() if name not in _NOT_STORED}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
-        """Raises OptionError if a study that is resumed was asked for something else."""
+        """Raises OptionError if these options differ from the options of the study that is resumed, or lack its
+        password. before, goals, limits: from study.json."""
         if goals != self.goals:
             names = ",".join(goal.figure for goal in goals)
             raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")
@@ -137,18 +148,22 @@ class Asked(ExploreOptions):
             names = ", ".join(map(spelled, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
-            raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")
+            raise OptionError(
+                "the study does not keep the storage's password", where="--storage", do="give --storage ADDRESS again"
+            )
         mine = self.as_dict()
-        kept = "model train label device cpu seed regression classes iterations missing"
-        for name in kept.split():
+        compared = "model train label device cpu seed regression classes iterations missing"
+        for name in compared.split():
             if name in before and before[name] != mine[name]:
                 raise OptionError(
-                    f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"
+                    f"the study has another {name}: {before[name]}",
+                    where="study.json",
+                    do="resume with that, or begin another study",
                 )
 
 
 def masked(address: str) -> str:
-    """An address of a database without its password."""
+    """Returns the address of a database with `***` in place of its password."""
     return re.sub(r"(://[^/@:]*):[^@]*@", rf"\1:{HIDDEN}@", address)
 
 

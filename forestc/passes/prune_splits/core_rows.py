@@ -1,5 +1,4 @@
-"""The rows whose decisions prune-splits keeps: a core on which it works, and all of them, on which it looks for others
-that belong to the core."""
+"""Holds the rows whose decisions prune-splits must keep: it works on a core, which wrongly decided rows join."""
 
 from __future__ import annotations
 
@@ -25,26 +24,27 @@ from forestc.rows.encode import encode
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
-MOST_CODES = 1 << 30  # bytes of coded rows in memory; beyond it, all rows are read and coded again for each look
-# violated rows after which a look at all rows ends: the larger of a number and of the core divided by another
+# bytes of coded rows kept in memory; if there are more, each look at all rows reads and codes them again
+MOST_CODES = 1 << 30
+# A look at all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """All rows. forest: whose decisions are kept. coded: what encoded words are as codes of the conditions."""
+    """All rows, coded in batches. forest: its decisions are kept. coded: turns encoded words into conditions' codes."""
 
     forest: Forest
     rows: Rows
     coded: Callable[[NDArray[Any]], Outcomes]
 
     def batches(self) -> Iterable[tuple[Codes, Labels]]:
-        """The codes and labels of all rows."""
+        """Returns the codes and the forest's decisions of all rows, batch by batch."""
         return self._read() if self._in_memory is None else self._in_memory
 
     @cached_property
     def _in_memory(self) -> list[tuple[Codes, Labels]] | None:
-        """None if all rows take too much memory."""
+        """All coded rows; None if they take too much memory."""
         parts, size = [], 0
         for code, label in self._read():
             size += code.nbytes + label.nbytes
@@ -60,17 +60,17 @@ class CodedRows:
 
 
 @dataclass
-class KeptRows:
-    """The core: outcomes of all conditions on its rows, and label: (rows,) the class that each decides. all_rows: where
-    further ones are looked for, None if the core is all of them; the core grows in place otherwise."""
+class CoreRows:
+    """The core: rows on which prune-splits keeps decisions. It grows in place. outcomes: of all conditions on the core.
+    label: (rows,) the forest's decisions. all_rows: the rows from which more join the core; None if it holds all."""
 
     outcomes: Outcomes
     label: Labels
     all_rows: CodedRows | None
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """The share of the rows looked at that trees decide otherwise: of all rows, or of the first with as many as may
-        join the core, which they do. last: as in `Decided`."""
+        """Looks for rows that the trees decide otherwise than the forest, and adds them to the core. Returns their
+        share of the rows looked at; the look ends early if enough were found. last: as in `Decided`."""
         if self.all_rows is None:
             return 0.0
         wrong: list[tuple[Codes, Labels]] = []
