@@ -45,6 +45,7 @@ types-elsewhere: $(STAMP)
 	$(BIN)/mypy --platform darwin
 
 # Warnings are errors: a link to nowhere, a name in the text that the code does not have.
+# Runs the examples that draw plots, but those that docs/gallery has already: `make clean` forgets them.
 docs: $(STAMP)
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs out/docs
 
@@ -137,4 +138,4 @@ $(VENV):
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) out docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,6 +2,7 @@
 
     <!-- table: NAME.PART[KEY]: a | b -->    a table up to <!-- end of table -->; without KEY of all rows, without a | b
                                              of all columns
+    <!-- picture: NAME -->    a picture up to <!-- end of picture -->, drawn by docs/_pictures.py
     <!-- figure: NAME.PART[KEY].COLUMN -->13<!-- end -->    one figure; :.1f or another format may follow the column
 
 A key is the value of a row's first column, or of its first columns with `; ` between. Any other number with one of
@@ -17,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from _pictures import linked
+
 DOCS = Path(__file__).parent
 KINDS = {
     "limit": "a bound, or the value of an option",
@@ -29,6 +32,7 @@ UNITS = r"LUTs?|flip-flops|k?B/s|s|ms|min|minutes?|seconds?|hours?|[kMG]B|bytes?
 _TABLE = re.compile(
     r"(<!-- table: ([\w.]+)(?:\[([^\]]*)\])?(?:: ([^>]*))? -->\n)(.*?)(<!-- end of table -->)", re.DOTALL
 )
+_PICTURE = re.compile(r"(<!-- picture: (\w+) -->\n)(.*?)(<!-- end of picture -->)", re.DOTALL)
 _FIGURE = re.compile(r"(<!-- figure: ([^>]*?) -->)(.*?)(<!-- end -->)", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
 _FORMAT = re.compile(r":([.,]?\d*[efg])$")
@@ -63,8 +67,8 @@ def plain(text: str) -> str:
 
 
 def filled(page: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
-    """Returns a page with its tables and figures filled in from the results. Raises KeyError if no result has one of
-    them."""
+    """Returns a page with its tables, pictures and figures filled in from the results. Raises KeyError if no result has
+    one of them."""
 
     def rows(marker: re.Match[str]) -> str:
         name, _, part = marker[2].partition(".")
@@ -77,6 +81,7 @@ def filled(page: str, by_name: Mapping[str, Mapping[str, Any]]) -> str:
         return f"{marker[1]}\n{text}\n{marker[6]}"
 
     page = _TABLE.sub(rows, page)
+    page = _PICTURE.sub(lambda marker: f"{marker[1]}\n{linked(marker[2], by_name)}\n\n{marker[4]}", page)
     return _FIGURE.sub(lambda marker: f"{marker[1]}{figure(marker[2], by_name)}{marker[4]}", page)
 
 
@@ -147,7 +152,7 @@ def unsourced(page: str) -> Iterator[str]:
     tables."""
     if _MADE in page:  # The page is made from the code.
         return
-    text = _CODE.sub(lambda code: "`" if code[2] else "", _TABLE.sub("", page))
+    text = _CODE.sub(lambda code: "`" if code[2] else "", _PICTURE.sub("", _TABLE.sub("", page)))
     text = _FIGURE.sub("<figure>", text)
     marked = {kind: re.compile(rf"\s*<!-- {kind} -->") for kind in KINDS}
     for number in _NUMBER.finditer(text):

@@ -1,6 +1,6 @@
 """Writes the reference pages from the code, and measured figures into other pages.
 
-    python docs/_generate.py            writes docs/reference, and the figures of benchmarks between their markers
+    python docs/_generate.py            writes docs/reference, the pictures of benchmarks, and their figures in pages
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
 All pages are committed: they can be read in the repository, too.
@@ -21,6 +21,7 @@ from typing import Any
 
 import typer
 from _figures import filled, plain, results, table
+from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
 from _sections import Docstring, Entry, own_members, parsed
 
 import forestc
@@ -197,7 +198,8 @@ def _call(name: str, thing: Any) -> str:
         stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
     lines = textwrap.wrap(", ".join(texts), 84, break_long_words=False, break_on_hyphens=False)
-    inner = "".join(f"\n    {line}" for line in lines) + "\n" if len(lines) > 1 else "".join(lines)
+    folded = len(lines) > 1 or len(name) + sum(map(len, lines)) > 100
+    inner = "".join(f"\n    {line}" for line in lines) + "\n" if folded else "".join(lines)
     return f"```text\n{name}({inner})\n```"
 
 
@@ -403,6 +405,8 @@ def texts() -> dict[Path, str]:
     made = {DOCS / "reference" / f"{name}.md": page() for name, page in PAGES.items()}
     made[DOCS / "reference" / "manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     known = results(DOCS / "benchmarks")
+    made |= {DOCS / FOLDER / f"{name}.svg": drawn(name, known) for name in PICTURES if name in known}
+    made |= {DOCS / CARD_FOLDER / f"{name}.svg": card(name) for name in CARDS}
     pages = (path for path in sorted(DOCS.rglob("*.md")) if path != COPIED)
     for path in (*pages, ROOT / "benchmarks" / "NOTES.md", *ROOT.glob("README.md")):
         if path not in made:
@@ -422,6 +426,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, text in old.items():
         sys.stdout.write(f"{path.relative_to(ROOT)}{' is not up to date' if check else ''}\n")
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and old:
         sys.stderr.write(f"run: {COMMAND}\n")

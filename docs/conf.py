@@ -1,18 +1,21 @@
 """How Sphinx builds these pages: `make docs` writes them to out/docs. Nothing is fetched while they are built."""
 
+import ast
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from forestc.system.version import __version__  # noqa: E402
 
 project = "forestc"
 release = version = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -23,20 +26,58 @@ html_theme = "furo"
 html_title = f"forestc {release}"
 html_copy_source = False
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+
+# Commands and programs have a button to copy them; what they print has none.
+copybutton_selector = ", ".join(
+    f"div.highlight-{name} pre" for name in ("sh", "python", "Python", "c", "verilog", "vhdl")
+)
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# Examples named plot_* are run while the pages are built, the others are shown. docs/gallery keeps what they gave until
+# their text changes, or `make clean`.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "_gallery.Order",
+    "reset_modules": ("matplotlib", "_gallery.style"),
+    "abort_on_example_error": True,
+    "notebook_extensions": set(),
+    "download_all_examples": False,
+    "image_srcset": ["2x"],
+    "thumbnail_size": (480, 320),
+    "min_reported_time": 10**6,  # seconds: no time of this machine on any page
+    "write_computation_times": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+}
+suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # firmware_qemu/demo.py is no part of the gallery
+
+# Files outside of these pages, with the page for each. The notes get a copy, which git ignores.
+OUTSIDE = {"benchmarks/NOTES.md": "benchmarks/notes.md", "examples/README.rst": "gallery/index.rst"}
+COMMAND = re.compile(
+    r"(?:[A-Z]+=\S+ )?(?:forestc|pip|python|make|cd|diff|yosys|iverilog|ghdl|v\+\+|vitis\S+|uvx|docker) "
+)
+NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
+NO_NUMBER = ("", "-", "\u2013", "none")  # stands for a missing number in a column of numbers
 
 
 def copy_notes(app: Any) -> None:
-    """benchmarks/NOTES.md lies outside of these pages: they get a copy, which git ignores."""
+    """Copies benchmarks/NOTES.md into these pages."""
     text = (HERE.parent / "benchmarks" / "NOTES.md").read_text(encoding="utf-8").replace("](../docs/", "](../")
     copy = HERE / "benchmarks" / "notes.md"
     if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
         copy.write_text(text, encoding="utf-8")
 
 
-def link_notes(app: Any, name: str, source: list[str]) -> None:
-    """Links to the notes lead to the copy."""
+def link_outside(app: Any, name: str, source: list[str]) -> None:
+    """Leads links to files outside of these pages to the pages that stand for them."""
     up = "../" * name.count("/")
-    source[0] = re.sub(r"\]\((?:\.\./)+benchmarks/NOTES\.md", f"]({up}benchmarks/notes.md", source[0])
+    for file, page in OUTSIDE.items():
+        source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(file)}", f"]({up}{page}", source[0])
 
 
 def contents(app: Any, name: str, source: list[str]) -> None:
@@ -46,11 +87,63 @@ def contents(app: Any, name: str, source: list[str]) -> None:
         return
     for section in re.split(r"^## ", source[0], flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
-        pages = re.findall(r"^- \[[^\]]*\]\(([\w/-]+)\.md\)$", text, re.MULTILINE)
+        pages = re.findall(r"^- \[[^\]]*\]\(([\w/-]+)\.(?:md|rst)\)$", text, re.MULTILINE)
         source[0] += "\n```{toctree}\n:hidden:\n:caption: " + title + "\n\n" + "\n".join(pages) + "\n```\n"
+
+
+def tabs(app: Any, name: str, source: list[str]) -> None:
+    """Makes tabs of what stands between `<!-- tabs -->` and `<!-- end of tabs -->`: one of each line `**Title**` and
+    what follows it. In the repository these parts stand one below the other."""
+
+    def made(match: re.Match[str]) -> str:
+        _, *parts = re.split(r"^\*\*(.+)\*\*$", match[1], flags=re.MULTILINE)
+        items = [
+            f"::::{{tab-item}} {title}\n:sync: {title}\n\n{text.strip(chr(10))}\n::::\n"
+            for title, text in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        return ":::::{tab-set}\n" + "\n".join(items) + ":::::"
+
+    source[0] = re.sub(r"^<!-- tabs -->\n(.*?)^<!-- end of tabs -->", made, source[0], flags=re.DOTALL | re.MULTILINE)
+
+
+def name_languages(app: Any, doctree: nodes.document) -> None:
+    """Sets the language of indented code: commands, Python, or text."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language") in (None, "default", "none"):
+            block["language"] = _language(block.astext())
+
+
+def _language(text: str) -> str:
+    if COMMAND.match(text):
+        return "sh"
+    try:
+        return "python" if ast.parse(text).body and re.search(r"[=(]|^import ", text) else "text"
+    except SyntaxError:
+        return "text"
+
+
+def align_numbers(app: Any, doctree: nodes.document) -> None:
+    """Gives the class `number` to the cells of columns of numbers alone; CSS sets it at the right."""
+    for table in doctree.findall(nodes.tgroup):
+        lines = [list(row.findall(nodes.entry)) for row in table.findall(nodes.row)]
+        heads = sum(len(list(head.findall(nodes.row))) for head in table.findall(nodes.thead))
+        for column in zip(*lines, strict=False):
+            texts = [cell.astext().strip() for cell in column[heads:]]
+            if any(map(NUMBER.fullmatch, texts)) and all(NUMBER.fullmatch(text) or text in NO_NUMBER for text in texts):
+                for cell in column:
+                    cell["classes"].append("number")
+
+
+def mark_pictures(app: Any, doctree: nodes.document) -> None:
+    """Gives the class `result` to the pictures of results and of the flow; CSS sets its width."""
+    for image in doctree.findall(nodes.image):
+        if "pictures/" in image["uri"] or image["uri"].endswith("flow.svg"):
+            image["classes"].append("result")
 
 
 def setup(app: Any) -> None:
     app.connect("builder-inited", copy_notes)
-    app.connect("source-read", link_notes)
-    app.connect("source-read", contents)
+    for of_text in (link_outside, contents, tabs):
+        app.connect("source-read", of_text)
+    for of_nodes in (name_languages, align_numbers, mark_pictures):
+        app.connect("doctree-read", of_nodes)

@@ -1,11 +1,18 @@
-"""A model that is trained again and replaced while rows go through: digits on an engine, in simulation.
+"""
+Replace a model while rows go through
+=====================================
+
+An engine is hardware whose models are loaded at run time. This example trains a forest on digits
+twice and replaces the first by the second, in simulation::
 
     python examples/engine_digits.py out
 
-Writes an engine for 20 trees, and the images of two forests: one trained on 60 digits, one on 1,200. The Verilog then
-decides 500 further digits; the second image is sent after the 200th. Pixels are whole numbers, so both models read the
-same words.
+It writes an engine for 20 trees and the images of two forests, one trained on 60 digits, one on
+1,200. The Verilog then decides 500 further digits; the second image is sent after the 200th. Pixels
+are whole numbers, so both models read the same words. Verilator compiles the Verilog.
 """
+
+# sphinx_gallery_thumbnail_path = "images/cards/engine_digits.svg"
 
 from __future__ import annotations
 
@@ -31,30 +38,35 @@ def main(out: Path) -> None:
     figures = forestc.make_engine(
         folder, trees=20, nodes=4096, features=64, classes=10, walkers=10, word_bits=5, name="digits"
     )
-    print(f"engine: {figures['walkers']} walkers, {figures['nodes']:,} nodes of {figures['node_bits']} bits each bank")
+    nodes = f"{figures['nodes']:,} nodes of {figures['node_bits']} bits each bank"
+    print(f"engine: {figures['walkers']} walkers, {nodes}")
     capacity, loads, models = open_engine(folder), [], []
     for rows, after in ((FEW, 0), (MANY, CHANGE)):
         model = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X[:rows], y[:rows])
         forest = forestc.quantize(model, X[train], y[train])
         image = out / f"trained_on_{rows}.bin"
         made = forestc.make_image(model, X[train], image, engine=folder, label=y[train])
-        print(f"trained on {rows:,} digits: {made['bytes']:,} bytes, {made['clocks_per_row']} clocks a row")
+        size = f"{made['bytes']:,} bytes, {made['clocks_per_row']} clocks a row"
+        print(f"trained on {rows:,} digits: {size}")
         loads.append(Load(after, np.fromfile(image, dtype="<u4")))
         models.append(forest)
 
-    # pixels as they are: words that saturate at a model's outermost thresholds would differ from model to model;
-    # a pixel that one model does not read is 0 in its rows
-    pixels = [X[test][:, [feature.column for feature in forest.features]].astype(np.int64) for forest in models]
+    # Both models get pixels as they are: words that saturate at a model's outermost thresholds would
+    # differ from model to model. A pixel that one model does not read is 0 in its rows.
+    columns = [[feature.column for feature in forest.features] for forest in models]
+    pixels = [X[test][:, read].astype(np.int64) for read in columns]
     beats = np.bitwise_or(*map(packed_rows, models, [capacity] * 2, pixels))
     simulation = Simulation.of(capacity, "digits.v", folder)
     results, said = simulation.run(loads, beats, stall=3)
     labels = unpacked_results(capacity, results)[:, 0]
     wanted = [forestc.evaluate(forest, X[test]).index for forest in models]
     changed = int(np.flatnonzero(labels != wanted[0])[0])
-    assert (labels[:changed] == wanted[0][:changed]).all() and (labels[changed:] == wanted[1][changed:]).all()
+    assert (labels[:changed] == wanted[0][:changed]).all()
+    assert (labels[changed:] == wanted[1][changed:]).all()
     truth = y[test]
     print(f"simulated: {said.strip()}")
-    print(f"the first answer of the second model: digit {changed}, of the image sent after {CHANGE}")
+    first = f"digit {changed}, of the image sent after {CHANGE}"
+    print(f"the first answer of the second model: {first}")
     for name, part in (("before", slice(0, changed)), ("after", slice(changed, None))):
         print(f"accuracy {name}: {np.mean(labels[part] == truth[part]):.3f}")
 

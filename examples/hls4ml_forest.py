@@ -1,11 +1,18 @@
-"""A network whose features feed a forest, as one hls4ml project, against onnxruntime.
+"""
+Put a forest behind a network in hls4ml
+=======================================
+
+One hls4ml project computes features with a network and decides with a forest; onnxruntime is the
+reference::
 
     pip install ".[hls,onnx,sklearn]" onnxruntime skl2onnx
     python examples/hls4ml_forest.py [FOLDER]
 
-Two dense layers are trained on the handwritten digits, a random forest on what they say; both become one ONNX graph,
-which hls4ml turns into C++ for Vitis HLS. Needs g++, no vendor tools.
+Two dense layers are trained on the handwritten digits, a random forest on their outputs. Both become
+one ONNX graph, which hls4ml turns into C++ for Vitis HLS. This needs g++, and no vendor tools.
 """
+
+# sphinx_gallery_thumbnail_path = "images/cards/hls4ml_forest.svg"
 
 from __future__ import annotations
 
@@ -36,16 +43,18 @@ from forestc.rows.encode import encode
 def trained(
     layers: tuple[int, int] = (32, 16), trees: int = 30, depth: int = 8
 ) -> tuple[onnx.ModelProto, np.ndarray, np.ndarray]:
-    """The graph (Gemm, Relu, Gemm, Relu, TreeEnsembleClassifier, ZipMap), test rows and their classes."""
+    """Returns the graph (Gemm, Relu, Gemm, Relu, TreeEnsembleClassifier, ZipMap), test rows and their
+    classes."""
     X, y = load_digits(return_X_y=True)
     X = (X / 16).astype(np.float32)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
-    network = MLPClassifier(layers, learning_rate_init=0.01, max_iter=200, random_state=0).fit(X_train, y_train)
+    network = MLPClassifier(layers, learning_rate_init=0.01, max_iter=200, random_state=0)
+    network.fit(X_train, y_train)
     hidden = X_train
     for weights, bias in zip(network.coefs_[:2], network.intercepts_[:2], strict=True):
         hidden = np.maximum(hidden @ weights + bias, 0).astype(np.float32)
     forest = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(hidden, y_train)
-    trees = to_onnx(forest, hidden[:1]).graph  # TreeEnsembleClassifier and what the converter puts around it
+    trees = to_onnx(forest, hidden[:1]).graph  # TreeEnsembleClassifier and the converter's nodes
     nodes, constants, last = [], list(trees.initializer), "pixels"
     for place in range(2):
         for name, value in (("weight", network.coefs_[place]), ("bias", network.intercepts_[place])):
@@ -61,9 +70,14 @@ def trained(
 
 
 def run(
-    folder: Path, backend: str = "Vitis", precision: str = "fixed<24,10>", sizes: tuple[Any, ...] = (), **options: str
+    folder: Path,
+    backend: str = "Vitis",
+    precision: str = "fixed<24,10>",
+    sizes: tuple[Any, ...] = (),
+    **options: str,
 ) -> dict[str, float]:
-    """Compiles the graph with hls4ml and compares it. Returns what is printed. sizes: what `trained` takes."""
+    """Compiles the graph with hls4ml and compares it. Returns what is printed. sizes: the arguments of
+    `trained`."""
     import hls4ml
 
     model, X, y = trained(*sizes)
@@ -82,13 +96,13 @@ def run(
     session = onnxruntime.InferenceSession(model.SerializeToString())
     wanted = np.asarray(session.run([model.graph.output[0].name], {"pixels": X})[0])
 
-    # The forest alone: on the features that the project itself computed, bit for bit forestc's integer forest.
+    # The forest alone equals forestc's integer forest, bit for bit, on the project's own features.
     layer = next(layer for layer in made.get_layers() if layer.class_name == "Forest")
     number: Fixed = input_format(layer)
     integer = on_grid(parse_forest(layer.get_attr("forest")), number)
     features = np.asarray(traced[layer.get_input_node().name], dtype=np.float64)
     alone = evaluate_words(integer, encode(integer, features)).index
-    # What is left between project and onnxruntime: does onnxruntime agree once it gets the project's features?
+    # Does onnxruntime agree once it gets the project's features?
     trees = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model)).extract_model(
         [model.graph.node[3].output[0]], [model.graph.output[0].name]
     )
@@ -109,7 +123,8 @@ def run(
 def main(folder: Path) -> None:
     for precision in ("fixed<24,10>", "fixed<12,6>"):
         print(f"{precision}:")
-        for what, figure in run(folder / precision.strip(">").replace("<", "_"), precision=precision).items():
+        project = folder / precision.strip(">").replace("<", "_")
+        for what, figure in run(project, precision=precision).items():
             print(f"  {what}: {figure:.4g}")
 
 

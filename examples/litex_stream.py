@@ -1,11 +1,18 @@
-"""A forest as a module of LiteX: compiled, simulated by Migen with a consumer that stalls, compared with the model.
+"""
+Use a forest as a module of LiteX
+=================================
+
+A compiled forest becomes a module with streams. Migen simulates it here with a consumer that stalls,
+and its classes are compared with the model's::
 
     pip install ".[sklearn,litex]"
     python examples/litex_stream.py out
 
-The module's streams go into a design of your own (`self.forest = litex_module("out")`); with `csrs=True` a processor of
-a LiteX SoC loads rows through registers instead.
+The module's streams go into a design of your own (``self.forest = litex_module("out")``); with
+``csrs=True`` a processor of a LiteX SoC loads rows through registers instead.
 """
+
+# sphinx_gallery_thumbnail_path = "images/cards/litex_stream.svg"
 
 from __future__ import annotations
 
@@ -24,7 +31,8 @@ def main() -> None:
     out = sys.argv[1] if len(sys.argv) > 1 else "out/litex"
     X, y = load_iris(return_X_y=True)
     model = ExtraTreesClassifier(6, max_depth=4, random_state=0).fit(X, y)
-    design = forestc.compile(model, X, out, label=y, latency=2, name="iris", targets="verilog").design
+    done = forestc.compile(model, X, out, label=y, latency=2, name="iris", targets="verilog")
+    design = done.design
     forest, random, classes = litex_module(design), Random(0), []
     words = design.quantize(X)
     names = [name for name, _ in forest.sink.description.payload_layout]

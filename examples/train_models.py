@@ -1,7 +1,12 @@
-"""Trains the two models that the demo compiles, and saves them to examples/models.
-
-They are shipped trained, so that the demo needs no training; this is how they were made.
 """
+Train the models of the demo
+============================
+
+The demo compiles two trained models, which are shipped. This script
+made them; it saves them to examples/models.
+"""
+
+# sphinx_gallery_thumbnail_path = "images/cards/train_models.svg"
 
 from pathlib import Path
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ settings.register_profile("forestc", suppress_health_check=[HealthCheck.too_slow
 settings.load_profile("forestc")
 
 CASES = Path(__file__).parent / "cases"
+BROWSER = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+           "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,6 +82,21 @@ def need_tool() -> Callable[[str], None]:
         pytest.skip(f"{name} is not installed")
 
     return need
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium, by Playwright; None if it is not installed."""
+    path = shutil.which("chromium")
+    if path is None:
+        yield None
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=BROWSER)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

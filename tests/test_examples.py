@@ -54,6 +54,17 @@ def test_the_files_to_try_forestc_on_belong_together(tmp_path, monkeypatch, caps
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("plot_*.py")), ids=lambda path: path.stem)
+def test_an_example_draws_its_plot(example, tmp_path):
+    command = [sys.executable, "-W", "error::UserWarning:__main__", str(example)]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}
+    )
+    assert done.returncode == 0 and done.stdout, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
 def test_the_demo_shows_its_tables(tmp_path):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py"), str(tmp_path)],

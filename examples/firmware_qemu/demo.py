@@ -29,7 +29,10 @@ from forestc.forest.evaluate import evaluate_words
 
 HERE = Path(__file__).parent
 ROWS = 20
-PACKAGES = {"arm-none-eabi-gcc": "gcc-arm-none-eabi", "qemu-system-arm": "qemu-system-arm"}  # of Debian
+PACKAGES = {
+    "arm-none-eabi-gcc": "gcc-arm-none-eabi",
+    "qemu-system-arm": "qemu-system-arm",
+}  # lists the Debian package of each tool
 FLAGS = [
     "-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow",
     "-Werror", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
@@ -47,7 +50,7 @@ def need_tools() -> None:
 
 
 def rows_header(design: forestc.Design, X: Any) -> str:
-    """rows.h: the rows as floats, and the types of words and scores."""
+    """Returns rows.h: the rows as floats, and the types of words and scores."""
     lines = ",\n".join("    {" + ", ".join(f"{float(value).hex()}f" for value in row) + "}" for row in X.tolist())
     return (
         f"typedef {word_type(design.forest)} word;\ntypedef {score_type(design.forest)} score;\n"
@@ -56,7 +59,7 @@ def rows_header(design: forestc.Design, X: Any) -> str:
 
 
 def build(design: forestc.Design, X: Any, folder: Path) -> Path:
-    """The linked image."""
+    """Builds the linked image."""
     (folder / "rows.h").write_text(rows_header(design, X))
     image = folder / "firmware.elf"
     sources = [str(HERE / name) for name in ("start.c", "main.c")]
@@ -67,7 +70,7 @@ def build(design: forestc.Design, X: Any, folder: Path) -> Path:
 
 
 def run(image: Path) -> str:
-    """What the firmware prints. Its exit status is qemu's."""
+    """Runs the image in qemu; returns the output of the firmware."""
     command = "qemu-system-arm -M mps2-an385 -display none -monitor none -serial none -semihosting-config"
     done = subprocess.run(
         [*command.split(), "enable=on,target=native", "-kernel", str(image)],

@@ -1,8 +1,7 @@
-"""Starts a real browser, and makes the pages that tests open in it."""
+"""Opens pages in a real browser, and makes the pages that tests open in it."""
 
 from __future__ import annotations
 
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,24 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc.commands.report import report
-
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """Yields Debian's Chromium, by Playwright; None if it is not installed."""
-    path = shutil.which("chromium")
-    if path is None:
-        yield None
-        return
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -71,7 +52,7 @@ def design(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def design_file(design):
-    """Writes the page of the design, with rows."""
+    """The page of the design, with rows."""
     out = design.folder.parent / "report.html"
     report(design.folder, out, rows=design.folder.parent / "rows.csv", label="target")
     return out
@@ -84,7 +65,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def study_file(study):
-    """Writes the page of the study, with peers."""
+    """The page of the study, with peers."""
     out = study.folder.parent / "the study.html"
     peers = study.folder.parent / "peers.csv"
     peers.write_text("name,lut,accuracy\nTreeLUT,900,0.95\n</script><img src=x onerror=alert(1)>,402,0.93\n")
