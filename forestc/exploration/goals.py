@@ -65,8 +65,7 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
-    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for unknown figures or invalid
-    numbers."""
+    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for unknown figures or bad numbers."""
     limits = []
     for text in given:
         if isinstance(text, Limit):
@@ -88,7 +87,8 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
 
 
 def _value(name: str, text: str) -> float:
-    """Returns the number of a limit; NaN if the text is no number. Figures of firmware may have a unit, such as 4KiB."""
+    """Returns the number of a limit; NaN if the text is no number. Figures of firmware may have a unit, such as
+    4KiB."""
     try:
         return float(text)
     except ValueError:

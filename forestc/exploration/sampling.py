@@ -50,7 +50,7 @@ def optuna() -> Any:
 
 
 def sampler(seed: int, number: int) -> Any:
-    """Returns a sampler of Optuna for one trial. Its seed depends on the trial, so a resumed study goes on as before."""
+    """Returns a sampler of Optuna, seeded by the number of the next trial so that a resumed study goes on as before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return optuna().samplers.TPESampler(
@@ -60,7 +60,7 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """Opens or creates the Optuna study. address: of a database; None for a journal in the folder. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: of a database; None for a journal file. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:

@@ -223,7 +223,7 @@ class StudySearch:
             self.refit()
 
     def _built(self, number: int) -> Trial:
-        """Returns the trial after synthesis or measurement, if the study has that rung and the design fits the device."""
+        """Returns the trial after synthesis or measurement, if the study has that rung and the design fits."""
         for rung in ("synthesis", "measured"):
             trial = self.trials[number]
             if rung in self.request.climbed and rung not in trial.figures and self.view().fits(trial):
