@@ -35,7 +35,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def lines(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows progress as `progress` does or, without a terminal, prints a line for each stage."""
+    """Yields a function that shows progress. Without a terminal, it prints a line for each stage."""
     if quiet or Console(stderr=True).is_terminal:
         with progress(quiet) as say:
             yield say
@@ -54,7 +54,7 @@ def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def show(json_wanted: bool, figures: object, tables: Callable[[], list[Any]], *, wide: bool) -> None:
-    """Prints one JSON object or tables. wide: True for tables with all columns."""
+    """Prints one JSON object, or tables. wide: True to print all columns of tables."""
     if json_wanted:
         sys.stdout.write(json.dumps(figures) + "\n")
         return

@@ -1,4 +1,4 @@
-"""Implements `synth`: size and clock rate of a compiled design on a device, by synthesis and place and route."""
+"""Implements `synth`: size and clock rate of a design on a device, by synthesis and place and route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints the front of a study as a table on the terminal."""
+"""Makes the table of a study's front for the terminal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
 
 
 def _unfinished(figures: dict[str, Any]) -> list[str]:
-    """Returns lines on the missing parts of a study that ended early, and on how to finish it."""
+    """Returns lines on what a study that ended early lacks, and on how to finish it."""
     lacks = figures["unfinished"]
     if not lacks:
         return []

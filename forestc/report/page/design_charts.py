@@ -45,7 +45,7 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart:
-    """Charts rows by true class and the design's answer, colored by the share of a true class."""
+    """Charts a confusion matrix. counted: (classes, classes), rows by true class and answer."""
     alt = altair()
     sums = np.maximum(counted.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
@@ -97,7 +97,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
-    """Charts the share of LUTs by part of the design."""
+    """Charts the share of LUTs of each part of the design."""
     alt = altair()
     rows: list[dict[str, Any]] = [
         {"part": part, "kind": kind, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}
@@ -128,7 +128,8 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
 
 
 def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:
-    """Charts the slowest path of each pipeline stage, cell by cell. parts: the part of each net."""
+    """Charts the slowest path of each pipeline stage, cell by cell. parts: by net, the part of the design that it
+    belongs to."""
     alt = altair()
     rows = []
     for stage in stages:
@@ -168,7 +169,7 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
 
 
 def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
-    """Charts flash against instructions of each C layout, with the ranges of the estimates."""
+    """Charts flash against instructions for each C layout, with the ranges of the estimates."""
     alt = altair()
     rows = [
         {

@@ -58,8 +58,8 @@ MOST_CLASSES = design_charts.MOST_CLASSES
 
 @dataclass(frozen=True)
 class Given:
-    """Additions to a design's page beside its folder. measured: figures on the user's rows. placed: the placed cells.
-    beside: the folder of the page, from which links lead to the design's files."""
+    """Additions to a design's page. measured: figures on the user's rows. placed: the placed cells. beside: the folder
+    of the page, for links to files."""
 
     measured: Measured | None = None
     placed: Placement | None = None
@@ -67,7 +67,7 @@ class Given:
 
 
 def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
-    """Returns the page of a design. Raises ForestcError if its folder was changed, or MissingExtraError."""
+    """Returns the page of a design. Raises ForestcError if its folder was changed, MissingExtraError without Altair."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
     if design.has_hardware:

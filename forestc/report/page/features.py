@@ -1,4 +1,4 @@
-"""Makes the table of a design's features: formats, thresholds, and a histogram of the rows with the thresholds."""
+"""Makes the table of a design's features: formats, thresholds and histograms."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Shows designs and studies in a notebook: the main charts of their pages, without scripts, above a table.
+"""Shows designs and studies in a notebook: charts without scripts, above a table.
 
-Users get `Design` and `Study` from this module, so that the functions to show them are always there.
+`forestc` imports `Design` and `Study` from this module, so that they can always be shown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def design_html(design: Design) -> str:
 
 
 def _other_figures(design: Design) -> dict[str, Any]:
-    """Returns the design's figures that are not empty, without the last check (part of `summary`)."""
     return {name: value for name, value in design.figures().items() if value and name != "last_check"}
 
 

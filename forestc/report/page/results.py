@@ -1,4 +1,4 @@
-"""Shows what tools measured of a design: the main figures at the top of its page, and tables of all."""
+"""Shows what tools measured of a design: the main figures at the top of its page, and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_COMPILE = "when it was compiled"
 
 
 def results_of(design: Design) -> list[Result]:
-    """Returns the folder's results, and the result of `compile --device` if there is no newer one for the device."""
+    """Returns the results in the folder. The synthesis by `compile` is added if no newer one is for its device."""
     results = design.results()
     made = design.manifest.get("made", {}).get("synthesis")
     if made and ("synth", str(made["device"]), False) not in {result.key for result in results}:
@@ -27,7 +27,7 @@ def results_of(design: Design) -> list[Result]:
 
 
 def synthesized(design: Design) -> set[str]:
-    """Returns the devices with a synthesized number of LUTs, for which no estimate is shown."""
+    """Returns the devices for which the design was synthesized."""
     return {result.on for result in results_of(design) if result.command == "synth" and not result.stream}
 
 
@@ -126,7 +126,7 @@ def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
 
 
 def firmware_results(design: Design) -> list[Block]:
-    """Returns tables of all that `measure` found, one for each processor."""
+    """Returns a table for each processor on which `measure` ran."""
     measured = [result for result in design.results() if result.command == "measure"]
     return [
         block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)

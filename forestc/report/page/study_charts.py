@@ -17,7 +17,8 @@ MOST_OPTIONS = 15  # limits the options in the chart of importance
 
 
 def pairs(study: Study) -> list[tuple[Goal, Goal]]:
-    """Returns pairs of goals (across, up) to chart, the size first. Up is accuracy, or else the first goal."""
+    """Returns pairs of goals (across, up) to chart, the size first. `up` is accuracy if that is a goal, otherwise the
+    first goal."""
     up = next((goal for goal in study.goals if goal.figure == "accuracy"), study.goals[0])
     size = size_goal(study.goals)
     return [(goal, up) for goal in sorted(study.goals, key=lambda goal: goal is not size) if goal is not up]

@@ -1,4 +1,4 @@
-"""Makes the page of a study: which design to take, the front, the effect of options, progress, and every trial."""
+"""Makes the page of a study: the recommended design, the front, options, progress, and every trial."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHRINK = (
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses relative to the page, by trial. pages: pages of designs. folders: compiled folders of designs."""
+    """Addresses relative to the page, by trial. pages: of designs' pages. folders: of compiled folders."""
 
     pages: Mapping[int, str] = field(default_factory=dict)
     folders: Mapping[int, str] = field(default_factory=dict)
@@ -65,7 +65,6 @@ def study_page(
 
 
 def _title(study: Study) -> str:
-    """Returns the name of the model: of its file or class, or the trainers."""
     source, model = str(study.asked.get("source") or ""), study.asked.get("model")
     name = Path(source).stem if model is not None else source
     return visible(name or study.folder.resolve().name)

@@ -17,7 +17,6 @@ def goal_name(goal: Goal) -> str:
 
 
 def limit_text(limit: Limit) -> str:
-    """Returns a limit in words."""
     return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
@@ -38,5 +37,4 @@ def score_text(score: Score | None) -> str:
 
 
 def score_cell(score: Score | None) -> Cell:
-    """Returns a cell of a score, sorted by its value."""
     return Cell("-") if score is None else Cell(score_text(score), score.value)
