@@ -27,7 +27,7 @@ _COMMANDS = re.compile(
 
 
 def printable(text: str) -> str:
-    """Returns a text from a tool or file without control sequences for the terminal."""
+    """Returns a text without control sequences for the terminal."""
     return _COMMANDS.sub("", text)
 
 

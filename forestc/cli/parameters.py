@@ -75,7 +75,6 @@ class Call:
     wide: bool
 
     def show(self, figures: object, tables: Callable[[], list[Any]]) -> None:
-        """Prints the figures as JSON or as tables."""
         show(self.json, figures, tables, wide=self.wide)
 
 
@@ -130,7 +129,6 @@ def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = F
 
 
 def _default(value: object) -> Any:
-    """Returns the default that the help shows, or None to show none."""
     return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
 
 
@@ -192,7 +190,6 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
 
 
 def _value(name: str, text: str, kind: type) -> str | int | bool:
-    """Returns the value of a key. Raises OptionError if the text is no value of the type `kind`."""
     if not text:
         raise OptionError(f"{name} has no value", where="the command line", do=f"write {name}=VALUE")
     if kind is bool and text in ("true", "false"):

@@ -210,7 +210,6 @@ class _Build:
     progress: Callable[[str], None]
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
-        """Returns the engines that can run."""
         if names:
             self.progress(f"building {', '.join(names)}")
         if self.design.has_hardware:

@@ -163,12 +163,10 @@ class Compilation:
 
     @cached_property
     def printed(self) -> str:
-        """The text of the quantized forest."""
         return print_forest(self.forest)
 
     @cached_property
     def sample_vectors(self) -> tuple[Vectors, ...]:
-        """The vectors of the test benches."""
         return tuple(sample_vectors(self.forest, self.rows))
 
 
@@ -224,7 +222,6 @@ def compile(options: CompileOptions) -> Compiled:
 
 
 def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
-    """Yields the name and the function of each stage, in order."""
     yield "load", _load
     yield "passes", _run_passes
     if request.has_hardware:
@@ -237,7 +234,6 @@ def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], Non
 
 
 def _load(run: Compilation) -> None:
-    """Reads the model and its rows. Raises ForestcError."""
     options = run.options
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
@@ -259,7 +255,6 @@ def _load(run: Compilation) -> None:
 
 
 def _renamed(name: str) -> tuple[str, ...]:
-    """Returns a note if files and functions can't have the model's name."""
     used = identifier(name)
     words = (
         f"files, modules and functions are named {used!r}: {name!r} has other characters, or is a word of a language"
@@ -317,7 +312,6 @@ def _run_passes(run: Compilation) -> None:
 
 
 def _smaller(run: Compilation) -> str:
-    """Returns advice for users on ways to a smaller forest."""
     level = run.request.level
     larger = "a larger --tolerance" if run.options.held_out is not None else "--held-out FILE and a larger --tolerance"
     if run.request.named is not None or level is None or level < 2:
@@ -368,7 +362,6 @@ def _emit(run: Compilation) -> None:
 
 
 def _compare(run: Compilation) -> None:
-    """Compares the forest with the model on rows, and the netlist with the forest."""
     run.agreed = agreement(run.source, run.forest, run.rows)
     if run.planned.held_out is not None:
         run.held_out = agreement(run.source, run.forest, run.planned.held_out)
@@ -424,7 +417,6 @@ def _written(run: Compilation) -> dict[str, str]:
 
 
 def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the texts of the report and the manifest by path."""
     report = {REPORT: compile_report(run.source, run.forest, run.steps, run.figures, run.made, files)}
     record = sealed({**run.content, "made": run.made}, {**files, **report})
     return report | {MANIFEST: json.dumps(record, indent=1) + "\n"}
@@ -468,7 +460,6 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
 
 
 def _synthesize(run: Compilation) -> None:
-    """Synthesizes the design, and adds the figures to its report and manifest."""
     assert run.netlist is not None
     folder, device = run.folder, str(run.options.device)
     files = {artifact.role: (Path(artifact.path).name, artifact.text) for artifact in run.artifacts}

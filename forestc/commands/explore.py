@@ -211,7 +211,6 @@ def _record(request: ExploreRequest, material: Material, notes: Sequence[str]) -
 
 
 def _source(request: ExploreRequest) -> str:
-    """Returns the model's file or class, or the names of the trainers."""
     if callable(request.train):
         return getattr(request.train, "__name__", type(request.train).__name__)
     if request.model is None:
@@ -286,7 +285,6 @@ def _test_inputs(material: Material) -> NDArray[np.float64] | None:
 
 
 def _refuse(study: Study) -> None:
-    """Raises ForestcError with the reason why the front of a study is empty."""
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")

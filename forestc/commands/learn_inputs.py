@@ -88,7 +88,6 @@ def write_inputs(model: InputModel, path: str | Path) -> None:
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
-    """Returns the quantized forest, its rows, and notes for the user."""
     rows, label = options.rows, options.label
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):

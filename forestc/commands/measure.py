@@ -124,7 +124,6 @@ def measure(options: MeasureOptions) -> Shown:
 
 
 def _refuse(options: MeasureOptions) -> None:
-    """Raises OptionError for an unknown compiler or level of optimization, MissingToolError for a missing library."""
     for what, name, names in (
         ("compiler", options.compiler, COMPILERS),
         ("optimization", options.optimize, OPTIMIZE),
@@ -252,8 +251,6 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
 
 @dataclass(frozen=True)
 class _Built:
-    """A compiled entry. seconds: the time that compiling took."""
-
     files: Build
     image: FirmwareImage
     stack: StackUse

@@ -50,7 +50,6 @@ def report(options: ReportOptions) -> Shown:
 
 
 def _refuse(options: ReportOptions, study: bool) -> None:
-    """Raises OptionError for options that do not apply to the folder."""
     if not study and options.peers is not None:
         raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
     for name, value in (("rows", options.rows), ("label", options.label), ("place", options.place)):
@@ -117,7 +116,6 @@ def _shown(study: Study) -> list[Trial]:
 
 
 def _relative(folder: Path, out: Path) -> str:
-    """Returns the address of a folder relative to a page; "" if there is none."""
     try:
         return "./" + quote(Path(os.path.relpath(folder.absolute(), out.absolute().parent)).as_posix()) + "/"
     except ValueError:  # The folder is on another drive.
@@ -125,7 +123,6 @@ def _relative(folder: Path, out: Path) -> str:
 
 
 def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:
-    """Returns the pages of designs by trial, and notes on designs that can't be read."""
     pages: dict[int, str] = {}
     notes = []
     shown = _shown(study)

@@ -55,7 +55,6 @@ def synth(options: SynthOptions) -> Shown:
 
 
 def _opened(folder: Path) -> Design:
-    """Returns the design in a folder. Raises ForestcError, also for the folder of an engine."""
     if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
         raise _of_engine(folder)
     return open_design(folder)

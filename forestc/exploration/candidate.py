@@ -296,7 +296,6 @@ class Bench:
         return keywords | spelt(trial.options, request)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
-        """Returns the compiled folder of a trial. Compiles it first if it is missing."""
         clock = clock or _Seconds({})
         material = self.material
         home = material.folder / TRIALS / f"{trial.number:04d}"

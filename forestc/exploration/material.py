@@ -129,8 +129,7 @@ class Material:
         return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
 
     def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the training options of a trial without the prefix of the trainer, and the trainer's name under
-        `TRAIN`."""
+        """Returns the training options of a trial without prefixes, and the trainer's name under `TRAIN`."""
         if not self.trainers:
             return {}
         name = options.get(TRAIN, self.trainers[0].name)

@@ -117,7 +117,6 @@ class _Worker:
 
 
 def _end(workers: list[_Worker]) -> None:
-    """Ends workers. After `GRACE` seconds they are killed."""
     for worker in workers:
         worker.process.terminate()
     until = time.monotonic() + GRACE

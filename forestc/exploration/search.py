@@ -173,7 +173,6 @@ class StudySearch:
         return sorted(trials, key=lambda trial: 0.0 if taken is None else abs(sized(trial) - sized(taken)))
 
     def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
-        """Runs one stage of several trials and waits for them. Raises LateError."""
         waiting, under_way, began = list(trials), 0, time.monotonic()
         while waiting or under_way:
             self._look_at_the_clock()
@@ -188,7 +187,6 @@ class StudySearch:
                 self._show(f"{stage}: {done} of {len(trials)}", left * (time.monotonic() - began) / done)
 
     def refit(self) -> None:
-        """Fits the corrections to all measured trials and corrects all estimates."""
         self.corrections = corrections(self.trials.values())
         for trial in list(self.trials.values()):
             if trial.state == "complete":
@@ -256,7 +254,7 @@ class StudySearch:
         return unfinished
 
     def _build_unpruned(self) -> None:
-        """Builds and scores the model at -O1 for comparison. If that fails, the trial keeps its estimate."""
+        """Builds and scores the model at -O1 for comparison."""
         first = unpruned(self.trials.values())
         if first is None:
             return

@@ -225,7 +225,6 @@ class Study:
         return Trials(points[cost] for cost in sorted(best))
 
     def costs(self, trial: Trial) -> tuple[float, ...]:
-        """Returns one cost for each goal; smaller is better."""
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 
@@ -303,12 +302,10 @@ def _read_trial(path: Path) -> Trial:
 
 
 def write_trial(study: Path, trial: Trial) -> None:
-    """Writes trial.json in one step."""
     write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
 
 
 def write_request(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> None:
-    """Writes study.json in one step."""
     record = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
     write_json(study / STUDY, {"format": FORMAT, **record, **options})
 

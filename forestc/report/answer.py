@@ -70,7 +70,6 @@ def as_text(words: Words) -> str:
 
 
 def unpruned_name(study: Study) -> str:
-    """Returns the name of a study's unpruned model in sentences."""
     return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
 
 

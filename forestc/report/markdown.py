@@ -182,7 +182,6 @@ def _escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Returns the text as a code span for a table cell."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
     return fence + pad + visible(text).replace("|", "\\|") + pad + fence

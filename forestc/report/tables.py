@@ -42,7 +42,6 @@ class Shown(dict[str, Any]):
         self.make_tables = make_tables
 
     def tables(self) -> list[Table | Text]:
-        """Returns the command's tables and notes."""
         return [*self.make_tables(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
 
     def __str__(self) -> str:
@@ -70,7 +69,6 @@ def visible(text: str) -> str:
 
 
 def share(value: float | None) -> str:
-    """Returns a share in percent, or a dash for None."""
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
@@ -92,13 +90,11 @@ def quality_rows(
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
-    """Returns a table of two columns: name and value."""
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
     return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows])
 
 
 def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the tables of `forestc inspect`. figures: from `inspect`."""
     separate = ("compiled", "per_feature")
     tables = [figures_table(title, {key: value for key, value in figures.items() if key not in separate})]
     if "compiled" in figures:
@@ -127,7 +123,6 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
 
 
 def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
-    """Returns the tables and notes of `forestc compile`. figures: from `compile`."""
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
@@ -160,7 +155,6 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
 
 
 def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of the trials of a level's search."""
     if not level or "table" not in level:
         return []
     rows = [
@@ -181,7 +175,6 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of estimates by device; empty without estimates."""
 
     def about(value: float | None, ends: Sequence[float] | None, unit: str = "") -> str:
         return "-" if value is None or ends is None else f"{value:,.0f}{unit} ({ends[0]:,.0f} to {ends[1]:,.0f})"
@@ -229,7 +222,7 @@ def firmware_tables(
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T], *, hardware: bool = True) -> list[T]:
-    """Returns tables on the effect of each pass. hardware: True if the design has ports."""
+    """Returns tables on the effect of each pass. hardware: True to show port bits."""
 
     def pair(step: Mapping[str, Any], key: str) -> str:
         both = step.get(key)
@@ -321,7 +314,6 @@ def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of `forestc synth`."""
     estimate = figures.get("estimate")
 
     def with_estimate(text: str, key: str) -> str:
@@ -349,7 +341,6 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
 
 
 def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of `forestc measure`, with a column for each entry."""
     entries = figures["entries"].values()
 
     def counted(key: str, which: str) -> list[str]:
@@ -390,7 +381,6 @@ def check_text(result: CheckResult) -> str:
 
 
 def check_tables(result: CheckResult) -> list[Table | Text]:
-    """Returns the tables and notes of `forestc check`."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
     rows = [
         (
@@ -444,7 +434,6 @@ def _coverage_table(result: CheckResult) -> Table:
 
 
 def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the table of `forestc model-inputs`."""
     kept = {key: figures[key] for key in ("rows", "columns", "comparators", "kept", "treewidth")}
     figure_of = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
     figure_of["score (BDeu)"] = f"{figures['score']:,.1f}"
@@ -456,7 +445,6 @@ def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the tables of `forestc activity`: the comparators that toggle most, labels, and totals."""
     comparators, labels, trees = figures["comparators"], figures["labels"], figures["trees"]
     drawn = figures["source"] == "inputs"
     most = [

@@ -53,7 +53,7 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Col
 
 
 def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Returns the labels of columns as text. Raises RowsError if two are the same."""
+    """Returns the names as text. Raises RowsError if two are the same."""
     names = tuple(map(str, labels))
     if len(set(names)) < len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])

@@ -66,7 +66,6 @@ class FrameTable:
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
     def categories(self, index: int) -> list[Any] | None:
-        """Returns the categories of a categorical column of pandas; None for other columns."""
         stated = None if self.arrow else getattr(getattr(self._column(index), "dtype", None), "categories", None)
         return None if stated is None else list(stated)
 

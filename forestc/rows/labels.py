@@ -109,7 +109,6 @@ def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
 
 
 def refuse_number(columns: int, targets: Targets, where: str) -> None:
-    """Raises RowsError if the number of label columns does not match the targets."""
     if columns != len(targets) and not (len(targets) == 1 and columns == len(targets[0])):
         several = f"{len(targets)} targets" if len(targets) > 1 else f"one target of {len(targets[0]) or 'no'} classes"
         raise RowsError(

@@ -57,8 +57,7 @@ def open_table(
 
 
 def format_of(path: Path) -> str:
-    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError for a missing file, OptionError for an
-    unknown kind."""
+    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for other paths."""
     check_exists(path, RowsError)
     for suffix, form in _FORMATS.items():
         if path.name.lower().endswith(suffix):

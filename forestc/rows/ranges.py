@@ -145,7 +145,7 @@ def have_rows(rows: Rows | None) -> bool:
 
 
 def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the smallest values of a float type that are not below the thresholds."""
+    """Returns the smallest values of type `raw` that are not below the thresholds."""
     if raw != FLOAT32:
         return thresholds
     with np.errstate(over="ignore"):
@@ -154,7 +154,7 @@ def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
 
 
 def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the largest values of a float type below the thresholds."""
+    """Returns the largest values of type `raw` below the thresholds."""
     return stepped(at_least(thresholds, raw), raw, -1)
 
 

@@ -44,7 +44,6 @@ def html(page: Page) -> str:
 
 @cache
 def _runtime() -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed as one script."""
     text: str = converter().javascript_bundle()
     if "</script" in text.lower() or "<!--" in text:
         text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -67,7 +67,6 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """The width of the SVG in pixels."""
         width = _WIDTH.search(self.svg)
         return int(float(width[1])) if width else 0
 
@@ -98,8 +97,6 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Code:
-    """A command or another text with a button that copies it."""
-
     kind: ClassVar[str] = "code"
     text: str
     title: str = ""
@@ -107,7 +104,7 @@ class Code:
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """The most important figures of a page. items: (name, figure, remark)."""
+    """The most important figures. items: (name, figure, remark)."""
 
     kind: ClassVar[str] = "figures"
     items: tuple[tuple[str, str, str], ...]
@@ -138,7 +135,7 @@ class Page:
 
 
 def cell(value: object, text: str | None = None) -> Cell:
-    """Returns a cell of a value. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
+    """Returns a cell. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
     if isinstance(value, Cell):
         return value
     if value is None:
@@ -171,7 +168,6 @@ def table(
 
 
 def percent(count: float, whole: float) -> Cell:
-    """Returns a cell with a share in percent; a dash if `whole` is 0."""
     return Cell(f"{100 * count / whole:.1f} %", float(count / whole)) if whole else Cell("-")
 
 

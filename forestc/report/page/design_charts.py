@@ -19,7 +19,6 @@ MOST_CLASSES = 30  # classes up to which a confusion matrix is drawn
 
 
 def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
-    """Charts the number of comparators after each pass."""
     alt = altair()
     first = [("before", steps[0]["distinct_conditions"][0], "")]
     after = [(step["pass"], step["distinct_conditions"][1], step["guarantee"]) for step in steps]
@@ -91,13 +90,11 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Returns names short enough for an axis; equal ones get numbers."""
     short = [shortened(name, 24) for name in names]
     return [name if short.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(short)]
 
 
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
-    """Charts the share of LUTs of each part of the design."""
     alt = altair()
     rows: list[dict[str, Any]] = [
         {"part": part, "kind": kind, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}

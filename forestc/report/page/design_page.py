@@ -106,7 +106,7 @@ def _lead(design: Design) -> str:
 
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
-    """Returns the most important figures: results of tools, accuracy, the last check, size and latency."""
+    """Returns the most important figures of a design."""
     items = [*result_items(design), *_accuracy_items(design, additions.measured)]
     check = design.last_check()
     if check is None:
@@ -302,7 +302,6 @@ def _hardware(design: Design) -> list[Block]:
 
 
 def _trees(design: Design) -> list[Block]:
-    """Returns drawings of the deepest tree, and of the tree with most comparisons a row."""
     forest = design.forest
     if not forest.trees or not any(tree.size > 1 for tree in forest.trees):
         return []
@@ -391,7 +390,6 @@ def _size(path: Path) -> int | Cell:
 
 
 def _link(design: Design, path: str, beside: Path | None) -> str:
-    """Returns the file's address relative to the page; "" if there is none."""
     if beside is None:
         return ""
     try:

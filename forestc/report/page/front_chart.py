@@ -96,7 +96,6 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
 
 
 def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Drawn]:
-    """Returns the marks of the trials and the line of the front."""
     alt = altair()
     base = alt.Chart(data()).encode(x=x, y=y)
     rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
@@ -213,7 +212,6 @@ def _axis(
 
 
 def _answer_trials(study: Study) -> list[Trial]:
-    """Returns the trials that the page's answer names."""
     chosen = choice(study)
     trials = () if chosen is None else (chosen.taken, chosen.unpruned, chosen.smaller, chosen.better, chosen.best)
     return [trial for trial in trials if trial is not None]

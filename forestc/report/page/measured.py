@@ -76,7 +76,6 @@ def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, in
 
 
 def histograms(rows: Rows) -> dict[int, Histogram]:
-    """Returns histograms by column, for columns with finite values."""
     ends: NDArray[np.float64] | None = None  # (2, columns): the lowest and highest values so far
     for batch in rows.batches():
         X = np.where(np.isfinite(batch.X), batch.X, np.nan)

@@ -94,7 +94,7 @@ def study_html(study: Study) -> str:
 
 @shows(Study, "text")
 def study_text(study: Study) -> str:
-    """Returns the text that `forestc explore` prints: the front, and which design to take."""
+    """Returns the text that `forestc explore` prints."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)
     for part in front_tables(study, front_summary(study)):
         console.print(part)
@@ -108,5 +108,4 @@ def _html(charts: Sequence[Chart], figures: str) -> str:
 
 @cache
 def _style() -> str:
-    """Returns the page's colors, restricted to the charts."""
     return Markup(page_file("colors.css").replace(":root", ".forestc-page"))

@@ -43,7 +43,6 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
     step = (WIDE - 120) / (len(axes) - 1)
     across = [round(40 + step * index, 1) for index in range(len(axes))]
     front = {trial.number for trial in study.front}
-    # The front is drawn last, above the other lines.
     order = sorted(range(len(study.complete)), key=lambda row: study.complete[row].number in front)
     lines = [_line(study.complete[row].number, study.complete[row].number in front, row, axes, across) for row in order]
     drawn = svg(WIDE, TOP + HEIGHT + FOOT, [*lines, *map(_drawn, axes, across)])
@@ -80,7 +79,6 @@ def _line(number: int, front: bool, row: int, axes: Sequence[_OptionAxis], acros
 
 
 def _drawn(axis: _OptionAxis, x: float) -> Markup:
-    """Draws an axis, its texts, and rectangles with which readers mark ranges."""
     text = Markup('<text x="{x:g}" y="{y:g}" font-size="{size}" {font} fill="var(--{color})" {more}>{words}</text>')
     turned = Markup('transform="rotate(-35 {:g} {:g})"').format(x + 4, TOP - 18)
     middle = Markup('text-anchor="middle"')

@@ -32,7 +32,6 @@ def synthesized(design: Design) -> set[str]:
 
 
 def result_items(design: Design) -> list[tuple[str, str, str]]:
-    """Returns the main figures as (name, figure, remark)."""
     items = []
     for result in results_of(design):
         figures = result.figures
@@ -52,7 +51,6 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
 
 
 def result_blocks(design: Design) -> list[Block]:
-    """Returns tables of all results, with tools and dates."""
     results = results_of(design)
     blocks: list[Block] = []
     devices = [_device_row(design, result) for result in results if result.command != "measure"]
@@ -71,7 +69,6 @@ def result_blocks(design: Design) -> list[Block]:
 
 
 def _not_measured(design: Design, results: Sequence[Result]) -> list[Block]:
-    """Returns the commands for measurements that are missing."""
     commands = {result.command for result in results}
     device = design.manifest["options"].get("device") or "ecp5-25k"
     cpu = design.manifest["options"]["c"].get("cpu") or "cortex-m0plus"
@@ -126,7 +123,6 @@ def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
 
 
 def firmware_results(design: Design) -> list[Block]:
-    """Returns a table for each processor on which `measure` ran."""
     measured = [result for result in design.results() if result.command == "measure"]
     return [
         block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)

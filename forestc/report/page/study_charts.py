@@ -25,7 +25,6 @@ def pairs(study: Study) -> list[tuple[Goal, Goal]]:
 
 
 def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals: Sequence[Goal]) -> Chart:
-    """Charts the importance of options by goal. importances: from `importance`."""
     alt = altair()
     names = {goal.figure: goal_name(goal) for goal in goals}
     most = {option: max(value for _, o, value, _ in importances if o == option) for _, option, _, _ in importances}
@@ -59,7 +58,6 @@ def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals
 
 
 def history_chart(study: Study) -> Chart:
-    """Charts the hypervolume by trial."""
     alt = altair()
     volumes = history(study)
     rows = [{"trial": number, "value": round(value, 5)} for number, value in volumes]

@@ -26,7 +26,6 @@ def option_names(study: Study) -> list[str]:
 
 
 def logarithmic(values: Sequence[float]) -> bool:
-    """Returns True if values are better charted on a logarithmic scale."""
     return bool(values) and min(values) > 0 and max(values) / min(values) > WIDE
 
 

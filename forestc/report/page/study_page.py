@@ -45,7 +45,6 @@ class Links:
 def study_page(
     study: Study, peers: Sequence[Peer], links: Links = Links(), progress: Callable[[str], None] = lambda _: None
 ) -> Page:
-    """Returns the page of a study. Raises MissingExtraError."""
     progress("importance of options")
     importances, explained = importance(study)
     progress("charts")
@@ -119,7 +118,6 @@ def _unfinished(study: Study) -> list[str]:
 
 
 def _figures(study: Study) -> list[str]:
-    """Returns the names of figures for tables: of goals and limits, then of the device or processor."""
     asked = [*(goal.figure for goal in study.goals), *(limit.figure for limit in study.limits)]
     more = [name for name, figure in FIGURES.items() if figure.needs and study.asked.get(figure.needs)]
     return [name for name in dict.fromkeys([*asked, *more]) if name != "accuracy"]

@@ -30,7 +30,6 @@ def figure_cell(value: float | None, figure: str) -> Cell:
 
 
 def score_text(score: Score | None) -> str:
-    """Returns a score in percent with its standard error."""
     if score is None:
         return "-"
     return f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %"

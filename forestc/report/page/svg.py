@@ -19,7 +19,6 @@ FEWEST = 6  # characters of a name that must remain
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
-    """Returns an SVG drawing of a size in pixels, made of its parts."""
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
     )
@@ -27,7 +26,6 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """Returns the text cut to at most `most` characters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
