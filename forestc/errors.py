@@ -79,7 +79,7 @@ class MissingExtraError(ForestcError):
 
 
 class CheckError(ForestcError):
-    """An error for a difference between design and model, or a pass that broke its promise. Exit status 3."""
+    """An error for outputs that differ, or a pass that broke its promise. Exit status 3."""
 
     exit_status = 3
     usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"
@@ -107,8 +107,8 @@ class InternalError(ForestcError):
 
 @contextmanager
 def located(where: str, name: str = "") -> Iterator[None]:
-    """Adds a location to errors that are raised inside and have none. An error whose text contains `name` is left
-    alone."""
+    """Adds a location to a ForestcError that the `with` block raises without one. An error whose text contains `name`
+    is unchanged."""
     try:
         yield
     except ForestcError as error:

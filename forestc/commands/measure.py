@@ -188,8 +188,8 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """Returns the most instructions (cycles on AVR) of a prediction by fitted costs; None without costs for
-    this build."""
+    """Returns the most instructions of a prediction (cycles on AVR), estimated by fitted costs; None if these do not
+    apply."""
     costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if costs is None or optimize != "s" or tool.kind not in costs.compilers:
         return None

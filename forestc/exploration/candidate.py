@@ -57,7 +57,7 @@ class Job:
     """One stage of a trial for a worker.
 
     rivals: (costs, accuracy) of trials on the front; the costs are those of `costs_of`.
-    address: folder, database and number of the trial in Optuna.
+    address: folder, database and Optuna's id of the trial.
     seconds: time limit for the search of a level.
     """
 
@@ -70,8 +70,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The functions of `forestc.commands` that trials call. They are passed in because layers forbid this package the
-    import."""
+    """The functions of `forestc.commands` that trials call, passed in because layers forbid this package the import."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]
@@ -81,7 +80,8 @@ class Commands:
 
 @dataclass
 class Bench:
-    """The jobs and the cache of one worker: the cache holds models and results of passes that several trials share."""
+    """The data, the commands and the cache of one worker. Cached are models and results of passes that several trials
+    share."""
 
     material: Material
     commands: Commands
@@ -178,8 +178,8 @@ class Bench:
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """Runs the search of a level and returns its passes as an option of the trial. Returns no option if `compile`
-        finds the same passes itself. Raises OptionError if the time ends before the first score."""
+        """Returns the passes of a level as an option of the trial, after the level's search if it has one. Returns no
+        option if `compile` would run the same passes. Raises OptionError if the time ends before the first score."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
@@ -198,7 +198,7 @@ class Bench:
                 raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        # With a level, `compile` gives passes all rows; with listed passes, it holds some out.
+        # For a level without search, `compile` gives passes all rows; for listed passes, it holds some out.
         else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}

@@ -1,9 +1,9 @@
 """Recommends a design of a study, and finds its neighbours on the front.
 
 With a tolerance, the smallest design is taken whose loss plus `ERRORS` standard errors is within the tolerance. Without
-one, the smallest design is taken that loses at most one standard error. The loss is against the given model, or else
-against the most accurate design of the front. Source: Breiman et al., "Classification and Regression Trees", 1984,
-section 3.4.3.
+one, the smallest design is taken that loses at most one standard error, or no more than -O1. The loss is against the
+given model, or else against the most accurate design of the front. Source: Breiman et al., "Classification and
+Regression Trees", 1984, section 3.4.3.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Recommendation:
         return self.taken if self.fits else None
 
     def times_smaller(self) -> float | None:
-        """Returns the size of the unpruned design divided by the size of `taken`; None if that is meaningless."""
+        """Returns how many times smaller `taken` is than the unpruned design; None if they can't be compared."""
         sizes = [None if t is None else t.figure(self.size.figure) for t in (self.unpruned, self.taken)]
         if self.size.maximize or self.unpruned is self.taken or not sizes[0] or not sizes[1]:
             return None
@@ -93,7 +93,7 @@ def _taken(
 ) -> tuple[Trial, bool]:
     """Returns the smallest design that is accurate enough, and True; otherwise the design that loses least, and False.
 
-    among: designs of the front to choose from.
+    among: designs of the front that fit the device, or only its smallest design.
     best: the most accurate of them.
     """
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
@@ -136,8 +136,8 @@ def _lost(trial: Trial) -> tuple[float, float]:
 
 
 def counted(trial: Trial, best: Trial) -> float:
-    """Returns the lost accuracy plus `ERRORS` standard errors. The loss is against the given model, or against `best`
-    if the study trains models."""
+    """Returns the accuracy lost plus `ERRORS` standard errors. If the study trains models, the loss is against `best`;
+    otherwise against the given model."""
     score = trial.validation
     assert score is not None
     if score.lost is not None and score.lost_error is not None:

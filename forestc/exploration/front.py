@@ -17,10 +17,9 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """Returns trials on the front that count as equally accurate, as a map of trial numbers.
+    """Maps trials on the front to trials that count as equal; both are trial numbers.
 
-    Each key is more accurate than its value by less than a standard error, and costs at least as much in every other
-    goal.
+    The equal trial is less accurate by less than a standard error, and no worse in all other goals.
     """
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]

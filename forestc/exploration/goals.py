@@ -18,7 +18,7 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a design. maximize: True if more is better. needs: the option without which the figure is unknown.
+    """A figure of a design. maximize: True if more is better. needs: the option that the figure requires, if any.
     means: its meaning in words, for users."""
 
     maximize: bool

@@ -48,7 +48,7 @@ class Material:
     X: (rows, columns).
     y: class numbers or values, one per row.
     folds: all of them score trials; designs are compiled with the first.
-    held_out: the option of `compile` that gives the validation rows.
+    held_out: the validation rows, as the option `held_out` of `compile`.
     notes: messages for the user.
     """
 

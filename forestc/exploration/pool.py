@@ -43,7 +43,8 @@ class Pool(Protocol):
     def give(self, job: Job) -> None: ...
 
     def take(self, until: float = math.inf) -> list[Trial]:
-        """Waits for trials to end and returns them; none if no job runs, or at `until`, a time of time.monotonic()."""
+        """Waits for trials to end and returns them. Returns none if no job runs, or at `until`, a time of
+        time.monotonic()."""
 
     def drop(self) -> None:
         """Ends the running jobs."""

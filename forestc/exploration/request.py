@@ -20,7 +20,7 @@ from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-# Fields that `as_dict` leaves out; study.json stores goals and limits apart, and the others not at all.
+# Fields that `as_dict` leaves out.
 _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
@@ -126,7 +126,7 @@ class ExploreRequest(ExploreOptions):
         return ",".join(["verilog"] * bool(self.device) + ["c"] * bool(self.cpu))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the options for study.json, with None in place of Python objects that JSON can't hold."""
+        """Returns the options for study.json. Python objects that it can't hold become None."""
         renamed = {"rungs": "top"}
         record = {renamed.get(option.name, option.name): _plain(getattr(self, option.name)) for option in fields(self)}
         record["top"] = self.top
@@ -135,7 +135,8 @@ class ExploreRequest(ExploreOptions):
         return {name: value for name, value in record.items() if name not in _NOT_STORED}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
-        """Raises OptionError if a resumed study had other options. before, goals, limits: from study.json."""
+        """Raises OptionError if the resumed study has other goals, limits or options, such as another model. before,
+        goals, limits: of that study."""
         if goals != self.goals:
             names = ",".join(goal.figure for goal in goals)
             raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")

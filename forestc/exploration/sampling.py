@@ -50,7 +50,8 @@ def optuna() -> Any:
 
 
 def sampler(seed: int, number: int) -> Any:
-    """Returns a sampler of Optuna, seeded by the number of the next trial so that a resumed study goes on as before."""
+    """Returns a sampler of Optuna, seeded by the number of the next trial. So a resumed study continues as an
+    uninterrupted one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return optuna().samplers.TPESampler(

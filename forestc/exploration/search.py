@@ -25,7 +25,7 @@ KEPT_FOR_LAST = 1.3  # times the seconds to finish the first recommended design;
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs sent to a rung at a time
-# A climb sends at most this many designs to a rung; the others keep their estimates.
+# A climb sends at most this many designs to a rung; the others keep their figures.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
@@ -153,8 +153,8 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """Returns the next designs for a rung: trials on the front, then trials near it. exactly: adds trials near the
-        front only for workers that would be idle."""
+        """Returns the next designs for a rung: trials on the front, then trials near it. exactly: True to take trials
+        near the front only for idle workers."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]

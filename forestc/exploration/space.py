@@ -28,9 +28,9 @@ SHRINK = "shrink"  # names the parameter that chooses the passes that make the f
 NOTHING = "none"
 # Passes that may shrink a forest; prune-splits runs last because it fits all leaves again.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# Parameter that chooses the pass for integer leaves; trainers have a parameter `leaves`.
+# Parameter that chooses the pass for integer leaves. The name `leaves` is taken by a parameter of trainers.
 LEAF_PASS = "leaf-pass"
-# Passes that fit integer leaves themselves; the pass for leaves before them has no parameters.
+# Passes that fit the leaves anew, so that the pass for leaves before them needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
@@ -139,7 +139,7 @@ def _pass(name: str, options: Mapping[str, Any], request: ExploreRequest) -> Pas
 
 
 def cost_of(options: Mapping[str, Any], request: ExploreRequest) -> str:
-    """Returns the name of the cost that pruning minimizes: of the device's LUTs, or of a figure on the processor."""
+    """Returns the name of the cost that pruning minimizes, such as "flash-cortex-m4"."""
     if request.device:
         return DEVICES[request.device].family.name
     if not request.cpu:
@@ -169,7 +169,7 @@ def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """Returns the options of the first trials of every search.
 
-    They are small forests grown anew, recommendations of the trainers (`training`), each way to shrink at falling
+    They are small forests grown anew, recommendations of the trainers (`training`), each pruning pass at falling
     prices, and all levels.
     """
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)

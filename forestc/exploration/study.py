@@ -213,8 +213,7 @@ class Study:
 
     @cached_property
     def front(self) -> Trials:
-        """The trials within the limits that no other trial beats, sorted by the first goal; of equal trials only the
-        first."""
+        """The trials within the limits that no other trial beats, sorted by their goals, best first."""
         candidates = [trial for trial in self.trials if self.kept(trial)]
         points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (
@@ -225,6 +224,7 @@ class Study:
         return Trials(points[cost] for cost in sorted(best))
 
     def costs(self, trial: Trial) -> tuple[float, ...]:
+        """Returns one cost for each goal; smaller is better."""
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 

@@ -74,7 +74,7 @@ def unpruned_name(study: Study) -> str:
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """Returns a sentence that compares the design with the model at -O1; none without that trial."""
+    """Returns a sentence that compares the design with the model at -O1; no sentence without that trial."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []

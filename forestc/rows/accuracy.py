@@ -74,8 +74,8 @@ def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass
 class LargestError:
-    """The largest difference between the values (after the link) of two forests, over all batches added. If two class
-    probabilities became one, the second is compared."""
+    """The largest difference between the values of two forests, after the link, over all batches. If `after` has one
+    probability in place of two, only the second one is compared."""
 
     before: Forest
     after: Forest
@@ -98,6 +98,6 @@ class LargestError:
 
     @property
     def share(self) -> float:
-        """The largest error: of probabilities as it is, of other values as a share of their range."""
+        """The largest error: as it is for probabilities, otherwise as a share of the range of values."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

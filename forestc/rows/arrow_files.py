@@ -74,7 +74,7 @@ class ArrowFiles:
                         yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
-        """Yields files or row groups, each after the number of its first row."""
+        """Yields (number of its first row, file or row group) for each part."""
         first = 0
         for fragment in self._dataset().get_fragments():
             for group in fragment.row_groups if self.form == "parquet" else [None]:

@@ -16,8 +16,8 @@ Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targ
 class Batch:
     """A batch of rows.
 
-    X: (rows, columns) float64 in the model's order of columns, NaN for a missing value. With `Forest.carried`, it has
-    only those columns.
+    X: (rows, columns) float64 in the model's order of columns, NaN for a missing value. If the forest names columns in
+    `carried`, only those.
     truth: class indices (-1 for an unknown class) or values of a regression; None without labels. Its shape is (rows,),
     or (rows, targets) for several targets.
     """
@@ -81,7 +81,7 @@ class Reducing(Protocol):
 
 
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """Returns the state of a reduction after all rows."""
+    """Runs a reduction over all rows and returns its state."""
     if isinstance(rows, Reducing):
         return rows.reduce(task)
     state, first = task.start(), 0

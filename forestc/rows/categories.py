@@ -1,4 +1,5 @@
-"""Finds names of categories for models of LightGBM that lists of categories but not their columns."""
+"""Matches lists of categories to columns by means of the rows, for LightGBM models that store the lists without column
+names."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from forestc.rows.opening import ArrayTable, open_table
 
 
 def with_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """Returns the forest with names of categories, found by means of the rows; unchanged if none are found."""
+    """Returns the forest with names of categories, matched to its columns by means of the rows; unchanged if none
+    match."""
     if not forest.categories:
         return forest
     named = label_columns(label, rows)
@@ -64,8 +66,8 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns for each categorical feature the list with the same categories as its column. Empty if one has no such
-    list, or several."""
+    """Returns for each categorical feature the list with the same categories as its column. Empty if a feature has no
+    such list, or several."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):

@@ -34,7 +34,7 @@ class ClusterRows:
         return self.rows.batches()
 
     def reduce(self, task: Reduction[S]) -> S:
-        """Returns the state of a reduction after all rows. Raises ToolError if the cluster fails."""
+        """Runs a reduction over all rows and returns its state. Raises ToolError if the cluster fails."""
         shared = self.client.scatter(task, broadcast=True, hash=False)
         parts = self.rows.parts()
         states = [
@@ -79,10 +79,10 @@ def _merged(task: Reduction[S], states: list[S]) -> S:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """Yields the rows with their reductions on a cluster; unchanged if `scheduler` is None.
+    """Yields rows whose reductions run on a Dask cluster; the given rows if `scheduler` is None.
 
-    scheduler: its address. Raises OptionError for rows that are not in Parquet or Arrow files, ToolError without a
-    cluster there.
+    scheduler: address of the cluster. Raises OptionError for rows that are not in Parquet or Arrow files, ToolError if
+    no cluster answers.
     """
     if scheduler is None:
         yield rows

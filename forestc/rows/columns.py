@@ -62,8 +62,8 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def carrying(forest: Forest) -> Forest:
-    """Returns the forest for rows with only the columns that it reads, if it leaves more than `SPARE` unread; otherwise
-    unchanged."""
+    """Returns the forest with `carried` set, so that rows hold only the columns that it reads. If it leaves at most
+    `SPARE` columns unread, it is unchanged."""
     if forest.carried or forest.columns - len(forest.features) <= SPARE:
         return forest
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
@@ -140,8 +140,8 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns the position of each wanted name, or None. Spaces equal underscores if that is unambiguous, because
-    LightGBM replaces them."""
+    """Returns the position of each wanted name, or None. A name matches one with underscores for spaces, as LightGBM
+    writes it, unless several do."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):

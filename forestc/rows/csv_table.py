@@ -79,7 +79,7 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        # Boolean columns hold texts such as True and False.
+        # Texts such as True are read as booleans, not as numbers.
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:

@@ -95,7 +95,7 @@ class TableRows:
         return isinstance(self.table, ArrowFiles)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """Returns the parts, each after the number of its first row."""
+        """Returns (number of its first row, part) for each part."""
         assert isinstance(self.table, ArrowFiles)
         with readable(self.table.where):
             parts = [(first, replace(self, table=part)) for first, part in self.table.parts()]

@@ -19,8 +19,8 @@ def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
 
     given: the rows as the user gave them.
     opened: the same rows from `rows_from`. A file has its name and the SHA-256 of its bytes. A folder has the SHA-256
-    of the lines "hash name" of its files, sorted by name. Arrays have their shape, the SHA-256 of their float64 values
-    (row by row, little-endian), and one of the labels. Raises RowsError for a file that can't be read.
+    of the lines "hash name" of its files, sorted by name. Arrays have their shape, and the SHA-256 of their float64
+    values (row by row, little-endian) and of their labels. Raises RowsError for a file that can't be read.
     """
     path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):

@@ -61,7 +61,7 @@ class FrameTable:
             return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
         column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        # Types of pandas have a missing value of their own.
+        # Only types of pandas have `na_value`.
         pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
@@ -140,7 +140,7 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
 
 
 def is_absent(value: object) -> bool:
-    """Returns True if a value is missing but no number: None, or a missing value of pandas."""
+    """Returns True for None and for missing values of pandas, but not for NaN."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 

@@ -48,8 +48,8 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
 
 
 def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
-    """Returns rows for every combination of conditions that the ranges allow. Returns None if that are more than `most`
-    rows, or a range has too many steps."""
+    """Returns rows for every combination of conditions that the ranges allow. Returns None for more than `most` rows,
+    or if a range has too many steps."""
     model = _on_values(model)
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):

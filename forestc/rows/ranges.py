@@ -1,4 +1,4 @@
-"""Defines ranges: the values that each of a model's columns may take. They are given if there are no rows."""
+"""Defines ranges, which replace rows: the values that each of a model's columns may take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLACK = 2.0**-50  # allows this rounding error of float64 arithmetic, relative t
 class ValueRange:
     """The values that one column may take: from `smallest` to `largest`.
 
-    step: distance of two values, counted from `origin`; 0.0 for any number.
+    step: values are origin + n * step; 0.0 for any number.
     missing: True if a value may be missing; None for what the model accepts.
     """
 
@@ -82,7 +82,7 @@ class ValueRange:
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
-        """Returns True for each value (rows,) of a feature that is in the range."""
+        """Returns True for each value (rows,) of a feature that the range contains. NaN counts as missing."""
         if isinstance(feature.number, Category):
             return ~np.isnan(values) | self.takes_missing(feature)
         limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)

@@ -25,7 +25,7 @@ FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the
 ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
 ANSWERS = 0.05  # share of rows with other answers that counts as alike, for a trainer with the model's parameters
-# share of rows with other answers that counts as alike, for a trainer of the model's kind with other parameters
+# share as above, for a trainer with other parameters
 KIND_ANSWERS = 0.15
 
 
@@ -44,8 +44,8 @@ class _Answers:
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
-        """Returns the share of rows with other answers; for a regression, the squared differences relative to the
-        variance."""
+        """Returns the share of rows on which two models answer differently. For a regression, it is the squared
+        differences over the variance."""
         if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())
@@ -54,8 +54,8 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """The difference between stand-ins and a model. why: the difference in words; "" if they are alike.
-    widened: the difference in accuracy beyond that between seeds. far: True if stand-ins must not be used."""
+    """The difference between stand-ins and a model. why: the difference in words; "" if they are alike. widened: a
+    standard error to add to accuracies of stand-ins. far: True if stand-ins must not be used."""
 
     why: str = ""
     widened: float = 0.0

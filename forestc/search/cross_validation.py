@@ -32,7 +32,7 @@ class Folds:
 
     how: describes the rows that score, for users.
     widened: as in each fold.
-    repeated: returns the folds of another split of the rows, from its number; None if there is only one split.
+    repeated: returns the folds of another split, given its number; None if there is only one split.
     """
 
     folds: tuple[Fold, ...]

@@ -36,8 +36,8 @@ DEFAULT_EFFORT = 2  # sets the effort from 1 to 3 (see `Stop`) if the user gives
 
 @dataclass(frozen=True)
 class Level:
-    """An optimization level. keeps: its promise in words. passes: its list of passes, or the first trial of its search.
-    searches: the passes that its search tries, in words."""
+    """An optimization level. keeps: its promise in words. passes: the list of passes; for a level that searches, of its
+    first trial. searches: the passes that its search tries, in words."""
 
     keeps: str
     passes: str

@@ -1,7 +1,7 @@
 """Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows.
 
 Each trial is one setting of a pass (`forestc.passes.ladder`). It runs on the model for the size, and on the models of
-the folds for the accuracy. The smallest trial with a loss within the tolerance is taken.
+the folds for the accuracy. Of -O1 and the trials with a loss within the tolerance, the smallest is taken.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class LevelTrial:
     """A list of passes that was tried.
 
     make: returns the result of each pass on the model.
-    cost: the size of the forest as a pass estimates it while it runs.
+    cost: a rough size, in the prices of the pass that was tried.
     loss: on the held-out rows, or on part of them if that part shows too great a loss.
     good: True if the loss is on all held-out rows and within the tolerance.
     size_of: returns the size of a forest.
@@ -260,7 +260,8 @@ class _Climb:
         return self.best < math.inf
 
     def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
-        """Adds a trial and returns True if it is good. on_model: the rung of the model if it has been computed."""
+        """Adds a trial and returns True if it is good. rung: of a fold. on_model: the rung of the model, if it has been
+        computed."""
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest
@@ -277,8 +278,8 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for a growing branch, smallest first. A setting runs on the folds one by
-        one until it loses too much."""
+        """Yields (number, rung, True if good) for the settings of a growing branch, smallest first. A rung is a setting
+        with its forest. Folds are run one by one until the setting loses too much."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -299,7 +300,7 @@ class _Climb:
                 break
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
-        """Yields for each fold the rung, and the loss on the folds so far."""
+        """Yields for each fold the forest of the setting (as a rung), and the loss on the folds so far."""
         self.errors = errors = list[NDArray[np.float64]]()
         for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
             rung = next(self.ladders[runs].rungs([step]), None)
@@ -338,8 +339,8 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for a shrinking branch, largest first. A rung that costs much more than
-        the best trial is not scored."""
+        """Yields (number, rung, True if good) for the settings of a shrinking branch, largest first. A rung is a
+        setting with its forest. Rungs that cost much more than the best trial are not scored."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}

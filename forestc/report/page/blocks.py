@@ -49,7 +49,7 @@ class PageTable:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """For each column True if it holds numbers."""
+        """For each column, True if one of its cells has a number."""
         columns = list(zip(*self.rows, strict=True)) or [()] * len(self.head)
         return tuple(any(c.number is not None for c in column) for column in columns)
 
