@@ -79,7 +79,7 @@ class MissingExtraError(ForestcError):
 
 
 class CheckError(ForestcError):
-    """An error for outputs that differ, or a pass that broke its promise. Exit status 3."""
+    """An error for differing outputs, or a pass that broke its promise. Exit status 3."""
 
     exit_status = 3
     usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"

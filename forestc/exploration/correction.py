@@ -29,8 +29,7 @@ class Correction:
 
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
-    """Returns a correction for each figure in CORRECTED that has both an estimate and a measured value in some
-    trial."""
+    """Returns a correction for each figure in CORRECTED with an estimate and a measured value in some trial."""
     lines = {}
     for name in CORRECTED:
         pairs = [

@@ -30,7 +30,7 @@ NOTHING = "none"
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
 # Parameter that chooses the pass for integer leaves. The name `leaves` is taken by a parameter of trainers.
 LEAF_PASS = "leaf-pass"
-# Passes that fit the leaves anew, so that the pass for leaves before them needs no parameters.
+# Passes that fit the leaves anew; the pass for leaves before them needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose

@@ -1,4 +1,4 @@
-"""Fits tables to the width of the terminal without breaking words and numbers."""
+"""Fits tables to the width of the terminal without breaking words of up to `LONGEST` characters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def print_parts(parts: Iterable[Any], *, wide: bool) -> None:
 
 
 def fitted(table: Table, width: int) -> Table:
-    """Returns the table in a width. Last columns without room are dropped; a caption names them."""
+    """Fits the table to a width in characters. Last columns without room are dropped; a caption names them."""
     cells = [[_plain(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     least = [min(LONGEST, max(map(_longest_word, column))) for column in cells]
     most = [max(map(len, column)) for column in cells]
@@ -53,8 +53,8 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Returns widths from `least` to `most` that fill the room. The column with the largest ratio of `most` to its
-    width grows first."""
+    """Returns widths from `least` to `most` that fill the room. The column that lacks most in proportion grows
+    first."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
@@ -63,7 +63,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    """Returns the length of the longest word. A cell that begins with a number counts as one word."""
+    """Returns the length of the longest word. A short cell that begins with a number counts as one word."""
     return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 

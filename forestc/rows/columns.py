@@ -62,8 +62,8 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def carrying(forest: Forest) -> Forest:
-    """Returns the forest with `carried` set, so that rows hold only the columns that it reads. If it leaves at most
-    `SPARE` columns unread, it is unchanged."""
+    """Returns the forest with `carried` set: rows then hold only the columns that it reads. Unchanged if it leaves at
+    most `SPARE` columns unread."""
     if forest.carried or forest.columns - len(forest.features) <= SPARE:
         return forest
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))

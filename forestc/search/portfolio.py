@@ -88,7 +88,6 @@ class LevelTrial:
 
     @property
     def measured(self) -> bool:
-        """True if the size has been computed."""
         return "size" in vars(self)
 
 
@@ -187,7 +186,6 @@ class LevelSearch:
 
     @property
     def cheapest(self) -> float:
-        """The least cost of the good trials; infinity without one."""
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:

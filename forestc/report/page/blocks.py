@@ -88,7 +88,7 @@ class Brush(Drawing):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph. tone: answer, beside (beside an answer), note, or ""."""
+    """A paragraph. tone: answer, beside (an answer), note, or ""."""
 
     kind: ClassVar[str] = "text"
     text: str

@@ -166,7 +166,6 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
 
 
 def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
-    """Charts flash against instructions for each C layout, with the ranges of the estimates."""
     alt = altair()
     rows = [
         {

@@ -67,7 +67,7 @@ class Given:
 
 
 def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
-    """Returns the page of a design. Raises ForestcError if its folder was changed, MissingExtraError without Altair."""
+    """Returns the page of a design. Raises ForestcError; without Altair, MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
     if design.has_hardware:

@@ -21,7 +21,6 @@ UNITS = {"lut6": "levels of LUTs"}
 
 
 def hardware_blocks(design: Design, family: DeviceFamily) -> list[Block]:
-    """Returns LUTs by part, and the pipeline stages with their delays."""
     netlist = design.netlist
     by_part = shares(netlist, family)
     whole = sum(share.all_luts for share in by_part.values())

@@ -103,7 +103,8 @@ def _binned(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.
 
 
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:
-    """Returns round numbers around a range, so that its ends show no single row's value."""
+    """Returns round numbers around a range, so that its ends do not show values of single rows. A range too narrow to
+    round is returned unchanged."""
     if low == high:
         more = max(0.5, 16 * math.ulp(low))
         return low - more, high + more

@@ -27,7 +27,7 @@ def results_of(design: Design) -> list[Result]:
 
 
 def synthesized(design: Design) -> set[str]:
-    """Returns the devices for which the design was synthesized."""
+    """Returns the devices for which the design was synthesized without its stream wrapper."""
     return {result.on for result in results_of(design) if result.command == "synth" and not result.stream}
 
 

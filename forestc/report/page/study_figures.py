@@ -30,7 +30,6 @@ def logarithmic(values: Sequence[float]) -> bool:
 
 
 def _scaled(values: list[float], goal: Goal) -> list[float]:
-    """Returns the values scaled from 0 (the best) to 1 (the worst)."""
     if logarithmic(values) and not goal.maximize:
         values = [math.log(value) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)

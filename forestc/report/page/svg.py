@@ -83,7 +83,7 @@ def tree_svg(root: Mapping[str, Any]) -> Markup:
 def _drawn(
     node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
 ) -> tuple[float, int, float]:
-    """Draws a node and its subtree below `line`. Returns lines used, depth, and the node's own line."""
+    """Draws a node and its subtree from `line` on. Returns the number of lines, the depth, and the node's own line."""
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
