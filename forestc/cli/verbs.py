@@ -34,7 +34,7 @@ from forestc.options.explore import ExploreOptions
 if TYPE_CHECKING:
     from forestc.report.tables import Shown
 
-# Takes True to be quiet; yields a function that shows progress.
+# A Watch takes True to be quiet, and yields a function that shows progress.
 Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]
 
 

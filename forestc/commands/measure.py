@@ -222,8 +222,7 @@ def need_libraries(cpu: Cpu) -> None:
 
 
 def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
-    """Returns at most `most` rows (0: all) at even distances, and the number of all rows. Not all rows are held in
-    memory."""
+    """Returns at most `most` rows (0: all) at even distances, and the number of all rows."""
     parts: list[NDArray[np.float64]] = []
     step, total, count = 1, 0, 0
     for batch in rows.batches():

@@ -61,7 +61,6 @@ class FrameTable:
             return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
         column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        # Only types of pandas have `na_value`.
         pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 

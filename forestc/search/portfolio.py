@@ -131,7 +131,7 @@ class LevelSearch:
     """A search over families of settings for a model, its rows and folds.
 
     tolerance: accuracy that may be lost on held-out rows.
-    refused: for each family without a trial, why.
+    refused: for families that failed or have no trial, why.
     repeated: as in `Folds`.
     heading: begins each line of progress.
     """
