@@ -49,7 +49,7 @@ class Shown(dict[str, Any]):
 
 
 def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
-    """Returns a function that makes a table of figures, without the figures `columns` and `notes`."""
+    """Returns a function that makes a table of figures; `columns` and `notes` are left out."""
 
     def make(figures: Mapping[str, Any]) -> list[Table]:
         return [figures_table(title, {key: value for key, value in figures.items() if key not in ("columns", "notes")})]

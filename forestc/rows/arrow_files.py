@@ -74,7 +74,7 @@ class ArrowFiles:
                         yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
-        """Yields (number of its first row, file or row group) for each part."""
+        """Yields files or row groups, each as (number of its first row, file or row group)."""
         first = 0
         for fragment in self._dataset().get_fragments():
             for group in fragment.row_groups if self.form == "parquet" else [None]:

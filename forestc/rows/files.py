@@ -95,7 +95,7 @@ class TableRows:
         return isinstance(self.table, ArrowFiles)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """Returns (number of its first row, part) for each part."""
+        """Returns the parts of the rows, each as (number of its first row, part)."""
         assert isinstance(self.table, ArrowFiles)
         with readable(self.table.where):
             parts = [(first, replace(self, table=part)) for first, part in self.table.parts()]

@@ -60,7 +60,7 @@ class LevelTrial:
     """A list of passes that was tried.
 
     make: returns the result of each pass on the model.
-    cost: a rough size, in the prices of the pass that was tried.
+    cost: a rough measure of the forest's size, cheaper to compute than `size`.
     loss: on the held-out rows, or on part of them if that part shows too great a loss.
     good: True if the loss is on all held-out rows and within the tolerance.
     size_of: returns the size of a forest.
