@@ -5,8 +5,7 @@
     forestc.compile("model.json", "rows.csv", "out", label="target")
     assert forestc.check("out", "rows.csv", label="target").ok
 
-The public names are imported when they are first used: the parts stand in layers, the simulator and
-both IRs can be had without the rest, and `forestc --help` does not wait for a compiler to load.
+Public names are imported when they are first used, so that `import forestc` takes little time.
 """
 
 from importlib import import_module
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from forestc.options.stream import StreamOptions as StreamOptions
     from forestc.rows.encode import evaluate as evaluate
 
-# The public names, by the module that holds them. Notebooks show designs and studies once `notebook` is imported.
+# Maps modules to their public names. Designs and studies come from `notebook`, which lets notebooks show them.
 _NAMES = {
     "forestc.checks.result": "CheckResult",
     "forestc.commands.activity": "activity",

@@ -6,7 +6,6 @@ import sys
 
 
 def run() -> None:
-    """Runs `python -m forestc`, and the program `forestc`."""
     try:
         from forestc.cli import main
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Defines the exceptions of forestc (an error, its location, a remedy), and how the command line reports them."""
+"""Defines the exceptions of forestc: each has an error, its location and a remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAG = re.compile(
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
-# Matches terminal commands: escape sequences, control characters but tab and line feed, marks of text direction.
+# Commands to the terminal: escape sequences, control characters (not tab or line feed), marks of text direction.
 _COMMANDS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -27,7 +27,7 @@ _COMMANDS = re.compile(
 
 
 def printable(text: str) -> str:
-    """Returns a text from a tool or file without control sequences for the terminal."""
+    """Returns a text without control sequences for the terminal."""
     return _COMMANDS.sub("", text)
 
 
@@ -78,7 +78,7 @@ class ForestcError(Exception):
 
 
 class ModelError(ForestcError):
-    """An error of the model: it can't be read, or has a property that forestc can't preserve exactly."""
+    """An error of the model: it can't be read, or forestc can't compile it exactly."""
 
     usual_do = "train or save the model again with its library; if the message stays, report it"
 
@@ -88,7 +88,7 @@ class RowsError(ForestcError):
 
 
 class OptionError(ForestcError):
-    """An error of an option: the option, pass or target does not exist, or its value is invalid. Exit status 2."""
+    """An error of an option: its name or value is invalid. Exit status 2."""
 
     exit_status = 2
 
@@ -111,7 +111,7 @@ class MissingExtraError(ForestcError):
 
 
 class CheckError(ForestcError):
-    """An error for a broken promise: outputs differ, or a pass broke its guarantee. Exit status 3."""
+    """An error for differing outputs, or a pass that broke its promise. Exit status 3."""
 
     exit_status = 3
     usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"
@@ -125,13 +125,13 @@ class ToolError(ForestcError):
 
 
 class MissingToolError(ToolError):
-    """An error for a missing external program, or for a missing library that runs one; `do` says how to install it."""
+    """An error for a missing external program, or for the missing library that runs it."""
 
     usual_where = "the PATH"
 
 
 class InternalError(ForestcError):
-    """An error for a malformed IR: a bug in forestc, not in the model. Exit status 3."""
+    """An error for a malformed forest or netlist: a bug in forestc. Exit status 3."""
 
     exit_status = 3
     usual_do = "this is a bug of forestc: report it with the model"
@@ -139,7 +139,8 @@ class InternalError(ForestcError):
 
 @contextmanager
 def located(where: str, name: str = "") -> Iterator[None]:
-    """Gives a place to errors that pass through without one, unless their text has the name of the place."""
+    """Adds a location to a ForestcError that the `with` block raises without one. An error whose text contains `name`
+    is unchanged."""
     try:
         yield
     except ForestcError as error:
@@ -167,7 +168,7 @@ def known_names(given: str, known: Iterable[str]) -> str:
 
 
 def check_exists(path: Path, kind: type[ForestcError]) -> None:
-    """Raises an error of this kind if the file does not exist; the remedy names the most similar file in the folder."""
+    """Raises an error of type `kind` if the file does not exist. Its remedy names a similar file of the folder."""
     try:
         if path.exists():
             return
@@ -181,8 +182,8 @@ def check_exists(path: Path, kind: type[ForestcError]) -> None:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as the command line reports it: one line of text, or one JSON object. kind: the class name of the error,
-    UsageError or Interrupted. what, where, do: as in ForestcError. status: the exit status."""
+    """An error as the command line reports it. kind: the class name of the error, UsageError or Interrupted. status:
+    the exit status."""
 
     kind: str
     what: str
@@ -205,7 +206,7 @@ class Failure:
 
 
 def interrupted(status: int, signalled: BaseException | None = None) -> Failure:
-    """Returns the failure of a program ended by a signal. status: 128 plus the signal's number."""
+    """Returns the failure of a program that a signal ended. status: 128 plus the signal's number."""
     return Failure("Interrupted", "interrupted", do="; ".join(_notes(signalled)), status=status)
 
 
@@ -214,5 +215,4 @@ def _notes(error: BaseException | None) -> tuple[str, ...]:
 
 
 def one_line(text: str) -> str:
-    """Returns the text without line breaks and control characters."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))

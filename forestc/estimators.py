@@ -1,4 +1,4 @@
-"""Was the home of the estimators; pickles of earlier versions import them from here."""
+"""Keeps the former address of the estimators, from which old pickles import them."""
 
 from forestc.integrations.sklearn_estimators import CompiledClassifier as CompiledClassifier
 from forestc.integrations.sklearn_estimators import CompiledRegressor as CompiledRegressor

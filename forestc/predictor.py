@@ -1,3 +1,3 @@
-"""Was the home of a fitted estimator's predictor; pickles of earlier versions import it from here."""
+"""Keeps the former address of `QuantizedModel`, from which old pickles import it."""
 
 from forestc.manifest.fitted_estimator import QuantizedModel as QuantizedModel

@@ -1,4 +1,4 @@
-"""Makes commands of typer whose parameters come from the fields of a dataclass of options."""
+"""Makes typer commands from dataclasses of options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # tells keys after a flag that may s
 
 
 class _Command(typer.core.TyperCommand):
-    """A command that refuses an option given twice; typer would take the last. groups: its flags with keys."""
+    """A command that refuses an option given twice. groups: flags that take keys, such as `--stream tdata=64`."""
 
     groups: ClassVar[Mapping[str, Group]] = {}
 
@@ -37,7 +37,8 @@ class _Command(typer.core.TyperCommand):
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
-        """Returns the arguments, with keys joined to a flag that may stand alone: `--stream=tdata=64`."""
+        """Returns the arguments with keys joined to their flag: `--stream=tdata=64`. Only flags that may stand alone
+        need this."""
         alone = {group.within.flag for group in self.groups.values() if group.field is not None}
         joined: list[str] = []
         for argument in args:
@@ -48,7 +49,6 @@ class _Command(typer.core.TyperCommand):
         return joined
 
     def _help_of(self, ctx: Any, group: Group) -> str:
-        """Returns the help of a flag's keys."""
         formatter, flag = ctx.make_formatter(), group.within.flag
         formatter.write_usage(ctx.command_path, f"[OPTIONS] {flag} {_KEYS}")
         formatter.write_paragraph()
@@ -75,12 +75,11 @@ class Call:
     wide: bool
 
     def show(self, figures: object, tables: Callable[[], list[Any]]) -> None:
-        """Prints the figures as JSON or, for people, as tables."""
         show(self.json, figures, tables, wide=self.wide)
 
 
 def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> None:
-    """Adds a command with the name of a function. The docstring of the function is its help."""
+    """Adds a command named after the function `run`, with its docstring as help."""
 
     def called(context: typer.Context, **values: Any) -> None:
         typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
@@ -98,7 +97,7 @@ def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> 
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:
-    """Yields the fields as parameters of typer: a flag with keys comes before the hidden flags of its options."""
+    """Yields the fields as parameters of typer. A flag with keys is followed by the hidden flags of its keys."""
     groups, shown = groups_of(kind), set[str]()
     for entry, spec in options_of(kind):
         for name, group in groups.items():
@@ -118,7 +117,7 @@ def _of_group(name: str, group: Group) -> Parameter:
 
 
 def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = False) -> Parameter:
-    """Returns the parameter of an option. hidden: True to omit it from the help, because another flag sets it, too."""
+    """Returns the parameter of an option. hidden: True to omit it from the help."""
     kind_of_value: Any = value_type(kind, entry.name)
     switch, needed = kind_of_value is bool, required(entry, spec)
     shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least, "hidden": hidden}
@@ -130,12 +129,11 @@ def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = F
 
 
 def _default(value: object) -> Any:
-    """Returns the default that the help shows; None if the help text states it already."""
     return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
 
 
 def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
-    """Returns the options on the command line by keyword. Raises OptionError."""
+    """Returns the options on the command line by keyword. Raises OptionError for invalid keys of a flag."""
     groups = groups_of(kind)
     result: dict[str, Any] = {}
     for entry, spec in options_of(kind):
@@ -159,7 +157,7 @@ def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str
 
 
 def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mapping[str, Any], typed: set[str]) -> None:
-    """Adds the value of an option if it was typed, or None if Python requires the option."""
+    """Adds the value of an option to `result` if it was typed."""
     if entry.name in typed:
         value = values[entry.name]
         if spec.listed:
@@ -170,7 +168,8 @@ def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mappi
 
 
 def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
-    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for other keys or values."""
+    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for unknown keys or bad
+    values."""
     flag, rest = group.within.flag, text
     while rest:
         part, _, after = rest.partition(",")
@@ -191,7 +190,6 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
 
 
 def _value(name: str, text: str, kind: type) -> str | int | bool:
-    """Returns the value of a key. Raises OptionError if the text has no value of this type."""
     if not text:
         raise OptionError(f"{name} has no value", where="the command line", do=f"write {name}=VALUE")
     if kind is bool and text in ("true", "false"):

@@ -1,7 +1,7 @@
 """Runs the program `forestc`: its commands, errors in one line, and the exit status.
 
 Exit status: 0 for success; 1 for invalid input; 2 for wrong usage; 3 for a failed check; 4 for a failing outside tool;
-128 plus the signal's number if a signal ends the program, such as 130 for Ctrl-C.
+128 plus the number of a signal that ends the program.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from forestc.errors import Failure, ForestcError, interrupted, one_line
 from forestc.system.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.system.version import __version__
 
-# Typer contains click under varying names; this finds the class that typer raises for wrong usage under any of them.
+# The class from which typer's errors of wrong usage derive; typer contains click under varying names.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 class _Commands(typer.core.TyperGroup):
-    """The group of commands. Ctrl-C becomes `Interrupted`, which typer does not catch, unless a command handles it."""
+    """The group of commands. Ctrl-C is raised as `Interrupted`, because typer would catch KeyboardInterrupt."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with ctrl_c_ends():
@@ -65,7 +65,6 @@ def _options(
 
 
 def _usage(error: Exception) -> Failure:
-    """Returns typer's error of wrong usage as a Failure."""
     message = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     command = "forestc" if context is None else context.command_path
@@ -73,10 +72,11 @@ def _usage(error: Exception) -> Failure:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the program and sets the exit status. An error is one line on standard error, or an object under --json."""
+    """Runs the program and exits with its status. An error is one line on standard error, or a JSON object under
+    --json."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
-    # Under --json, standard error has only errors.
+    # With --json, standard error contains only errors, no warnings.
     logging.getLogger("forestc").setLevel(logging.ERROR if "--json" in arguments else logging.NOTSET)
     failure = None
     try:
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message()}\n")  # type: ignore[attr-defined]
             sys.exit(failure.status)
     except BrokenPipeError:
-        # The reader of standard output closed it, as `head` does.
+        # The reader of standard output has closed it, as `head` does.
         sys.stderr.close()
     except (OSError, MemoryError, RecursionError) as error:
         if debug:

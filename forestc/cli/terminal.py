@@ -35,7 +35,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def lines(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows progress as `progress` does or, without a terminal, prints a line for each stage."""
+    """Yields a function that shows progress. Without a terminal, it prints a line for each stage."""
     if quiet or Console(stderr=True).is_terminal:
         with progress(quiet) as say:
             yield say
@@ -45,7 +45,6 @@ def lines(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yields a function that shows how many rows are done."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} rows"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
@@ -54,7 +53,6 @@ def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def show(json_wanted: bool, figures: object, tables: Callable[[], list[Any]], *, wide: bool) -> None:
-    """Prints one JSON object or tables. wide: True for tables with all columns."""
     if json_wanted:
         sys.stdout.write(json.dumps(figures) + "\n")
         return

@@ -1,5 +1,5 @@
-"""Defines the commands: each calls its function in `forestc.commands` and prints the result. It imports the function
-only when it runs, so that `forestc --help` loads only the options."""
+"""Defines the commands. Each imports its function from `forestc.commands` only when it runs, so that `--help`
+is quick."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from forestc.options.explore import ExploreOptions
 if TYPE_CHECKING:
     from forestc.report.tables import Shown
 
-# A Watch is called with True to be quiet; it yields a function that shows progress.
+# A Watch takes True to be quiet, and yields a function that shows progress.
 Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]
 
 

@@ -1,1 +1,1 @@
-"""Holds the functions that the command line calls, in a module for each command."""
+"""Holds one module for each command of the command line, with the function that it calls."""

@@ -140,7 +140,8 @@ def check(options: CheckOptions) -> CheckResult:
 
 
 def _refuse(design: Design, options: CheckOptions) -> None:
-    """Raises OptionError for an unknown engine, ToolError for a missing prover, ForestcError for nothing to prove."""
+    """Raises OptionError for an unknown engine. For a proof, raises ToolError if a prover is missing, ForestcError if
+    there is nothing to prove."""
     for name in options.engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
@@ -152,8 +153,13 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 
 @dataclass(frozen=True)
 class _Given:
-    """The inputs of a check. rows: given rows, or rows generated in the ranges of a design compiled without rows.
-    record: describes the rows in check.json; None without rows. drawn: rows of the input model. notes: for the user."""
+    """The rows of a check.
+
+    rows: given or generated rows.
+    record: describes them in check.json; None without rows.
+    drawn: rows drawn from the input model.
+    notes: messages for the user.
+    """
 
     rows: Rows
     record: dict[str, Any] | None = None
@@ -218,7 +224,7 @@ def _run_engines(
 def _record(
     design: Design, options: CheckOptions, given: _Given, digests: Mapping[str, str | None], result: CheckResult
 ) -> str:
-    """Writes check.json. Returns the reason if it can't be written; otherwise ""."""
+    """Writes check.json. Returns a note if it can't be written; otherwise ""."""
     requested: dict[str, Any] = {"engines": list(options.engines or ()), "all": options.every}
     requested |= {"random": options.random_rows, "seed": options.seed, "prove": options.prove}
     results = {"asked": requested, "rows": given.record, **_recorded(result)}
@@ -229,7 +235,6 @@ def _record(
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:
-    """Returns the results for check.json."""
     problem, proof = result.problem(), result.proof
     return {
         "result": "ok" if result.ok else "failed",
@@ -244,7 +249,8 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """A builder of engines, each in its own folder. strict: a missing tool raises CheckError."""
+    """A builder of engines. found: results, which note why an engine can't run. strict: True to raise CheckError for a
+    missing tool."""
 
     design: Design
     scratch: Path
@@ -253,7 +259,6 @@ class _Build:
     progress: Callable[[str], None]
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
-        """Returns the engines that can run. For others, `found` gets the reason."""
         if names:
             self.progress(f"building {', '.join(names)}")
         if self.design.has_hardware:
@@ -262,7 +267,7 @@ class _Build:
         return {name: engine for name, engine in zip(names, engines, strict=True) if engine is not None}
 
     def one_for_each_file(self) -> dict[str, Engine]:
-        """Returns one engine for each file: a stand-in only if the engine that it replaces can't run."""
+        """Returns one engine for each file. A stand-in is built only if the engine that it replaces can't run."""
         stand_ins = [name for name in self.found if ENGINES[name].stands_in_for in self.found]
         built = self.engines([name for name in self.found if name not in stand_ins])
         built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
@@ -289,7 +294,8 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator on a chunk, or on about `sample` vectors spread over it (0: all)."""
+    """Compares an engine with the evaluator on a chunk. sample: the number of vectors taken at even distances; 0 for
+    all."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:
@@ -300,7 +306,7 @@ def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evalua
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
-    """Joins vectors of one origin into larger chunks, because an engine may start a program for each chunk."""
+    """Joins vectors of one origin into larger chunks, because some engines start a program for each chunk."""
     waiting: list[Vectors] = []
     for part in parts:
         if waiting and (part.origin != waiting[0].origin or sum(len(v.words) for v in waiting) >= CHUNK):
@@ -330,7 +336,6 @@ def _add(result: EngineResult, difference: Difference, chunk: Vectors) -> None:
 
 
 def _figures(result: CheckResult) -> dict[str, Any]:
-    """Returns the figures of `forestc check --json`, without notes."""
     engines, agreed, proof = result.engines, result.agreement, result.proof
     return {
         "rows": agreed.rows if agreed else 0,

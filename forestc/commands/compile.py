@@ -1,4 +1,4 @@
-"""Implements `compile`: turns a model and its rows into a folder of equivalent Verilog, C and HLS C++."""
+"""Implements `compile`: turns a model and its rows into a folder of equivalent Verilog, C and other files."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ class Compiled:
 
 @dataclass
 class Compilation:
-    """A compilation in progress. Each stage reads the fields of earlier stages, and sets the fields below its own name.
+    """A compilation in progress. Each stage sets the fields below the comment with its name, and reads those of earlier
+    stages.
 
     request: the checked options. notes: messages for users. seconds: by stage.
     """
@@ -159,29 +160,29 @@ class Compilation:
     request: Request
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    # Set by `load`. given: rows, or ranges instead; record: describes them in the manifest; c: the options of C
+    # Fields that `load` sets.
     source: Forest = field(init=False)
     given: Rows = field(init=False)
     record: dict[str, Any] = field(init=False)
     c: COptions = field(init=False)
-    # Set by `passes`. rows: given, or generated around thresholds; inputs: an input model's entry in the manifest
+    # Fields that `passes` sets; the rows are given, or generated in ranges.
     planned: PlannedRun = field(init=False)
     steps: tuple[Step, ...] = field(init=False)
     forest: Forest = field(init=False)
     rows: Rows = field(init=False)
     inputs: dict[str, Any] = field(default_factory=dict)
     firmware: dict[str, Any] | None = None
-    # Set by `lower`. netlist: None if only C and engines are written; lowering: with the latency for the clock
+    # Fields that `lower` sets.
     netlist: Netlist | None = None
     lowering: LoweringOptions = field(init=False)
-    # Set by `emit`. content: the manifest without the record of how the folder was made
+    # Fields that `emit` sets.
     capacity: Capacity | None = None
     artifacts: tuple[Artifact, ...] = ()
     content: dict[str, Any] = field(init=False)
     # check
     agreed: Agreement = field(init=False)
     held_out: Agreement | None = None
-    # Set by `estimate`, `write` and synthesis. figures: of `--json`; made: the manifest's record of the making
+    # Fields that `estimate`, `write` and synthesis set.
     figures: dict[str, Any] = field(default_factory=dict)
     made: dict[str, Any] = field(init=False)
 
@@ -195,12 +196,10 @@ class Compilation:
 
     @cached_property
     def printed(self) -> str:
-        """The text of the quantized forest."""
         return print_forest(self.forest)
 
     @cached_property
     def sample_vectors(self) -> tuple[Vectors, ...]:
-        """The vectors of the test benches."""
         return tuple(sample_vectors(self.forest, self.rows))
 
 
@@ -402,7 +401,6 @@ def compile(options: CompileOptions) -> Compiled:
 
 
 def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
-    """Yields the stages in order, each with its name for progress and for `seconds`."""
     yield "load", _load
     yield "passes", _run_passes
     if request.has_hardware:
@@ -415,7 +413,6 @@ def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], Non
 
 
 def _load(run: Compilation) -> None:
-    """Reads the model and its rows. Raises ForestcError, also for a model that the backends would refuse later."""
     options = run.options
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
@@ -437,7 +434,6 @@ def _load(run: Compilation) -> None:
 
 
 def _renamed(name: str) -> tuple[str, ...]:
-    """Returns a note if files and functions can't have the model's name."""
     used = identifier(name)
     words = (
         f"files, modules and functions are named {used!r}: {name!r} has other characters, or is a word of a language"
@@ -446,7 +442,7 @@ def _renamed(name: str) -> tuple[str, ...]:
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
-    """Raises RowsError for rows, or ends of ranges, outside of the C header's types of raw integers."""
+    """Raises RowsError if rows or ranges do not fit the integer types of the C header's inputs."""
     types, start = column_types(source, c.c_types), 0
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
@@ -468,7 +464,6 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
 
 
 def _run_passes(run: Compilation) -> None:
-    """Runs the passes and chooses the C layout."""
     source, request, options = run.source, run.request, run.options
     with on_cluster(run.given, options.scheduler) as placed:
         run.planned = planned = planned_run(source, placed, request)
@@ -490,13 +485,12 @@ def _run_passes(run: Compilation) -> None:
         file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
         run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
     if "c" in request.targets:
-        # The manifest records the C layout, so that costs fitted later do not change a written design.
+        # The manifest records the layout, so that costs fitted later do not change a written design.
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
         run.firmware = layout_record(run.forest, run.c)
 
 
 def _smaller(run: Compilation) -> str:
-    """Returns a text for users: ways to a smaller forest, and notes on why the level is another one."""
     level = run.request.level
     larger = "a larger --tolerance" if run.options.held_out is not None else "--held-out FILE and a larger --tolerance"
     if run.request.named is not None or level is None or level < 2:
@@ -519,7 +513,7 @@ def _lower(run: Compilation) -> None:
 
 
 def _emit(run: Compilation) -> None:
-    """Makes the files of the backends, and the manifest without the record of how the folder was made."""
+    """Makes the files of the backends and most of the manifest."""
     request, forest, netlist, stream = run.request, run.forest, run.netlist, run.options.stream
     if "engine" in request.targets:
         given, name = run.options.engine, f"{identifier(forest.name)}_engine"
@@ -547,7 +541,6 @@ def _emit(run: Compilation) -> None:
 
 
 def _compare(run: Compilation) -> None:
-    """Compares the forest with the model on the given and held-out rows, and the netlist with the forest."""
     run.agreed = agreement(run.source, run.forest, run.rows)
     if run.planned.held_out is not None:
         run.held_out = agreement(run.source, run.forest, run.planned.held_out)
@@ -562,7 +555,6 @@ def _estimate(run: Compilation) -> None:
 
 
 def _write(run: Compilation) -> None:
-    """Writes the folder."""
     forest, agreed, held_out, given = run.forest, run.agreed, run.held_out, run.options.held_out
     level, share = run.planned.plan.as_dict(), None
     held_out_record = None
@@ -598,20 +590,18 @@ def _write(run: Compilation) -> None:
 
 
 def _written(run: Compilation) -> dict[str, str]:
-    """Returns the files of the folder, path to text, without the report and the manifest."""
+    """Returns the texts of the folder's files by path, without the report and the manifest."""
     files = {artifact.path: artifact.text for artifact in run.artifacts}
     return files | {MODEL: print_forest(run.source), QUANTIZED: run.printed}
 
 
 def _described(run: Compilation, files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the report and the manifest, path to text."""
     report = {REPORT: compile_report(run.source, run.forest, run.steps, run.figures, run.made, files)}
     record = sealed({**run.content, "made": run.made}, {**files, **report})
     return report | {MANIFEST: json.dumps(record, indent=1) + "\n"}
 
 
 def _engine_note(forest: Forest, capacity: Capacity) -> str:
-    """Returns a note with an engine's walkers, clocks a row and image size."""
     image = image_of(forest, capacity)
     clocks = max(image.clocks, capacity.beats)
     size = f"the image {len(image.bytes):,} bytes"
@@ -619,12 +609,10 @@ def _engine_note(forest: Forest, capacity: Capacity) -> str:
 
 
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `--json`. Their keys do not change between versions. Figures of a device, a processor and
-    times are added later.
+    """Returns the figures of `--json`. Their keys do not change between versions.
 
-    `conditions` counts the inner nodes of the model, `distinct_conditions` the comparators, `comparator_bits` the input
-    bits that comparators read. `cells` and `latency_cycles` are None without a netlist; `level` is None if the user
-    named the passes. `accuracy` and `agreement` are those on the given rows; `measured` describes the rows.
+    `conditions` counts the inner nodes of the model, and `comparator_bits` the input bits that comparators read.
+    `accuracy` and `agreement` are on the given rows, or on generated ones.
     """
     forest, netlist, agreed = run.forest, run.netlist, run.agreed
     table = forest.conditions
@@ -651,7 +639,6 @@ def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mappin
 
 
 def _synthesize(run: Compilation) -> None:
-    """Synthesizes the design, and adds the figures to its report and manifest."""
     assert run.netlist is not None
     folder, device = run.folder, str(run.options.device)
     files = {artifact.role: (Path(artifact.path).name, artifact.text) for artifact in run.artifacts}

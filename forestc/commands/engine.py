@@ -1,4 +1,4 @@
-"""Implements `engine`: writes hardware for forests up to a capacity, loaded at run time."""
+"""Implements `engine`: writes hardware that loads forests at run time, up to a capacity."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ def make_engine(options: EngineOptions) -> Shown:
 
 
 def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
-    """Returns the figures by which users choose an engine."""
     figures: dict[str, Any] = {
         "walkers": capacity.walkers,
         "banks": capacity.banks,

@@ -46,7 +46,7 @@ from forestc.system.records import inside
 from forestc.system.version import __version__
 from forestc.system.writing import writing
 
-# Options left out of a study's command line: they do not change the results, or are added last.
+# Options that are not in the command line of a study, because they do not change its results.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
@@ -171,7 +171,7 @@ def explore(options: ExploreOptions) -> Study:
 
 
 def request_of(options: ExploreOptions) -> ExploreRequest:
-    """Returns the checked options in one form. Raises OptionError."""
+    """Returns the checked options, with names in their usual form. Raises OptionError."""
     names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
@@ -192,8 +192,8 @@ def request_of(options: ExploreOptions) -> ExploreRequest:
 
 
 def stored_arguments(out: str | Path) -> dict[str, Any]:
-    """Returns the arguments of `explore` stored in a study's folder, to resume it. Raises ForestcError, also if the
-    study was given Python objects: they can't be stored."""
+    """Returns the arguments of `explore` that a study's folder stores. Raises ForestcError if some are missing, because
+    they were Python objects."""
     study = open_study(out)
     record = study.asked
     unnamed = [name for name in ("rows", "model or train") if not any(record.get(key) for key in name.split(" or "))]
@@ -223,8 +223,11 @@ def _search(
     resume: bool,
     progress: Callable[[str], None],
 ) -> Study:
-    """Runs the search and writes the study. start: the time of time.monotonic() from which seconds count. content: the
-    hash of the rows of a resumed study."""
+    """Runs the search and writes the study.
+
+    content: the hash of the rows of a resumed study.
+    start: the time of time.monotonic() from which the time limit counts.
+    """
     progress("reading the rows")
     material = material_of(request, folder)
     if content not in (None, material.content):
@@ -263,7 +266,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """Returns two commands: one to finish the whole study, and one to finish only the front of the trials so far."""
+    """Returns two commands: one finishes the whole study, the other only the front of the trials so far."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]
@@ -288,7 +291,6 @@ def _record(request: ExploreRequest, material: Material, notes: Sequence[str]) -
 
 
 def _source(request: ExploreRequest) -> str:
-    """Returns the model's file or class, or the trainers, or the name of the function."""
     if callable(request.train):
         return getattr(request.train, "__name__", type(request.train).__name__)
     if request.model is None:
@@ -333,7 +335,7 @@ def command_of(request: ExploreRequest, folder: Path) -> str | None:
 
 
 def notes_of(material: Material) -> list[str]:
-    """Returns notes for the user before the search. Raises RowsError for test rows that can't be read."""
+    """Returns notes for the user, such as on test rows that are also among the given rows."""
     notes, same = list(material.notes), same_rows(material) if material.request.validation is not None else 0
     if same:
         count = len(material.folds[0].validation)
@@ -345,13 +347,13 @@ def notes_of(material: Material) -> list[str]:
 
 
 def same_rows(material: Material) -> int:
-    """Returns how many validation rows are also among the rows for training and passes; 0 under cross-validation."""
+    """Returns the number of validation rows that are also rows for training and passes; 0 under cross-validation."""
     fold = material.folds[0]
     return 0 if material.crossed else count_shared(material.X[fold.fit], material.X[fold.validation])
 
 
 def _test_inputs(material: Material) -> NDArray[np.float64] | None:
-    """Returns the test rows with columns in the order of the rows; None for other columns. Raises RowsError."""
+    """Returns the test rows with columns in the order of the rows; None if the columns do not match."""
     request, forest = material.request, material.forest or material.example
     test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
     if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.
@@ -363,7 +365,6 @@ def _test_inputs(material: Material) -> NDArray[np.float64] | None:
 
 
 def _refuse(study: Study) -> None:
-    """Raises ForestcError with the reason why a study has no front."""
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")
@@ -386,7 +387,7 @@ def _refuse(study: Study) -> None:
 
 @contextmanager
 def _held(folder: Path, *, resume: bool) -> Iterator[None]:
-    """Locks the study's folder. Raises ForestcError if another process holds it, or if it does not suit `resume`."""
+    """Locks the study's folder. Raises ForestcError if another search uses it, or if it does not suit `resume`."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
         there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]

@@ -111,7 +111,6 @@ def make_image(options: ImageOptions) -> Shown:
 
 
 def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
-    """Returns the quantized forest, and figures of its agreement with the model on the rows."""
     options.progress("passes")
     model = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(model, Design):

@@ -1,4 +1,4 @@
-"""Implements `inspect` and `print`: figures of a model or a compiled folder, single trees, and the text of a model."""
+"""Implements `inspect` and `print`: figures, single trees and the text form of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implements `model-inputs`: learns an input model for a model or a compiled folder."""
+"""Implements `model-inputs`: learns an input model from rows."""
 
 from __future__ import annotations
 
@@ -132,7 +132,6 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
 
 @takes(LearnInputsOptions)
 def how_long(options: LearnInputsOptions) -> str:
-    """Returns how long `model_inputs` searches, in words."""
     if options.samples is not None:
         return f"searching for a network in {options.samples} runs (--samples)"
     return f"searching for a network for {options.seconds:g} s (--time)"
@@ -145,7 +144,6 @@ def write_inputs(model: InputModel, path: str | Path) -> None:
 
 
 def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
-    """Returns the quantized forest, its rows, and notes on how they were read."""
     rows, label = options.rows, options.label
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):
@@ -156,7 +154,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
-    """Returns the first 20,000 rows, with only the columns that the forest reads if it leaves some out."""
+    """Returns the first 20,000 rows, with only the columns in `Forest.carried` if it is set."""
     parts, most = [], 20_000
     read = list(forest.row_columns) if forest.carried else slice(None)
     for batch in rows.batches():

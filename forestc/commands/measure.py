@@ -1,4 +1,4 @@
-"""Implements `measure`: flash, RAM, stack and instructions of a compiled design's C header on a microcontroller."""
+"""Implements `measure`: flash, RAM, stack and instructions of a design's C header on a microcontroller."""
 
 from __future__ import annotations
 
@@ -174,7 +174,6 @@ def measure(options: MeasureOptions) -> Shown:
 
 
 def _refuse(options: MeasureOptions) -> None:
-    """Raises OptionError for an unknown compiler or level of optimization, MissingToolError for a missing library."""
     for what, name, names in (
         ("compiler", options.compiler, COMPILERS),
         ("optimization", options.optimize, OPTIMIZE),
@@ -195,7 +194,8 @@ class _Inputs:
 
 
 def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
-    """Returns rows, vectors made from them, and rows drawn from the input model, if the header's types hold them."""
+    """Returns the rows to run, vectors made from them, and rows drawn from the input model. Rows that the header's
+    types can't hold are left out."""
     forest, c = design.forest, design.c_options
     types = inputs_of(forest, c.c_inputs, c.c_types).types
     rows = drawn if options.rows is None and options.inputs is not None else options.rows
@@ -216,7 +216,6 @@ def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
 
 
 def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes for users on the figures."""
     measured, bound, c = figures["entries"], figures["worst_case"], design.c_options
     for path in design.changed_files():
         if path == design.manifest["files"]["c"]:
@@ -239,7 +238,8 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """Returns the most instructions (cycles on AVR) of a prediction by fitted costs; None if these are unknown."""
+    """Returns the most instructions of a prediction (cycles on AVR), estimated by fitted costs; None if these do not
+    apply."""
     costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if costs is None or optimize != "s" or tool.kind not in costs.compilers:
         return None
@@ -249,8 +249,7 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
 
 
 def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Returns by name the measured figure and the design's budget; empty for another processor or entry than budgets
-    count."""
+    """Returns (measured, allowed) by the name of the figure. Empty if the budget is for another processor or entry."""
     options, figures = design.c_options, entries.get(entry_of(design.forest))
     if options.cpu != cpu or figures is None:
         return {}
@@ -264,7 +263,7 @@ def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) 
 
 
 def need_libraries(cpu: Cpu) -> None:
-    """Raises MissingToolError if a library that runs or reads images is not installed."""
+    """Raises MissingToolError if a library that reads or runs images is not installed."""
     modules = {"pyelftools": "elftools", **({"unicorn": "unicorn"} if cpu.machine else {})}
     missing = [name for name, module in modules.items() if find_spec(module) is None]
     if missing:
@@ -273,7 +272,7 @@ def need_libraries(cpu: Cpu) -> None:
 
 
 def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
-    """Returns at most `most` rows (0: all) at even distances, and the number of all. Holds at most twice as many."""
+    """Returns at most `most` rows (0: all) at even distances, and the number of all rows."""
     parts: list[NDArray[np.float64]] = []
     step, total, count = 1, 0, 0
     for batch in rows.batches():
@@ -289,7 +288,7 @@ def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
 
 
 def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vectors]:
-    """Yields the rows, and inputs made from them: on and beside thresholds, random, and of the longest paths."""
+    """Yields the rows, and vectors made from them: on and beside thresholds, random, and with long paths."""
     words = [np.zeros((1, len(forest.features)), dtype=np.int64)]
     for batch in vectors(forest, ArrayRows(sample), RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
         if len(batch.words):
@@ -301,8 +300,6 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
 
 @dataclass(frozen=True)
 class _Built:
-    """A compiled entry, and the seconds that compiling took."""
-
     files: Build
     image: FirmwareImage
     stack: StackUse
@@ -311,8 +308,7 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Work:
-    """The tools and folder that all entries share. simavr: the program, None if it is not installed. folder: for the
-    compiler's files, with the header in it."""
+    """The tools and the folder that all entries share. simavr: path of the program; None if it is not installed."""
 
     design: Design
     cpu: Cpu
@@ -328,7 +324,7 @@ class _Work:
         return _Built(files, read_image(files.image), static_stack(files), time.perf_counter() - start)
 
     def _machine(self, built: _Built) -> Machine | None:
-        """Returns an emulator for an entry; None if it is not installed."""
+        """Returns an emulator with a compiled entry; None if simavr is needed and not installed."""
         if self.cpu.machine:
             return Emulator(self.cpu, built.image)
         if self.simavr is None:
@@ -336,7 +332,6 @@ class _Work:
         return avr.Simavr(self.simavr, self.compiler, built.files, built.image.flash, self.folder)
 
     def measured(self, entry: Entry, built: _Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
-        """Returns the figures of an entry."""
         start = time.perf_counter()
         differences, first, runs = 0, "", list[Run]()
         if (machine := self._machine(built)) is not None:
@@ -367,7 +362,7 @@ class _Work:
         }
 
     def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
-        """Returns a run on a batch of inputs, its differences from the evaluator, and the first of them as text."""
+        """Returns a run on a batch of inputs, its differences from the evaluator, and the first difference as text."""
         forest = self.design.forest
         batch = entry.taken(batch, forest)
         run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
@@ -382,7 +377,7 @@ class _Work:
 def _summary(
     on_rows: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
 ) -> dict[str, Any] | None:
-    """Returns the mean and largest number of the runs on rows, and the largest of all; None without counts."""
+    """Returns the mean and largest count on rows, and the largest of all; None without counts."""
     chosen, all_ = (
         np.concatenate([np.empty(0, np.int64), *(column for column in runs if column is not None)])
         for runs in (on_rows, every)

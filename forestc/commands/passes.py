@@ -10,7 +10,7 @@ from forestc.search.levels import levels_guide
 
 
 def passes(name: str | None = None) -> dict[str, Any]:
-    """Returns the guide of a pass; if `name` is None, short guides of all passes and levels. Raises OptionError."""
+    """Returns the guide of a pass; without `name`, short guides of all passes and levels. Raises OptionError."""
     if name is not None:
         return pass_guide(PASSES, name)
     brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]

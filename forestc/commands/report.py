@@ -30,8 +30,8 @@ SUFFIXES = (".html", ".htm")  # lists the suffixes of pages; a file with another
 
 @takes(ReportOptions)
 def report(options: ReportOptions) -> Shown:
-    """Writes the page of a folder in one step, and returns the figures of `forestc report --json`. For a study, a
-    folder beside the page gets a page for each design on the front. Raises ForestcError."""
+    """Writes the page of a folder, and returns the figures of `forestc report --json`. A study also gets a folder of
+    pages for the designs on its front. Raises ForestcError."""
     source, out = Path(options.source), Path(options.out)
     with writing(out):
         out = out if out.suffix.lower() in SUFFIXES or out.is_dir() else out.with_name(f"{out.name}.html")
@@ -50,7 +50,6 @@ def report(options: ReportOptions) -> Shown:
 
 
 def _refuse(options: ReportOptions, study: bool) -> None:
-    """Raises OptionError for options that do not apply to the folder."""
     if not study and options.peers is not None:
         raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
     for name, value in (("rows", options.rows), ("label", options.label), ("place", options.place)):
@@ -101,7 +100,7 @@ def _figures(out: Path, kind: str, text: str, pages: Sequence[str] = (), notes: 
 
 
 def pages_folder(out: Path) -> Path:
-    """Returns the folder beside a study's page for the pages of its designs."""
+    """Returns the folder for the pages of a study's designs, beside the study's page."""
     return out.with_name(f"{out.stem}_designs")
 
 
@@ -110,14 +109,13 @@ def _name(number: int) -> str:
 
 
 def _shown(study: Study) -> list[Trial]:
-    """Returns the trials of the front and the unpruned model, if their compiled folders exist."""
+    """Returns the trials of the front and of the unpruned model that have a compiled folder."""
     first = unpruned(study.trials)
     beside = [first] if study.front and first is not None and first not in study.front else []
     return [trial for trial in (*study.front, *beside) if (study.design(trial) / MANIFEST).is_file()]
 
 
 def _relative(folder: Path, out: Path) -> str:
-    """Returns the address of a folder relative to a page; "" if there is none."""
     try:
         return "./" + quote(Path(os.path.relpath(folder.absolute(), out.absolute().parent)).as_posix()) + "/"
     except ValueError:  # The folder is on another drive.
@@ -125,7 +123,6 @@ def _relative(folder: Path, out: Path) -> str:
 
 
 def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:
-    """Returns the pages of the front's designs by trial, and notes on designs that can't be read."""
     pages: dict[int, str] = {}
     notes = []
     shown = _shown(study)

@@ -1,4 +1,4 @@
-"""Implements `simulate`: runs a design's netlist clock by clock on rows, and writes waveforms on request."""
+"""Implements `simulate`: runs a design's netlist clock by clock on rows."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ def simulate(options: SimulateOptions) -> Shown:
 
 
 def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:
-    """Writes the switching activity in one step. Returns how many bits of all nets change per row: with fewer changes,
-    a similar netlist takes less dynamic power."""
+    """Writes the switching activity as SAIF. Returns the number of bits that change per row, over all nets."""
     counts = activity(design.netlist, netlist_words(design.netlist, words))
     with writing(file):
         write_text(file, activity_text(design.netlist, counts))

@@ -1,4 +1,4 @@
-"""Opens the inputs of commands: a model or a compiled folder, an input model, given or drawn rows."""
+"""Opens the inputs of commands: models, compiled folders, input models and rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.options.shared import DrawnRows
 
 
 def open_source(source: object, *, trust_pickle: bool, iterations: int | str | None) -> Forest | Design:
-    """Returns the Design of a compiled folder, or the Forest of a model as `load` takes it. Raises ForestcError."""
+    """Returns the Design of a compiled folder, or the Forest of a model. Raises ForestcError."""
     from forestc.frontends import load  # Commands on folders do not need the readers of all libraries.
 
     if isinstance(source, str | Path) and (Path(source) / MANIFEST).is_file():
@@ -26,17 +26,17 @@ def open_source(source: object, *, trust_pickle: bool, iterations: int | str | N
 
 
 def design_of(given: Design | str | Path) -> Design:
-    """Returns the design, read from its folder unless it is a Design already. Raises ForestcError."""
+    """Returns a Design as it is, or reads it from its folder. Raises ForestcError."""
     return given if isinstance(given, Design) else open_design(given)
 
 
 def input_model_of(given: InputModel | str | Path) -> InputModel:
-    """Returns the input model, read from its file unless it is an InputModel already. Raises ModelError."""
+    """Returns an InputModel as it is, or reads it from its file. Raises ModelError."""
     return given if isinstance(given, InputModel) else read_inputs(given)
 
 
 def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
-    """Returns the given rows, or rows drawn from an input model for a design. Raises OptionError if both are given."""
+    """Returns the given rows, or rows drawn from an input model. Raises OptionError if both are given."""
     if options.inputs is None:
         return rows
     refuse_both(rows, options.inputs)
@@ -45,7 +45,6 @@ def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
 
 
 def refuse_both(rows: object, inputs: object) -> None:
-    """Raises OptionError if rows and an input model are both given."""
     if rows is not None and inputs is not None:
         raise OptionError(
             "--rows and --inputs are both given",

@@ -1,4 +1,4 @@
-"""Implements `synth`: size and clock rate of a compiled design on a device, by synthesis and place and route."""
+"""Implements `synth`: size and clock rate of a design on a device, by synthesis and place and route."""
 
 from __future__ import annotations
 
@@ -94,7 +94,6 @@ def synth(options: SynthOptions) -> Shown:
 
 
 def _opened(folder: Path) -> Design:
-    """Returns the design in a folder. Raises ForestcError, also for the folder of an engine."""
     if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
         raise _of_engine(folder)
     return open_design(folder)

@@ -1,4 +1,4 @@
-"""Implements `explore --take`: copies the design of one trial of a study to a folder of its own."""
+"""Implements `explore --take`: copies the design of one trial to a folder of its own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from forestc.system.writing import replacing, writing
 
 
 def take(source: str | Path, number: int, out: str | Path, progress: Progress = quiet) -> dict[str, Any]:
-    """Writes the design of trial `number` of the study in the folder `source` to the folder `out`; returns the figures
-    of `forestc explore --take N --json`. A trial without a design is compiled first, from the same rows. Raises
-    ForestcError, or OptionError for a trial that does not exist or has failed."""
+    """Copies the design of a trial, compiled first if it is missing, and returns figures of it.
+
+    source: the study's folder. number: of the trial. out: the new folder. Raises OptionError for a trial that does not
+    exist or has failed, otherwise ForestcError.
+    """
     study, out = open_study(source), Path(out)
     trial = next((trial for trial in study.trials if trial.number == number), None)
     if trial is None:

@@ -1,4 +1,4 @@
-"""Runs a trial in a worker process: it trains, runs passes, estimates, scores and, on higher rungs, builds a design."""
+"""Runs the stages of a trial in a worker process: training, passes, estimate, score, synthesis and check."""
 
 from __future__ import annotations
 
@@ -43,19 +43,23 @@ from forestc.system.deadline import LateError
 
 Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # names the file of a trained model in its trial's folder
-CACHED = 48  # entries per fold in a worker's cache: models, and results of passes that several trials share
+CACHED = 48  # entries per fold in a worker's cache
 MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
 MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
 PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
-BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a smaller trial
+BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a rival of no higher cost
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One stage of a trial for a worker. rivals: costs (all goals but accuracy) and accuracy of each trial on the
-    front. address: of Optuna's trial (folder, database, number). seconds: time limit for the search of a level."""
+    """One stage of a trial for a worker.
+
+    rivals: (costs, accuracy) of trials on the front; the costs are those of `costs_of`.
+    address: folder, database and Optuna's id of the trial.
+    seconds: time limit for the search of a level.
+    """
 
     stage: Stage
     trial: Trial
@@ -66,7 +70,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The commands that trials run. They are passed in because this package may not import `forestc.commands`."""
+    """The functions of `forestc.commands` that trials call, passed in because layers forbid this package the import."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]
@@ -76,14 +80,15 @@ class Commands:
 
 @dataclass
 class Bench:
-    """A worker's data: it runs jobs and caches models and results of passes that several trials share."""
+    """The data, the commands and the cache of one worker. Cached are models and results of passes that several trials
+    share."""
 
     material: Material
     commands: Commands
     _cache: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
-        """Runs the job and returns its trial with the results. Raises any error of the stage."""
+        """Runs a job and returns its trial with the results."""
         clock = _Seconds(dict(job.trial.seconds))
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)
@@ -99,7 +104,7 @@ class Bench:
 
     @property
     def first(self) -> int:
-        """The fold of the compiled design; `ALL` if models are trained and cross-validated (passes see the first)."""
+        """The fold whose model is compiled: 0, or `ALL` if models are trained and cross-validated."""
         return ALL if self.material.crossed and self.material.forest is None else 0
 
     # --- the estimate
@@ -144,12 +149,10 @@ class Bench:
         return self._once(key, lambda: material.train(options, fold))
 
     def passed(self, options: Mapping[str, Any], model: Forest, fold: int) -> Forest:
-        """Returns the forest after the passes of a trial. Their promises are checked when the design is compiled."""
         results = self.results(options, model, fold)
         return results[-1].forest if results else model
 
     def results(self, options: Mapping[str, Any], model: Forest, fold: int) -> list[PassResult]:
-        """Returns the result of each pass of a trial. A pass that several trials, rungs or workers share runs once."""
         passes = self._passes(model, fold)
         before, results = Ran.of(model), list[PassResult]()
         for step in self.steps(options, model, fold):
@@ -163,11 +166,10 @@ class Bench:
             rows, held_out = self.material.fit_and_held_out(fold)
             return Passes(ResultStore(self.material.folder / RESULTS_FOLDER), rows, Scorer(model, held_out))
 
-        # The cached scorer keeps the model alive, so its id stays unique.
+        # The scorer in the cache keeps the model alive, so no other model gets its id.
         return self._once(("rows", max(fold, 0), id(model)), passes)
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
-        """Returns the passes of a trial: recorded by the search of a level, set by its options, or a level's list."""
         if PASSES_TAKEN in options:
             return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
         if LEVEL not in options:
@@ -176,8 +178,8 @@ class Bench:
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """Returns an option that records the passes of a level, after its search on the fold's rows; empty if `compile`
-        would run the same. Raises OptionError if the seconds end before any candidate is scored."""
+        """Returns the passes of a level as an option of the trial, after the level's search if it has one. Returns no
+        option if `compile` would run the same passes. Raises OptionError if the time ends before the first score."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
@@ -196,13 +198,13 @@ class Bench:
                 raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        # For a level without search `compile` shows passes all rows; for listed passes it holds rows out.
+        # For a level without search, `compile` gives passes all rows; for listed passes, it holds some out.
         else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the estimated figures, and the options chosen by them for limits and goals: latency and C layout."""
+        """Returns the estimated figures, and the latency and C layout chosen to suit limits and goals."""
         request, figures, chosen = self.material.request, dict[str, float](), dict[str, Any]()
         if request.device:
             estimates, latency = self._of_device(forest, options.get("latency"))
@@ -224,7 +226,7 @@ class Bench:
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """Returns the sort key of a C layout: broken limits, then the first goal among its figures, then flash."""
+        """Returns the sort key of a C layout: number of broken limits, then the first goal, then flash."""
         request = self.material.request
         broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
         first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")
@@ -249,7 +251,8 @@ class Bench:
     # --- the score
 
     def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
-        """Returns the score on the validation rows of all folds, or of some if a smaller rival is clearly better."""
+        """Returns the score on the validation rows of the folds. It stops early if a rival that costs no more is
+        clearly better."""
         material, parts, models = self.material, list[RowErrors](), list[RowErrors]()
         costs = costs_of(material.request.goals, figures)
         rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
@@ -271,7 +274,7 @@ class Bench:
     # --- folders
 
     def command(self, trial: Trial) -> str:
-        """Returns the command line that compiles the trial's folder; "" if the rows or the model are Python objects."""
+        """Returns the command line that compiles the trial; "" if the rows or the model are Python objects."""
         request = self.material.request
         model = request.model if self.material.forest is not None else MODEL
         options = CompileOptions(model, request.rows, None, **self.keywords(trial))
@@ -293,7 +296,6 @@ class Bench:
         return keywords | spelt(trial.options, request)
 
     def design(self, trial: Trial, clock: _Seconds | None = None) -> Path:
-        """Returns the compiled folder of a trial, and compiles it first if it is missing."""
         clock = clock or _Seconds({})
         material = self.material
         home = material.folder / TRIALS / f"{trial.number:04d}"
@@ -313,7 +315,8 @@ class Bench:
         return folder
 
     def built(self, job: Job, clock: _Seconds) -> Trial:
-        """Returns the trial with the figures of synthesis, or of place and route if that is the job's stage."""
+        """Returns the trial with figures of synthesis or, in the stage "placed", of place and route. A placed design
+        that is too slow gets more latency."""
         request = self.material.request
         assert request.device is not None
         trial, route = job.trial, job.stage == "placed"
@@ -333,7 +336,6 @@ class Bench:
         return replace(trial, figures={**trial.figures, job.stage: figures}, has_design=True)
 
     def _too_slow(self, fmax: float | None) -> bool:
-        """Returns True if a placed design misses the requested clock rate and the search chooses no latency."""
         request = self.material.request
         chosen = {goal.figure for goal in request.goals} & TIMED
         limits = [limit for limit in request.limits if limit.figure in TIMED]
@@ -355,7 +357,8 @@ class Bench:
         return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
-        """Returns a trial of the front, compiled, checked, proved if it is small, and scored on the test rows."""
+        """Compiles and checks a trial of the front, and scores it on the test rows if there are any. A small design is
+        also proved if a prover is installed. Raises CheckError if the check fails."""
         request = self.material.request
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):
@@ -387,7 +390,7 @@ _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
 
 
 def costs_of(goals: Sequence[Goal], figures: Mapping[str, float]) -> tuple[float, ...]:
-    """Returns the costs of all goals but accuracy: smaller is better, and an unknown figure costs infinity."""
+    """Returns the costs of all goals but accuracy: smaller is better, infinity for an unknown figure."""
     return tuple(goal.cost(figures.get(goal.figure)) for goal in goals if goal.figure != "accuracy")
 
 
@@ -397,8 +400,6 @@ def _score(errors: RowErrors) -> Score:
 
 @dataclass
 class _Seconds:
-    """A stopwatch that adds up seconds by stage."""
-
     found: dict[str, float]
 
     @contextmanager

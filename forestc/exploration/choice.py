@@ -1,11 +1,8 @@
 """Recommends a design of a study, and finds its neighbours on the front.
 
-With a tolerance, the smallest design is taken that loses at most the tolerance, where `ERRORS` standard errors count as
-lost. Without one, a study of a given model takes the smallest that loses at most one standard error against the model,
-or at most as much as -O1 loses; so it is never larger than -O1. A study that trains its models takes the smallest on
-the front within one standard error of the front's best. Designs that do not fit the device are left out; if none fits,
-the smallest is shown. If a study ended early, a synthesized or measured design replaces an estimated one unless it is
-more than a standard error less accurate. The rule of one standard error is from Breiman et al., "Classification and
+With a tolerance, the smallest design is taken whose loss plus `ERRORS` standard errors is within the tolerance. Without
+one, the smallest design is taken that loses at most one standard error, or no more than -O1. The loss is against the
+given model, or else against the most accurate design of the front. Source: Breiman et al., "Classification and
 Regression Trees", 1984, section 3.4.3.
 """
 
@@ -23,10 +20,16 @@ UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path of th
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A recommended design and its neighbours on the front. size: the goal that orders the front. best: the most
-    accurate design of the front. taken: the smallest accurate enough (see the module). within: True if one is accurate
-    enough; otherwise `taken` loses least. fits: True if it fits the device. smaller, better: the next designs on the
-    front, or None. unpruned: the model at -O1."""
+    """A recommended design and its neighbours on the front.
+
+    size: the goal that orders designs by size.
+    best: the most accurate design of the front.
+    taken: the recommended design.
+    within: True if `taken` is accurate enough; otherwise no design is, and `taken` loses least.
+    fits: True if `taken` fits the device.
+    smaller, better: the next smaller and the next more accurate design of the front, or None.
+    unpruned: the trial of the model at -O1, or None.
+    """
 
     size: Goal
     best: Trial
@@ -43,7 +46,7 @@ class Recommendation:
         return self.taken if self.fits else None
 
     def times_smaller(self) -> float | None:
-        """Returns the size of the unpruned design divided by the size of `taken`; None if this says nothing."""
+        """Returns how many times smaller `taken` is than the unpruned design; None if they can't be compared."""
         sizes = [None if t is None else t.figure(self.size.figure) for t in (self.unpruned, self.taken)]
         if self.size.maximize or self.unpruned is self.taken or not sizes[0] or not sizes[1]:
             return None
@@ -51,7 +54,8 @@ class Recommendation:
 
 
 def choice(study: Study) -> Recommendation | None:
-    """Returns the recommendation of a study; None if it has no front or no accuracies."""
+    """Returns the recommendation of a study; None if it has no front or no accuracies. If the study ended early, a
+    synthesized or measured design is preferred to an estimated one of nearly the same accuracy."""
     first = unpruned(study.trials)
     chosen = _choice(study, first)
     if chosen is None or not study.asked.get("unfinished"):
@@ -63,7 +67,6 @@ def choice(study: Study) -> Recommendation | None:
 
 
 def _choice(study: Study, first: Trial | None) -> Recommendation | None:
-    """Returns the recommendation among all trials of a study. first: the model at -O1."""
     size = size_goal(study.goals)
     candidates = [trial for trial in study.front if _has_size(trial, size)]
     if not candidates:
@@ -82,7 +85,6 @@ def _choice(study: Study, first: Trial | None) -> Recommendation | None:
 
 
 def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
-    """Returns a function that sorts designs: the smallest first, and of equal ones the most accurate."""
     return lambda trial: (size.cost(trial.figure(size.figure)), -_accuracy(trial))
 
 
@@ -90,7 +92,10 @@ def _taken(
     study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
 ) -> tuple[Trial, bool]:
     """Returns the smallest design that is accurate enough, and True; otherwise the design that loses least, and False.
-    among: designs of the front that fit the device, or its smallest if none fits. best: the most accurate of them."""
+
+    among: designs of the front that fit the device, or only its smallest design.
+    best: the most accurate of them.
+    """
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
     if tolerance is None and not against_model(study):
@@ -111,7 +116,7 @@ def _taken(
 
 
 def shown(study: Study) -> list[Trial]:
-    """Returns the front in the order of its goals, with the recommended design inserted if it is not on the front."""
+    """Returns the front with the recommended design, sorted by the goals."""
     chosen, front = choice(study), list(study.front)
     if chosen is None or chosen.taken in front:
         return front
@@ -120,20 +125,19 @@ def shown(study: Study) -> list[Trial]:
 
 
 def against_model(study: Study) -> bool:
-    """Returns True if the study compares accuracies with the accuracy of a given model."""
+    """Returns True if trials are compared with a given model."""
     return any(trial.validation is not None and trial.validation.lost is not None for trial in study.trials)
 
 
 def _lost(trial: Trial) -> tuple[float, float]:
-    """Returns the accuracy that a trial loses against the given model on the same rows, and its standard error."""
     score = trial.validation
     assert score is not None
     return (score.lost or 0.0), (score.lost_error or 0.0)
 
 
 def counted(trial: Trial, best: Trial) -> float:
-    """Returns the accuracy that counts as lost, including `ERRORS` standard errors: against the given model on the same
-    rows; or against `best` if the study trains its models."""
+    """Returns the accuracy lost plus `ERRORS` standard errors. If the study trains models, the loss is against `best`;
+    otherwise against the given model."""
     score = trial.validation
     assert score is not None
     if score.lost is not None and score.lost_error is not None:
@@ -152,7 +156,7 @@ def size_goal(goals: Sequence[Goal]) -> Goal:
 
 
 def unpruned(trials: Iterable[Trial]) -> Trial | None:
-    """Returns the complete trial of the model at -O1, which each search tries early; None if there is none."""
+    """Returns the complete trial of the model at -O1; None if there is none."""
     return next((trial for trial in trials if trial.state == "complete" and trial.options.get(LEVEL) == UNPRUNED), None)
 
 

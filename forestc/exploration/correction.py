@@ -1,6 +1,7 @@
-"""Corrects estimates by measured values. For each figure, a line through their logarithms is fitted as designs are
-measured. A prior holds its slope near 1, and bounds limit it. So a correction by few designs is nearly a constant
-factor, and no correction changes the order of two estimates."""
+"""Corrects estimates by measured values: for each figure, a line is fitted through the logarithms of both.
+
+A prior holds the slope near 1, so few designs give nearly a constant factor.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ SLOPES = (0.5, 1.5)  # limits the slope
 
 @dataclass(frozen=True)
 class Correction:
-    """A fitted line: corrected = factor * estimate ** slope. designs: how many it is fitted to."""
+    """A fitted line: corrected = factor * estimate ** slope. designs: the number of designs it is fitted to."""
 
     factor: float
     slope: float
@@ -28,7 +29,7 @@ class Correction:
 
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
-    """Returns the correction of each figure for which at least one trial has both an estimate and a measured value."""
+    """Returns a correction for each figure in CORRECTED with an estimate and a measured value in some trial."""
     lines = {}
     for name in CORRECTED:
         pairs = [
@@ -44,7 +45,6 @@ def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
 
 
 def corrected(trial: Trial, lines: Mapping[str, Correction]) -> Trial:
-    """Returns the trial with its estimates corrected."""
     estimate = trial.figures.get("estimate", {})
     return replace(
         trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in lines.items() if name in estimate}

@@ -1,4 +1,4 @@
-"""Writes the front and the trials of a study as tables: front.csv, study.parquet and the figures of `--json`."""
+"""Writes the trials of a study as tables: front.csv, study.parquet and the figures of `--json`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """Maps a trial on the front to another that is no worse in every other goal and less accurate by less than a
-    standard error: both count as equally accurate. Keys and values are trial numbers."""
+    """Maps trials on the front to trials that count as equal; both are trial numbers.
+
+    The equal trial is less accurate by less than a standard error, and no worse in all other goals.
+    """
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 
@@ -55,14 +57,12 @@ def write_front(study: Study) -> None:
 
 
 def _shown_rows(study: Study) -> list[dict[str, Any]]:
-    """Returns the rows of front.csv. The column `recommended` is True for the recommended design."""
     chosen = choice(study)
     taken = None if chosen is None else chosen.recommended
     return [_row(study, trial) | {"recommended": trial is taken} for trial in shown(study)]
 
 
 def _row(study: Study, trial: Trial) -> dict[str, Any]:
-    """Returns the trial as a flat row, with the column `fits` if the LUTs of the device and of the trial are known."""
     both_known = study.room is not None and trial.figure("lut") is not None
     return trial.row() | ({"fits": study.fits(trial)} if both_known else {})
 

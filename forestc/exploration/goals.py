@@ -1,4 +1,4 @@
-"""Defines the figures for goals and limits of a search, by the names that users write."""
+"""Defines the figures that goals and limits of a search may name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a design. maximize: True if more is better. needs: the option it needs. means: text for users."""
+    """A figure of a design. maximize: True if more is better. needs: the option that the figure requires, if any.
+    means: its meaning in words, for users."""
 
     maximize: bool
     unit: str
@@ -37,15 +38,15 @@ FIGURES: dict[str, Figure] = {
     "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
-# Maps figures' short names to keys of FIGURES; messages show the short names.
+# Maps short names of figures to keys of FIGURES.
 ALIASES = {"fmax": "fmax_mhz", "latency": "latency_cycles"}
 PLURALS = {"luts": "lut", "ffs": "ff"}  # maps plurals that are accepted but never shown
 _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)(.+)")
 
 
 def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
-    """Returns the goals; by default size and accuracy. Raises OptionError for an unknown figure, a figure named twice,
-    a single goal, or a figure of a device or processor that is not given."""
+    """Returns the goals; by default size and accuracy. Raises OptionError for an unknown or repeated figure, a single
+    goal, or a figure whose device or processor is not given."""
     if not device and not cpu:
         raise OptionError(
             "nothing says what to build for", where="--device, --cpu", do="add --device, such as ecp5-25k, or --cpu"
@@ -64,7 +65,7 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
 
 
 def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
-    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for a text that can't be read."""
+    """Returns the limits read from texts such as `fmax>=150`. Raises OptionError for unknown figures or bad numbers."""
     limits = []
     for text in given:
         if isinstance(text, Limit):
@@ -86,7 +87,8 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
 
 
 def _value(name: str, text: str) -> float:
-    """Returns the number in a limit; NaN if it is not a number. A figure of firmware may have a unit, such as 4KiB."""
+    """Returns the number of a limit; NaN if the text is no number. Figures of firmware may have a unit, such as
+    4KiB."""
     try:
         return float(text)
     except ValueError:
@@ -95,7 +97,6 @@ def _value(name: str, text: str) -> float:
 
 
 def spelled(limit: Limit) -> str:
-    """Returns a limit as users write it, such as `lut<=500`."""
     return f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}"
 
 

@@ -1,4 +1,4 @@
-"""Holds the data that all trials of a study share: the model or the trainers, the rows, and their split into folds."""
+"""Holds the data that all trials of a study share: the model or the trainers, the rows, and the folds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALL = -1  # stands for a fold with a model trained on all rows
 
 @dataclass(frozen=True)
 class RowSplit:
-    """The row numbers of a fold. fit: rows for training and passes. validation: rows to score trials."""
+    """The row numbers of a fold. fit: for training and passes. validation: for scores."""
 
     fit: NDArray[np.int64]
     validation: NDArray[np.int64]
@@ -42,9 +42,15 @@ class RowSplit:
 
 @dataclass(frozen=True)
 class Material:
-    """The data that all trials of a study share. forest: the given model; None if models are trained. X: (rows,
-    columns). y: class numbers or values. folds: trials are scored on all, and designs are compiled with the first.
-    held_out: the validation rows as an option of `compile`. notes: messages for the user."""
+    """The data that all trials of a study share.
+
+    forest: the given model; None if models are trained.
+    X: (rows, columns).
+    y: class numbers or values, one per row.
+    folds: all of them score trials; designs are compiled with the first.
+    held_out: the validation rows, as the option `held_out` of `compile`.
+    notes: messages for the user.
+    """
 
     request: ExploreRequest
     folder: Path
@@ -63,7 +69,7 @@ class Material:
 
     @cached_property
     def content(self) -> str:
-        """The SHA-256 of rows, labels, validation rows and `missing`; a study is resumed with the same rows only."""
+        """A SHA-256 of rows, labels and validation rows; a study can be resumed only with the same content."""
         parts = [self.X, self.y, *(fold.validation for fold in self.folds)]
         always = b"missing" * (self.request.missing == "always")
         return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts) + always).hexdigest()
@@ -77,23 +83,22 @@ class Material:
 
     @property
     def validation_rows(self) -> Any:
-        """The validation rows of the first fold for commands: features of the given model, else raw columns."""
         X = self.X[self.folds[0].validation]
         return X if self.forest is None else ArrayRows(X)
 
     def fit_and_held_out(self, fold: int) -> tuple[ArrayRows, ArrayRows]:
-        """Returns the rows for passes and the validation rows of a fold. fold: `ALL` stands for the first."""
+        """Returns the rows for passes and the validation rows of a fold; for `ALL`, those of the first fold."""
         parts = self.folds[max(fold, 0)]
         return self.rows(parts.fit), self.rows(parts.validation)
 
     def task(self, fold: int) -> Task:
-        """Returns the input of a trainer: the training rows of a fold (all rows for `ALL`), names, costs and seed."""
+        """Returns the input of a trainer, with the rows of a fold (all rows for `ALL`)."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
         return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.request)), self.request.seed)
 
     @cached_property
     def space(self) -> tuple[Parameter, ...]:
-        """The parameters of the search, each after all parameters on which it depends. Raises ForestcError."""
+        """The parameters of the search, each after the parameters on which it depends."""
         task, several = self.task(0), len(self.trainers) > 1
         parameters: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
         for trainer in self.trainers:
@@ -104,7 +109,6 @@ class Material:
 
     @cached_property
     def training_starts(self) -> tuple[dict[str, Any], ...]:
-        """The options that the trainers recommend for the first trials."""
         starts: list[dict[str, Any]] = []
         for trainer in self.trainers:
             prefix, named = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
@@ -115,7 +119,7 @@ class Material:
 
     @cached_property
     def example(self) -> Forest | None:
-        """A small model of the first trainer. It shows which passes accept such models. None if there is no trainer."""
+        """A small model of the first trainer, to find out which passes accept such models. None without a trainer."""
         if not self.trainers:
             return None
         chosen: dict[str, Any] = {}
@@ -125,7 +129,7 @@ class Material:
         return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
 
     def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the training options of a trial by the trainer's own names, and the trainer's name under `TRAIN`."""
+        """Returns the training options of a trial without prefixes, and the trainer's name under `TRAIN`."""
         if not self.trainers:
             return {}
         name = options.get(TRAIN, self.trainers[0].name)
@@ -134,13 +138,15 @@ class Material:
         return {TRAIN: name} | {own_names[key]: value for key, value in options.items() if key in own_names}
 
     def train(self, options: Mapping[str, Any], fold: int) -> Forest:
-        """Returns a model trained with a trial's options on a fold's rows. Raises ForestcError or library errors."""
+        """Returns a model trained on a fold's rows with the options of a trial. It may raise errors of the training
+        library."""
         training = self.training(options)
         trainer = TRAINERS[training.pop(TRAIN)]
         return self.named(load(trainer.fit(self.task(fold), training)))
 
     def named(self, forest: Forest) -> Forest:
-        """Returns a trained forest with the rows' column and class names. Raises ModelError for other classes."""
+        """Returns a trained forest with the column and class names of the rows. Raises ModelError if its classes are
+        others."""
         names = {feature.name for feature in forest.features if feature.named}
         if len(self.names) == forest.columns and not (len(names) == len(forest.features) and names <= set(self.names)):
             forest = adopt_names(forest, self.names)
@@ -162,7 +168,7 @@ def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
 
 
 def material_of(request: ExploreRequest, folder: Path) -> Material:
-    """Reads the model and the rows of a study. Raises ForestcError if either can't be read or used."""
+    """Reads the model and the rows of a study. Raises ForestcError if they can't be read or used."""
     if request.model is not None:
         return _of_model(request, folder)
     if not callable(request.train):
@@ -222,12 +228,12 @@ _NO_LABELS = "the rows have no labels (--label): accuracy is how often a design 
 
 
 def labeled_rows(rows: object, label: object) -> tuple[Any, Any]:
-    """Returns (rows, labels) as they are, or a file of rows and its label column."""
     return rows if isinstance(rows, tuple) else (rows, label)
 
 
 def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
-    """Reads the test rows. test: either a file with the label column `label`, or a pair (rows, labels)."""
+    """Reads the test rows. test: a file with the label column `label`, or a pair (rows, labels). Raises OptionError
+    without labels."""
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)
     if not labeled:
@@ -236,7 +242,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """Returns all rows, their labels, and True if they have labels; otherwise the model's answers are the labels."""
+    """Returns all rows, their labels, and True if they have labels; otherwise the model's answers serve as labels."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -246,8 +252,8 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Returns the folds. In the first, rows 5, 10, 15, ... (counted from 1) are validation rows, as if `compile` held
-    out 0.2. crossed: adds the folds with the four other fifths."""
+    """Returns five folds if `crossed`, otherwise only the first. The first holds out rows 5, 10, 15, ... (counted from
+    1), as `compile` does with `HELD_OUT`."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")

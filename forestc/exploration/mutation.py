@@ -1,4 +1,4 @@
-"""Changes the options of a trial on the front a little, so that the search looks near its best designs, too."""
+"""Changes a few options of a trial on the front at random, so that the search tries neighbours of good designs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from forestc.options.parameters import Choice, Parameter, Real, used
 
-CHANGED = 1.5  # changes this many parameters on average
+CHANGED = 1.5  # changes about this many parameters
 STEP = 0.12  # sets the standard deviation of a number's change, as a share of its range
 
 
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
-    """Returns the options with some parameters drawn again: a number near its old value, a choice among other values. A
-    parameter that comes into use is drawn evenly. Options that `space` lacks, such as a level, are left out."""
+    """Returns the options with some parameters drawn again. Numbers are drawn near the old value; choices become
+    another value. Options that are not in `space` are left out."""
     present = [parameter.name for parameter in space if parameter.name in options]
     changed = {name for name in present if random.random() < CHANGED / len(present)} if present else set()
     if present and not changed:
@@ -34,7 +34,7 @@ def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.r
 
 
 def _drawn(parameter: Parameter, before: Any, random: np.random.Generator) -> Any:
-    """Returns a random value of a parameter. before: its old value; a number is drawn near it. None draws evenly."""
+    """Returns a random value of a parameter. before: the old value, which is changed a little; None to draw evenly."""
     if isinstance(parameter, Choice):
         others = [value for value in parameter.values if value != before or type(value) is not type(before)]
         return others[int(random.integers(len(others)))] if others else before

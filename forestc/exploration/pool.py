@@ -29,13 +29,13 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
 LOOK = 0.25  # seconds between two looks at the workers' time and memory
 UNGUARDED = """ as it started; a script that defines what workers call needs `if __name__ == "__main__":`"""
-# A worker sends this when it has imported its modules; the time limit of its first trial counts from then.
+# A worker sends this once its modules are imported; the time limit of its first trial counts from then.
 _READY = "ready"
 GRACE = 3.0  # seconds for a worker to end its external tools before it is killed
 
 
 class Pool(Protocol):
-    """Workers that run jobs. Trials are returned in the order in which they end; a failed one holds its reason."""
+    """Workers that run jobs. Trials are returned in the order in which they end."""
 
     def free(self) -> int:
         """Returns how many more jobs the workers can take now."""
@@ -43,7 +43,8 @@ class Pool(Protocol):
     def give(self, job: Job) -> None: ...
 
     def take(self, until: float = math.inf) -> list[Trial]:
-        """Waits until trials have ended and returns them. Returns none at `until`, a time of time.monotonic()."""
+        """Waits for trials to end and returns them. Returns none if no job runs, or at `until`, a time of
+        time.monotonic()."""
 
     def drop(self) -> None:
         """Ends the running jobs."""
@@ -52,8 +53,8 @@ class Pool(Protocol):
 
 
 def carried_out(bench: Bench, job: Job) -> Trial:
-    """Runs a job, writes its trial to the study's folder and returns it, as failed if an error is raised. Raises
-    Interrupted if a signal ends the worker; nothing is written then."""
+    """Runs a job, writes its trial to the study's folder and returns it. If an error is raised, the trial is marked as
+    failed. Raises Interrupted if a signal ends the worker."""
     try:
         trial = bench.run(job)
     except (Interrupted, KeyboardInterrupt):
@@ -70,20 +71,18 @@ def carried_out(bench: Bench, job: Job) -> Trial:
 
 
 def failed(job: Job, reason: str) -> Trial:
-    """Returns the job's trial as failed. It keeps the figures of lower rungs and is no longer on the front."""
     return replace(job.trial, state="failed", reason=reason if job.stage == "estimate" else f"{job.stage}: {reason}")
 
 
 def _said_unless_interrupted(failure: sys.UnraisableHookArgs) -> None:
-    """Reports an exception that Python can't pass on, except Interrupted: a signal may arrive while compiled code calls
-    back. `_end` then kills the process after a wait."""
+    """Reports an exception that Python can't pass on, except Interrupted."""
     if not isinstance(failure.exc_value, Interrupted):
         sys.__unraisablehook__(failure)
 
 
 def _work(pipe: Connection, speaks: bool) -> None:
-    """Runs a worker process: it receives the bench, then jobs, until the other end of the pipe closes. speaks: True if
-    it may log notes on functions that it compiles."""
+    """Runs a worker process: it receives the bench, then jobs, until the other end of the pipe closes. speaks: True to
+    log warnings."""
     if not speaks:
         logging.getLogger("forestc").setLevel(logging.ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The main process decides what Ctrl-C ends.
@@ -96,8 +95,8 @@ def _work(pipe: Connection, speaks: bool) -> None:
 
 
 class _Worker:
-    """A worker process with its first job. A thread sends the bench and that job: a pipe's buffer is small, and the
-    process reads only after seconds of imports. A direct send would block meanwhile, unseen by any time limit."""
+    """A worker process and its job. A thread sends the first job, because sending blocks until the process has imported
+    its modules."""
 
     def __init__(self, bench: bytes, job: Job, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -119,7 +118,6 @@ class _Worker:
 
 
 def _end(workers: list[_Worker]) -> None:
-    """Ends workers. Together they have `GRACE` seconds; then they are killed."""
     for worker in workers:
         worker.process.terminate()
     until = time.monotonic() + GRACE
@@ -133,8 +131,8 @@ def _end(workers: list[_Worker]) -> None:
 
 
 class LocalPool:
-    """A pool of single-threaded processes on this machine. The pools of concurrent.futures and joblib do not serve: a
-    process that dies takes all jobs with it, and none is ended for its time or memory."""
+    """A pool of single-threaded processes on this machine. The pools of concurrent.futures and joblib can't end one
+    job, and lose all jobs if a process dies."""
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
@@ -186,7 +184,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """Returns a list with the trial that a worker has ended or lost; empty if the worker has just become ready."""
+        """Returns the trial that a worker has ended or lost; empty if the worker only reports that it has started."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):
@@ -201,7 +199,6 @@ class LocalPool:
         return [message]
 
     def _beyond(self, worker: _Worker) -> str:
-        """Returns a sentence on the limit that a worker exceeds; "" if it exceeds none."""
         seconds, mb = self._limits
         if worker.ready and time.monotonic() - worker.since > seconds:
             return f"it took more than {seconds:g} s"
@@ -229,7 +226,6 @@ class LocalPool:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Sets the environment for new processes so that their libraries use one thread each."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     try:
@@ -244,7 +240,7 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hides the user's script from processes that start meanwhile; they then do not run it again."""
+    """Hides the user's script from new processes, which would run it again."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -264,8 +260,7 @@ def _on_worker(key: str, bench: bytes, job: Job) -> Trial:
 
 
 class DaskPool:
-    """A pool of the workers of a Dask cluster, which must see the same files at the same paths. If a worker dies,
-    others get its job; Dask's setting allowed-failures says how often. Then the job is lost."""
+    """A pool of the workers of a Dask cluster. All workers must see the same files at the same paths."""
 
     def __init__(self, bench: Bench, scheduler: str) -> None:
         self._folder = bench.material.folder
@@ -275,7 +270,8 @@ class DaskPool:
         self._jobs: dict[Any, Job] = {}
 
     def free(self) -> int:
-        """Returns how many threads have no job. Raises ToolError if a cluster without workers gets none in time."""
+        """Returns the number of threads without a job. Raises ToolError if no worker joins an empty cluster in
+        `WITHOUT_WORKERS` seconds."""
         threads = sum(self._client.nthreads().values())
         if not threads:
             try:
@@ -320,7 +316,8 @@ class DaskPool:
 
 
 def pool_of(bench: Bench) -> Pool:
-    """Returns a pool on the cluster of the options, or on this machine. Raises ForestcError if it can't be started."""
+    """Returns a pool on the cluster that the options name, otherwise on this machine. Raises ForestcError if it can't
+    be started."""
     request = bench.material.request
     try:
         return DaskPool(bench, request.scheduler) if request.scheduler else LocalPool(bench, request.jobs)

@@ -1,4 +1,4 @@
-"""The options of an `explore` call: checked before any work, stored in study.json and sent to the workers."""
+"""Defines the checked options of an `explore` call, which study.json stores and workers receive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forestc.options.amounts import tolerance_of
 from forestc.options.explore import ExploreOptions
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
-# `as_dict` leaves these fields out: study.json stores goals and limits apart, and the others not at all.
+# Fields that `as_dict` leaves out.
 _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"}
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
@@ -31,7 +31,7 @@ HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the v
 @dataclass(frozen=True, kw_only=True)
 class ExploreRequest(ExploreOptions):
     """The checked options of an `explore` call. Either `model` or `train` is given. rungs: the highest rung that
-    designs may reach; None: the highest rung that gives a figure of the goals and limits."""
+    designs may reach; None for the highest that gives a figure of the goals and limits."""
 
     train: tuple[str, ...] | Callable[[Any], Any] = ()
     classes: tuple[str, ...] = ()
@@ -100,22 +100,19 @@ class ExploreRequest(ExploreOptions):
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The figures of the goals, followed by the figures of the limits."""
         return (*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits))
 
     @property
     def top(self) -> Rung:
-        """The highest rung that designs may reach."""
         return self.rungs or self.reachable[-1]
 
     @property
     def climbed(self) -> tuple[Rung, ...]:
-        """The rungs from "estimate" up to `top`."""
         return self.reachable[: self.reachable.index(self.top) + 1]
 
     @property
     def reachable(self) -> tuple[Rung, ...]:
-        """The rungs that give figures of the goals and limits, lowest first. The first is always "estimate"."""
+        """The rungs that give figures of the goals and limits, lowest first."""
         needed = {FIGURES[name].needs for name in self.figures}
         rungs: list[Rung] = ["estimate"]
         if self.device and "device" in needed:
@@ -126,11 +123,10 @@ class ExploreRequest(ExploreOptions):
 
     @property
     def targets(self) -> str:
-        """The output languages of the designs, such as "verilog,c"."""
         return ",".join(["verilog"] * bool(self.device) + ["c"] * bool(self.cpu))
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the options for study.json. Files are stored as paths, other Python objects as None."""
+        """Returns the options for study.json. Python objects that it can't hold become None."""
         renamed = {"rungs": "top"}
         record = {renamed.get(option.name, option.name): _plain(getattr(self, option.name)) for option in fields(self)}
         record["top"] = self.top
@@ -139,8 +135,8 @@ class ExploreRequest(ExploreOptions):
         return {name: value for name, value in record.items() if name not in _NOT_STORED}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
-        """Raises OptionError if these options differ from the options of the study that is resumed, or lack its
-        password. before, goals, limits: from study.json."""
+        """Raises OptionError if the resumed study has other goals, limits or options, such as another model. before,
+        goals, limits: of that study."""
         if goals != self.goals:
             names = ",".join(goal.figure for goal in goals)
             raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")

@@ -1,7 +1,7 @@
 """Chooses the options of trials with Optuna's multi-objective TPE sampler, in the main process.
 
-Trial n is chosen from the results of trials up to n - LAG, even if later ones have ended. So one seed gives the same
-trials on one worker as on up to LAG workers.
+Trial n depends only on the results of trials up to n - LAG. So the trials are the same with any number of workers up to
+LAG.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ADDRESS = (
     "give an address such as sqlite:///study.db or postgresql+psycopg2://user@host/name, and install its driver "
     "(psycopg2-binary)"
 )
-STARTUP = 10  # trials drawn at random before the sampler uses results
-LAG = 6  # trials just before a new one whose results it does not use; with more workers, as many as workers
-BESIDE = 2  # gives every n-th trial to the sampler; the others change a trial of the front
-BESIDE_FROM = 60  # trials before one of the front is changed: a small front would lead away from better ways to shrink
+STARTUP = 10  # trials before Optuna's sampler uses results
+LAG = 6  # trials before a new one whose results it does not use; the number of workers if that is larger
+BESIDE = 2  # gives every n-th trial to Optuna's sampler; the others change a trial of the front
+BESIDE_FROM = 60  # trials before one of the front is changed; with fewer, the front is too small to rely on
 UNKNOWN = 1e9  # sets the violation of a limit whose figure is unknown
 
 
@@ -50,8 +50,8 @@ def optuna() -> Any:
 
 
 def sampler(seed: int, number: int) -> Any:
-    """Returns a sampler. Its next trial depends only on the seed, the trial's number and the results reported to it. So
-    an interrupted study continues as it would have done."""
+    """Returns a sampler of Optuna, seeded by the number of the next trial. So a resumed study continues as an
+    uninterrupted one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return optuna().samplers.TPESampler(
@@ -61,7 +61,7 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """Opens or creates the Optuna study. address: of a database; None: a journal in the folder. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: of a database; None for a journal file. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
@@ -99,7 +99,7 @@ def _need_file(address: str) -> None:
 
 
 def name_of(folder: Path, address: str | None) -> str:
-    """Returns the name of the study in its storage. In a database, which studies may share, it is the folder's name."""
+    """Returns the study's name in its storage: in a database, which studies may share, the name of the folder."""
     return NAME if address is None else folder.absolute().name
 
 
@@ -114,7 +114,8 @@ def _storage(folder: Path, address: str | None) -> Any:
 
 
 def mend(folder: Path) -> None:
-    """Removes the journal's lock and incomplete last line, left by a killed search. The caller must hold the folder."""
+    """Removes the journal's lock and incomplete last line, left by a killed search. The caller must have locked the
+    folder."""
     (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
     journal = folder / JOURNAL
     with suppress(OSError):
@@ -124,7 +125,8 @@ def mend(folder: Path) -> None:
 
 
 def trial_of(folder: str, address: str, identity: int) -> Any:
-    """Opens an Optuna trial in a worker. address: of a database; "" for the journal. identity: Optuna's id."""
+    """Opens an Optuna trial in a worker. address: of a database; "" for the journal. identity: Optuna's id of the
+    trial."""
     study = optuna().load_study(
         storage=_storage(Path(folder), address or None), study_name=name_of(Path(folder), address or None),
         sampler=sampler(identity, identity),
@@ -133,7 +135,7 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
 
 
 class Sampler:
-    """An Optuna study that chooses trials and learns from their results. identities: Optuna's id by trial number."""
+    """A chooser of trials that reports their results to Optuna. identities: Optuna's ids by trial number."""
 
     def __init__(self, material: Material, study: Any) -> None:
         self.material, self.request, self.study = material, material.request, study
@@ -145,7 +147,8 @@ class Sampler:
         self._lag = max(LAG, self.request.jobs)
 
     def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
-        """Restores the state from the storage and returns the ended trials. recorded: trials in the study's folder."""
+        """Restores the state of an earlier search and returns its ended trials. recorded: the trials in the study's
+        folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             if attempt.state.name == "WAITING":
@@ -164,20 +167,16 @@ class Sampler:
 
     @property
     def number(self) -> int:
-        """The number of the next trial."""
         return self._next[0].number if self._next else len(self.identities)
 
     @property
     def has_next(self) -> bool:
-        """True if trials are left to try."""
         return bool(self._next) or self.number < self.request.trials
 
     def may_ask(self, ended: Mapping[int, Trial]) -> bool:
-        """Returns True if all trials have ended from which the next one is chosen."""
         return self.number < len(self.starts) or all(done in ended for done in range(self.number - self._lag + 1))
 
     def ask(self, ended: Mapping[int, Trial]) -> Trial:
-        """Returns the next trial, with its options chosen."""
         number, start = self.number, None
         if number < len(self.starts):
             start = self.starts[number]
@@ -196,12 +195,12 @@ class Sampler:
         return Trial(trial.number, "running", self._chosen(trial, start))
 
     def reported(self, ended: Mapping[int, Trial]) -> Study:
-        """Returns a study of the trials that were reported to Optuna."""
         trials = tuple(trial for number, trial in ended.items() if number in self._reported)
         return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
     def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
-        """Returns the changed options of a random trial on the front; None if the front has no trial but levels."""
+        """Returns changed options of a random trial on the front. Trials of levels are not changed; None if there are
+        no others."""
         parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
@@ -209,8 +208,7 @@ class Sampler:
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns a value for each parameter in use, drawn by Optuna unless it was enqueued. For a level only the
-        parameters of training are drawn, as its passes are fixed."""
+        """Returns a value for each parameter in use. Trials of a level get only parameters of training."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:
@@ -221,7 +219,6 @@ class Sampler:
         return values if level is None else {**values, LEVEL: level}
 
     def tell(self, ended: Mapping[int, Trial], last: int) -> None:
-        """Reports to Optuna the trials that have ended, in order, up to number `last`."""
         for number in sorted(ended):
             if number <= last and number not in self._reported:
                 tell(self.study, ended[number], self.request.goals, self.request.limits, self.identities[number])
@@ -237,7 +234,7 @@ def _suggested(trial: Any, parameter: Parameter) -> Any:
 
 
 def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit], identity: int) -> None:
-    """Reports the result of a trial to Optuna. A trial that lacks the figure of a goal is reported as failed."""
+    """Reports the result of a trial to Optuna. A trial without the figure of a goal is reported as failed."""
     values = [trial.figure(goal.figure) for goal in goals]
     state = optuna().trial.TrialState
     if trial.state != "complete" or any(value is None for value in values):

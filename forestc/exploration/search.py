@@ -18,21 +18,20 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-# A trial is near the front if it would be on it with costs times 0.9 and accuracy plus 1.0 standard errors.
+# A trial is near the front if 0.9 times its costs and 1.0 standard errors more accuracy would put it there.
 NEAR = (0.9, 1.0)
-CHECKPOINTS = 4  # divides the trials into parts; after each part but the last, designs near the front go up a rung
-KEPT_FOR_LAST = 1.3  # times the seconds that the recommended design took; reserved to finish the one recommended last
+CHECKPOINTS = 4  # divides the trials into parts; between two parts, designs near the front are synthesized
+KEPT_FOR_LAST = 1.3  # times the seconds to finish the first recommended design; reserved for the last recommended one
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs sent to a rung at a time
-# At most this many designs are sent to a rung; others on the front stay estimates, and their rows say so.
+# A climb sends at most this many designs to a rung; the others keep their figures.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
 
 class StudySearch:
-    """The search of one study. say: shows progress. corrections: of estimates, by figure. until: end of the current
-    part, a time of time.monotonic()."""
+    """The search of one study. say: shows progress. until: end of the current part, a time of time.monotonic()."""
 
     def __init__(self, material: Material, sampler: Sampler, pool: Pool, say: Callable[[str], None]) -> None:
         self.material, self.request, self.sampler, self.pool, self.say = material, material.request, sampler, pool, say
@@ -42,13 +41,12 @@ class StudySearch:
         self.late = False  # True if the time limit has ended some part
 
     def begin(self) -> None:
-        """Restores trials and corrections from the folder and the storage."""
         self.trials = self.sampler.resume({trial.number: trial for trial in open_study(self.material.folder).trials})
         self.corrections = corrections(self.trials.values())
 
     def run(self, start: float) -> Ended:
-        """Searches and finishes the front within the requested seconds; returns how it ended. start: the time of
-        time.monotonic() from which the seconds count."""
+        """Searches, finishes the front, and returns how it ended. start: the time of time.monotonic() from which the
+        time limit counts."""
         seconds = math.inf if self.request.seconds is None else self.request.seconds
         try:
             try:
@@ -114,7 +112,7 @@ class StudySearch:
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """Returns (costs, accuracy) of the front's trials that the sampler knows; empty if accuracy is no goal."""
+        """Returns (costs, accuracy) of trials on the front that Optuna knows; empty if accuracy is no goal."""
         if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(
@@ -124,7 +122,7 @@ class StudySearch:
         )
 
     def _keep(self, trial: Trial) -> None:
-        """Records a trial in its folder, with its estimates corrected and the limits named that it breaks."""
+        """Records a trial, with corrected estimates and the limits that it breaks."""
         if trial.state == "complete":
             trial = corrected(trial, self.corrections)
             broken = [limit for limit in self.request.limits if not limit.holds(trial.figure(limit.figure))]
@@ -136,15 +134,14 @@ class StudySearch:
     # --- rungs
 
     def view(self) -> Study:
-        """Returns the study as it is now, with the options that a recommendation depends on."""
         request = {"device": self.request.device, "tolerance": self.request.tolerance, "unfinished": self.late}
         return Study(
             self.material.folder, self.request.goals, self.request.limits, request, tuple(self.trials.values())
         )
 
     def climb(self, most: int | None = None) -> None:
-        """Sends designs to each higher rung until the front does not change: the front, and to the first rung also near
-        designs. most: during the search, how many go to the first rung; None: up to `MOST_SENT` go to each rung."""
+        """Sends designs on and near the front to higher rungs until the front does not change. most: sends only this
+        many, and only to synthesis; None for up to `MOST_SENT` to each rung."""
         for index, rung in enumerate(self.request.climbed[1:], 1):
             top = index > 1 or rung == "measured"
             if most and top:
@@ -156,8 +153,8 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """Returns the next designs for a rung, at most `most`: trials on the front, then near it, if they fit the
-        device. exactly: takes trials near the front only for workers that would be idle."""
+        """Returns the next designs for a rung: trials on the front, then trials near it. exactly: True to take trials
+        near the front only for idle workers."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]
@@ -168,7 +165,6 @@ class StudySearch:
         return [*front, *near][:most]
 
     def _outward(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Sorts trials by the ratio of their size to the size of the recommended design, nearest first."""
         taken, size = self._recommended(), size_goal(self.request.goals).figure
 
         def sized(trial: Trial) -> float:
@@ -177,7 +173,6 @@ class StudySearch:
         return sorted(trials, key=lambda trial: 0.0 if taken is None else abs(sized(trial) - sized(taken)))
 
     def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
-        """Runs a stage of several trials and waits for them. Raises LateError."""
         waiting, under_way, began = list(trials), 0, time.monotonic()
         while waiting or under_way:
             self._look_at_the_clock()
@@ -192,16 +187,14 @@ class StudySearch:
                 self._show(f"{stage}: {done} of {len(trials)}", left * (time.monotonic() - began) / done)
 
     def refit(self) -> None:
-        """Fits the corrections to all measured trials and corrects all estimates."""
         self.corrections = corrections(self.trials.values())
         for trial in list(self.trials.values()):
             if trial.state == "complete":
                 self._keep(trial)
 
     def finish(self) -> None:
-        """Compiles, checks and scores the front. A design that fails leaves it, and others may join it. If time is
-        limited, the recommended design comes first; time is reserved to finish the design that is recommended after
-        higher rungs. Raises LateError."""
+        """Compiles, checks and scores the front. Under a time limit, it begins with the recommended design. Raises
+        LateError."""
         end, began = self.until, time.monotonic()
         if end < math.inf:
             self._finish_recommended()
@@ -220,7 +213,7 @@ class StudySearch:
         self._build_unpruned()
 
     def _finish_recommended(self) -> None:
-        """Builds, checks and scores the recommended design. If it fails, the design recommended next is tried."""
+        """Builds, checks and scores the recommended design. If that fails, the next one is tried."""
         while (taken := self._recommended()) is not None and not self._finished(taken):
             taken = self._built(taken.number)
             if taken.state == "complete" and taken == self._recommended():
@@ -240,13 +233,12 @@ class StudySearch:
         return None if chosen is None else self.trials[chosen.taken.number]
 
     def _finished(self, trial: Trial) -> bool:
-        """Returns True if a design is compiled, checked and, if there are test rows, scored on them."""
         checked = trial.has_design and "check" in trial.seconds
         return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
-        """Records which trials are on the front. early: True if the search was ended. Returns how many trials were not
-        tried, how many had begun, and how many designs of the front are not finished; None if nothing is left."""
+        """Records which trials are on the front. early: True if the search ended early. Returns what is left to do, as
+        numbers of trials and designs; None if nothing is."""
         started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {
@@ -262,7 +254,7 @@ class StudySearch:
         return unfinished
 
     def _build_unpruned(self) -> None:
-        """Builds and scores the model at -O1 for comparison; it keeps its estimate if that fails or does not fit."""
+        """Builds and scores the model at -O1 for comparison."""
         first = unpruned(self.trials.values())
         if first is None:
             return
@@ -277,7 +269,6 @@ class StudySearch:
     # --- progress
 
     def _show(self, doing: str, left: float) -> None:
-        """Shows a stage, the seconds left of it, and the front's range of each goal."""
         front = self.view().front
         failed = sum(trial.state == "failed" for trial in self.trials.values())
         left = min(left, self.until - time.monotonic())
@@ -293,7 +284,7 @@ class StudySearch:
 
 
 def _near(study: Study) -> list[Trial]:
-    """Returns the trials that would be on the front if they were a little better (`NEAR`)."""
+    """Returns the trials that would be on the front if they were better by `NEAR`."""
     share, errors = NEAR
 
     def costs(trial: Trial, accuracy: Score) -> Iterator[float]:

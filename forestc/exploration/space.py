@@ -26,30 +26,33 @@ from forestc.search.levels import DEFAULT_LEVEL, SEARCHING
 
 SHRINK = "shrink"  # names the parameter that chooses the passes that make the forest smaller
 NOTHING = "none"
-# Lists the passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
+# Passes that may shrink a forest; prune-splits runs last because it fits all leaves again.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# Names the parameter that chooses the pass for integer leaves; `leaves` is a parameter of trainers.
+# Parameter that chooses the pass for integer leaves. The name `leaves` is taken by a parameter of trainers.
 LEAF_PASS = "leaf-pass"
-# These passes fit integer leaves themselves, so the pass for leaves before them has no parameters.
+# Passes that fit the leaves anew; the pass for leaves before them needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
-LATENCIES = 6  # begins a search with the smallest
+LATENCIES = 6  # cycles of latency that the search tries at most
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
-# The layouts begin with the smallest, as a search does.
+# A search begins with the first of these layouts, the smallest.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
-# Before a pass that fits the leaves again, leaves have this many bits.
+# Bits of leaves before a pass that fits the leaves again.
 BITS_BEFORE_FITTING = 6
-# In the first designs of a search, leaves for prune-trees have this many bits.
+# Bits of leaves for prune-trees in the first designs of a search.
 KEPT_LEAF_BITS = 4
-# Passes may lose any accuracy here, because the study itself scores each design.
+# Tolerance of passes here: any loss, because the study itself scores each design.
 ANY_LOSS = math.inf
 RULE_COMPARATORS = 32  # comparators that rules may use; with more, a trial takes longer than seconds
 
 
 def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, validation: Rows) -> tuple[Parameter, ...]:
-    """Returns the parameters of a compilation, each after all that it depends on. source: a model such as will be
-    compiled; None: any sum of trees that decides a class. fit, validation: the rows for passes and for scores."""
+    """Returns the parameters of a compilation, in an order in which each depends only on earlier ones.
+
+    source: a model like the compiled ones; None for any sum of trees that decides a class.
+    fit, validation: rows for passes and for scores.
+    """
     scorer = None if source is None else Scorer(source, validation)
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)
@@ -90,21 +93,19 @@ def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, val
 
 
 def _takes(name: str, source: Forest | None, fit: Rows, scorer: Scorer | None) -> bool:
-    """Returns True if a pass accepts models such as `source`."""
+    """Returns True if a search tries the pass on models like `source`."""
     if name == "extract-rules" and source is not None and len(source.classes) > 2:
         return False  # As at -O3: rules for many classes are much less accurate than trees, and take longest to find.
     return source is None or refusal(PASSES[name](), source, fit, scorer) is None
 
 
 def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
-    """Returns the values of the parameter `shrink` with which a pass runs."""
     if name in ("share-thresholds", "quantize-inputs", "round-leaves", "fit-leaves"):
         return tuple(shrinking)
     return tuple(way for way in shrinking if any(part.startswith(name) for part in way.split("+")))
 
 
 def passes_of(options: Mapping[str, Any], request: ExploreRequest) -> list[Pass]:
-    """Returns the passes that a trial's options describe."""
     shrink, options = options[SHRINK], _renamed(options)
     leaves = options.get(LEAF_PASS, "round-leaves")
     shrinking = () if shrink == NOTHING else shrink.split("+")
@@ -113,7 +114,6 @@ def passes_of(options: Mapping[str, Any], request: ExploreRequest) -> list[Pass]
 
 
 def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a trial's options, with options of the former pass `quantize` replaced by options of today's passes."""
     former = {key.partition(".")[2]: value for key, value in options.items() if key.startswith("quantize.")}
     if not former:
         return options
@@ -139,7 +139,7 @@ def _pass(name: str, options: Mapping[str, Any], request: ExploreRequest) -> Pas
 
 
 def cost_of(options: Mapping[str, Any], request: ExploreRequest) -> str:
-    """Returns the name of the cost that pruning minimizes, such as a family of LUTs or "flash-" and a processor."""
+    """Returns the name of the cost that pruning minimizes, such as "flash-cortex-m4"."""
     if request.device:
         return DEVICES[request.device].family.name
     if not request.cpu:
@@ -150,7 +150,7 @@ def cost_of(options: Mapping[str, Any], request: ExploreRequest) -> str:
 
 
 def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]:
-    """Returns a trial's options as keywords of `compile`: passes or a level, latency and C layout."""
+    """Returns the options of a trial as keywords of `compile`."""
     if LEVEL in options and PASSES_TAKEN not in options:
         keywords: dict[str, Any] = {"level": int(options[LEVEL])}
     elif LEVEL in options:
@@ -167,10 +167,11 @@ def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Returns the first designs of every search, quickest first: forests of few trees grown anew, recommendations of
-    the trainers (training), the model at -O1, each way to shrink at a ladder of prices from the smallest design on, the
-    other levels, so that the front is no worse than theirs, and last -O0, the largest. Ladders alternate, because later
-    prices of a ladder reuse the work of its first."""
+    """Returns the options of the first trials of every search.
+
+    They are small forests grown anew, recommendations of the trainers (`training`), each pruning pass at falling
+    prices, and all levels.
+    """
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
     few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
@@ -189,8 +190,8 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
-    """Returns the default options of the passes at a price; a default that `space` lacks, such as auto, becomes the
-    first value. Parameters of training are left to the sampler."""
+    """Returns the default options of the passes, with `price` as their price. A default that the search does not try,
+    such as auto, becomes the first value."""
     chosen: dict[str, Any] = {}
     for parameter in space:
         name = parameter.name
@@ -204,5 +205,4 @@ def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]
 
 
 def first_value(parameter: Parameter) -> Any:
-    """Returns the first value of a choice, or the lowest number."""
     return parameter.values[0] if isinstance(parameter, Choice) else parameter.low

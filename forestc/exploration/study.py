@@ -4,11 +4,9 @@ A study is a folder:
 
     study.json              the options: goals, limits, the model or trainer, rows, device or processor, versions
     storage.log             Optuna's journal (unless a database was named)
-    trials/0012/trial.json  one trial; the file is replaced as a whole
+    trials/0012/trial.json  one trial
     trials/0012/design/     the compiled folder of the trial, if it has one
     front.csv  study.parquet    the front, and all trials, as tables
-
-Unknown figures are left out.
 """
 
 from __future__ import annotations
@@ -54,27 +52,27 @@ class Goal:
     unit: str = ""
 
     def cost(self, value: float | None) -> float:
-        """Returns the figure's value as a cost, smaller is better; infinity for None."""
+        """Returns the value as a cost, of which less is better; infinity for None."""
         return math.inf if value is None else -value if self.maximize else value
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound of a figure: figure >= value if `at_least`; otherwise figure <= value."""
+    """A bound of a figure: figure >= value if `at_least`, otherwise figure <= value."""
 
     figure: str
     at_least: bool
     value: float
 
     def holds(self, value: float | None) -> bool:
-        """Returns True if the value keeps the limit. None, an unknown value, does not."""
+        """Returns True if the value is known and keeps the limit."""
         return value is not None and (value >= self.value if self.at_least else value <= self.value)
 
 
 @dataclass(frozen=True)
 class Score:
-    """An accuracy (R squared of a regression) on rows. lost: the accuracy lost against the given model on the same
-    rows, with its standard error lost_error; None without such a comparison."""
+    """An accuracy (for a regression, R squared) on rows. lost, lost_error: the accuracy lost against the given model on
+    the same rows, and its standard error; None if models are trained."""
 
     value: float
     standard_error: float
@@ -87,10 +85,13 @@ class Score:
 class Trial:
     """One design that was tried.
 
-    options: chosen values by parameter. figures: by rung, then by figure. corrected: estimates, corrected by the
-    results of higher rungs. validation: the score on validation rows. test: the score on test rows, once the design is
-    finished.
-    reason: why it failed, or which limit it breaks. command: compiles the same folder. seconds: by stage.
+    options: value of each parameter.
+    figures: by rung, then by name.
+    corrected: estimates corrected by results of higher rungs.
+    validation, test: scores on validation rows and on test rows.
+    reason: why the trial failed, or the limits that it breaks.
+    command: the command line that compiles the design.
+    seconds: time of each stage.
     """
 
     number: int
@@ -125,7 +126,7 @@ class Trial:
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
     def row(self) -> dict[str, Any]:
-        """Returns the trial as a flat row: figures from the highest rung, scores, options, unless unknown."""
+        """Returns the trial as one row of a table."""
         scores: dict[str, Any] = {}
         for name, score in (("accuracy", self.validation), ("test_accuracy", self.test)):
             scores |= {} if score is None else {name: score.value, f"{name}_se": score.standard_error}
@@ -150,8 +151,7 @@ class Trials(tuple[Trial, ...]):
     """A sequence of trials. A notebook shows it as a table if pandas is installed."""
 
     def to_pandas(self) -> Any:
-        """Returns a DataFrame with a row for each trial and a column for each figure, score and option (`Trial.row`).
-        Raises MissingExtraError without pandas."""
+        """Returns a DataFrame with a row for each trial (`Trial.row`). Raises MissingExtraError without pandas."""
         try:
             import pandas as pd
         except ImportError:
@@ -168,31 +168,8 @@ class Trials(tuple[Trial, ...]):
 
 @dataclass(frozen=True)
 class Study:
-    """Study: the trials of a search, as `explore` wrote them.
-
-    Attributes
-    ----------
-    folder : Path
-        The study's folder.
-    goals : tuple of Goal
-        Figures that the search optimizes.
-    limits : tuple of Limit
-        Limits that every design must keep.
-    asked : dict
-        The rest of study.json: `command`, `source` (the model's file, or the trainers), `rows`, `validation`, `test`,
-        `device`, `cpu`, `versions`, `seed` and more.
-    trials : tuple of Trial
-        All trials in the order of their numbers, with `to_pandas()`.
-
-    Examples
-    --------
-    After the example of `explore`:
-
-    >>> import forestc
-    >>> study = forestc.open_study("study")
-    >>> all(study.design(trial).is_dir() for trial in study.front)
-    True
-    """
+    """A study as read from its folder. asked: what `study.json` holds beside goals and limits: `command`, `source`
+    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `seed`."""
 
     folder: Path
     goals: tuple[Goal, ...]
@@ -211,67 +188,32 @@ class Study:
 
     @property
     def complete(self) -> Trials:
-        """The trials that did not fail and are not running."""
         return Trials(trial for trial in self.trials if trial.state == "complete")
 
     def design(self, trial: Trial) -> Path:
-        """Returns the compiled folder of a trial.
-
-        Parameters
-        ----------
-        trial : Trial
-            A trial; `has_design` says whether the folder was kept.
-
-        Returns
-        -------
-        Path
-            The folder.
-        """
+        """Returns the path of a trial's compiled folder."""
         return self.folder / TRIALS / f"{trial.number:04d}" / DESIGN
 
     def kept(self, trial: Trial) -> bool:
-        """Returns True if a trial is complete and keeps every limit.
-
-        Parameters
-        ----------
-        trial : Trial
-            A trial of the study.
-
-        Returns
-        -------
-        bool
-            False also if a limited figure is unknown.
-        """
+        """Returns True if a trial is complete and keeps every limit."""
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
     @property
     def room(self) -> int | None:
-        """The LUTs of the device; None if there is no device or its size is unlimited."""
+        """The LUTs of the device; None if there is no device or it has no limit."""
         device = DEVICES.get(str(self.asked.get("device")))
         return None if device is None else device.cells
 
     def fits(self, trial: Trial) -> bool:
-        """Returns True if the device has enough LUTs for a trial, or a number is unknown.
-
-        An estimate must fit with and without correction, because corrections by small designs say little of large ones.
-
-        Parameters
-        ----------
-        trial : Trial
-            A trial of the study.
-
-        Returns
-        -------
-        bool
-            True if the device has enough LUTs.
-        """
+        """Returns True unless the trial needs more LUTs than the device has. An estimate must fit with and without
+        correction."""
         estimates = [trial.figure("lut")]
         estimates += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
         return self.room is None or all(taken is None or taken <= self.room for taken in estimates)
 
     @cached_property
     def front(self) -> Trials:
-        """The trials that no other beats in every goal, sorted by their goals, best first; the first of equal ones."""
+        """The trials within the limits that no other trial beats, sorted by their goals, best first."""
         candidates = [trial for trial in self.trials if self.kept(trial)]
         points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (
@@ -282,18 +224,7 @@ class Study:
         return Trials(points[cost] for cost in sorted(best))
 
     def costs(self, trial: Trial) -> tuple[float, ...]:
-        """Returns a trial's cost for each goal; smaller is better.
-
-        Parameters
-        ----------
-        trial : Trial
-            A trial of the study.
-
-        Returns
-        -------
-        tuple of float
-            Costs; infinite if a figure is unknown.
-        """
+        """Returns one cost for each goal; smaller is better."""
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 
@@ -312,7 +243,7 @@ _TRIAL: Schema = record_of(
 _SECONDS: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": LARGEST}
 _YES_OR_NO: Schema = {"type": "boolean"}
 _WHOLE: Schema = COUNT | {"type": ["integer", "null"]}
-# The schema of study.json: options of `explore` that a resumed study reads, and fields for pages.
+# Fields of study.json: options that a resumed study reads, and fields for pages.
 _STUDY: Schema = {
     "type": "object",
     "required": ["format", "goals", "limits"],
@@ -343,32 +274,8 @@ _AGAIN = "run explore again"
 
 
 def open_study(folder: str | Path) -> Study:
-    """Reads a study, also one that still runs or was killed.
-
-    Parameters
-    ----------
-    folder : str or path
-        The study's folder.
-
-    Returns
-    -------
-    Study
-        The study with the trials so far.
-
-    Raises
-    ------
-    ForestcError
-        If a file is missing or damaged; names the file and the field.
-
-    Examples
-    --------
-    After the example of `explore`:
-
-    >>> import forestc
-    >>> study = forestc.open_study("study")
-    >>> [goal.figure for goal in study.goals]
-    ['lut', 'accuracy']
-    """
+    """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
+    damaged, and the field."""
     folder = Path(folder)
     record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
     del record["format"]
@@ -395,18 +302,16 @@ def _read_trial(path: Path) -> Trial:
 
 
 def write_trial(study: Path, trial: Trial) -> None:
-    """Replaces trial.json as a whole. Raises ForestcError if the folder can't be written to."""
     write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
 
 
 def write_request(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], options: Mapping[str, Any]) -> None:
-    """Replaces study.json as a whole. Raises ForestcError if the folder can't be written to."""
     record = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
     write_json(study / STUDY, {"format": FORMAT, **record, **options})
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replaces a JSON file as a whole. Raises ForestcError if the folder can't be written to."""
+    """Writes a JSON file in one step. Raises ForestcError if the folder can't be written to."""
     with writing(path, "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(value, indent=1) + "\n")

@@ -17,8 +17,8 @@ WITHOUT_PRUNING = "a model without pruning (-O1)"  # for studies that train mode
 
 @dataclass(frozen=True)
 class Advice:
-    """The advice on a study, as sentences. first: the recommended design, compared with the model at -O1. beside: the
-    next smaller and the next more accurate design."""
+    """The advice on a study, as sentences. first: on the recommended design. beside: on the next smaller and the next
+    more accurate design."""
 
     first: tuple[Words, ...]
     beside: tuple[Words, ...]
@@ -44,7 +44,7 @@ def answer(study: Study) -> Advice | None:
 
 
 def _head(study: Study, chosen: Recommendation) -> str:
-    """Returns the beginning of a sentence: how the design was chosen."""
+    """Returns the beginning of a sentence that says how the design was chosen."""
     which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
     tolerance = study.asked.get("tolerance")
     if not chosen.fits:
@@ -66,17 +66,15 @@ def _of(chosen: Recommendation, head: str, trial: Trial) -> Words:
 
 
 def as_text(words: Words) -> str:
-    """Returns the sentences as plain text."""
     return "".join(part if isinstance(part, str) else f"trial {part.number}" for part in words)
 
 
 def unpruned_name(study: Study) -> str:
-    """Returns the name of a study's unpruned model in sentences."""
     return MODEL_AS_IT_IS if study.asked.get("model") or not study.asked.get("train") else WITHOUT_PRUNING
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """Returns a sentence on the model at -O1, and how many times smaller the design is."""
+    """Returns a sentence that compares the design with the model at -O1; no sentence without that trial."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []
@@ -91,7 +89,6 @@ def _compared(study: Study, chosen: Recommendation) -> list[Words]:
 
 
 def _figures(chosen: Recommendation, trial: Trial) -> str:
-    """Returns the trial's size and accuracies as text."""
     value = trial.figure(chosen.size.figure)
     about = "about " if trial.known_by(chosen.size.figure) == "estimate" else ""
     parts = (
@@ -112,6 +109,6 @@ def figure_text(value: float, figure: str) -> str:
 
 
 def number_text(value: float, figure: str = "") -> str:
-    """Returns a number as text: counts without decimals; clock rates and unknown figures with one, if below 1,000."""
+    """Returns a number as text: counts without decimals, other figures with at most one."""
     counted = figure in FIGURES and figure != "fmax_mhz"
     return f"{value:,.0f}" if counted or float(value).is_integer() or abs(value) >= 1000 else f"{value:,.1f}"

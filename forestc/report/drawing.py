@@ -12,7 +12,8 @@ from forestc.report.tables import visible
 
 
 def drawn_tree(title: str, root: Mapping[str, Any]) -> Drawing:
-    """Draws a tree from `forestc.inspect(source, tree=N)`; the branch where a condition holds comes first."""
+    """Draws a tree from the figures of `forestc.inspect(source, tree=N)`. The branch where a condition holds comes
+    first."""
     drawing = Drawing(Text(visible(title)))
     waiting = [(drawing, root, "")]
     while waiting:

@@ -1,4 +1,4 @@
-"""Prints the front of a study as a table on the terminal."""
+"""Makes the table of a study's front for the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 200  # characters of the reason for a failed trial
 
 
 def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
-    """Returns the front as a table, and lines on the recommended design. figures: of `summary`."""
+    """Returns the front as a table, and lines with advice. figures: from `summary`."""
     shown = list(dict.fromkeys([*(goal.figure for goal in study.goals), "accuracy"]))
     beside = any(row["recommended"] and row["trial"] not in {trial.number for trial in study.front}
                  for row in figures["front"])  # fmt: skip
@@ -52,7 +52,7 @@ def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
 
 
 def _unfinished(figures: dict[str, Any]) -> list[str]:
-    """Returns lines on the missing parts of a study that ended early, and on how to finish it."""
+    """Returns lines on the unfinished parts of a study, and on how to finish them."""
     lacks = figures["unfinished"]
     if not lacks:
         return []

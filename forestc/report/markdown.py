@@ -36,8 +36,11 @@ def compile_report(
     made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """Returns the text of report.md. made: the manifest's record of how the folder was made. files: the other files,
-    path to text. The text holds no times, so the same compilation gives the same text."""
+    """Returns the text of report.md. It has no times, so that the same compilation gives the same text.
+
+    made: the manifest's record of how the folder was made.
+    files: texts of the other files by path.
+    """
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
@@ -94,20 +97,19 @@ def compile_report(
 
 
 def _rules(forest: Forest) -> list[str]:
-    """Returns the rules of a forest by extract-rules as lines; none for other forests."""
+    """Returns the rules that extract-rules made, as lines; none for other forests."""
     text = rules_text(forest) if is_rules(forest) else ""
     return ["## rules", "", *(f"    {visible(line)}" for line in text.splitlines()), ""] if text else []
 
 
 def _meaning(step: Step) -> str:
-    """Returns the meaning of a step's promise, or for a step with a bound on its scores, the bound."""
+    """Returns the meaning of a step's promise, or its bound on scores if it has one."""
     if "score_bound" not in step.report:
         return _escaped(step.meaning)
     return _escaped(leaves_note(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
 def _accuracy(figures: Mapping[str, Any]) -> list[str]:
-    """Returns lines on accuracy and agreement on the given rows and, if there are some, on held-out rows."""
     on_given, held_out = figures["given"], figures["held_out"]
     both = [on_given] if held_out is None else [on_given, held_out]
     rows = [
@@ -128,7 +130,6 @@ def _accuracy(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _made(made: Mapping[str, Any]) -> list[str]:
-    """Returns lines on how the folder was made: command, options, versions, the model and the rows."""
     command = ["", f"    {visible(made['command'])}", ""] if made["command"] else [""]
     level = made["level"]
     named = [("level", _code(f"{level['level']}: {level['passes']}"))] if level else []
@@ -181,7 +182,6 @@ def _escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Returns the text as a code span in a table cell."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
     return fence + pad + visible(text).replace("|", "\\|") + pad + fence

@@ -24,7 +24,7 @@ VERDICTS = {"proved": "proved for every input", "refuted": "refuted", "undecided
 def table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], justify: Literal["left", "right"] = "right"
 ) -> Table:
-    """Returns a plain table with literal cells and without empty columns. justify: aligns all columns but the first."""
+    """Returns a table of literal texts without empty columns. justify: aligns all columns but the first."""
     head, rows = filled(head, rows)
     result = Table(title=Text(title), title_justify="left")
     for index, name in enumerate(head):
@@ -35,14 +35,13 @@ def table(
 
 
 class Shown(dict[str, Any]):
-    """A dictionary with the figures of a command that prints as tables. make_tables: returns tables of the figures."""
+    """A dictionary with the figures of a command, which prints as tables. make_tables: makes them from the figures."""
 
     def __init__(self, figures: Mapping[str, Any], make_tables: Callable[[Mapping[str, Any]], list[Table]]) -> None:
         super().__init__(figures)
         self.make_tables = make_tables
 
     def tables(self) -> list[Table | Text]:
-        """Returns the command's tables and notes."""
         return [*self.make_tables(self), *(Text(f"note: {note}") for note in self.get("notes", ()))]
 
     def __str__(self) -> str:
@@ -50,7 +49,7 @@ class Shown(dict[str, Any]):
 
 
 def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
-    """Returns a function that makes one table of figures, without columns and notes."""
+    """Returns a function that makes a table of figures; `columns` and `notes` are left out."""
 
     def make(figures: Mapping[str, Any]) -> list[Table]:
         return [figures_table(title, {key: value for key, value in figures.items() if key not in ("columns", "notes")})]
@@ -59,18 +58,17 @@ def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
 
 
 def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Returns heads and rows without the columns with only empty cells and dashes. The first column always stays."""
+    """Returns heads and rows without columns of only empty cells and dashes. The first column always stays."""
     retained = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
     return [head[c] for c in retained], [[row[c] for c in retained] for row in rows]
 
 
 def visible(text: str) -> str:
-    """Returns the text without control characters: escape sequences from a model file must not reach the terminal."""
+    """Returns the text with a replacement for control characters, because these could command the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def share(value: float | None) -> str:
-    """Returns a share in percent, or a dash for None."""
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
@@ -81,20 +79,22 @@ def quality_rows(
     compiled: str = ", compiled",
     text: Callable[[float | None], str] = share,
 ) -> list[tuple[str, ...]]:
-    """Returns the rows of a table that compares a design with its model. on: figures for each column. model, compiled:
-    texts behind the name of the measure. text: formats a share."""
+    """Returns the rows of a table that compares a design with its model.
+
+    on: figures, one dictionary for each column.
+    model, compiled: texts behind the name of the measure.
+    text: formats a share.
+    """
     names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
     return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
-    """Returns a table of two columns: name and value."""
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
     return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows])
 
 
 def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the tables of `forestc inspect`. figures: from `inspect`."""
     separate = ("compiled", "per_feature")
     tables = [figures_table(title, {key: value for key, value in figures.items() if key not in separate})]
     if "compiled" in figures:
@@ -123,7 +123,6 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
 
 
 def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
-    """Returns the tables and notes of `forestc compile`. figures: from `compile`."""
     measured = figures["measured"]
     on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [on_given] if held_out is None else [on_given, held_out]
@@ -156,7 +155,6 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table | Text]:
 
 
 def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of a level's trials: the design taken, and the best of each other family."""
     if not level or "table" not in level:
         return []
     rows = [
@@ -177,7 +175,6 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of estimates by device; empty without estimates."""
 
     def about(value: float | None, ends: Sequence[float] | None, unit: str = "") -> str:
         return "-" if value is None or ends is None else f"{value:,.0f}{unit} ({ends[0]:,.0f} to {ends[1]:,.0f})"
@@ -198,7 +195,8 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable
 def firmware_tables(
     firmware: Mapping[str, Any] | None, make_table: Callable[..., T], *, measured: bool = False
 ) -> list[T]:
-    """Returns the table of a C header's estimates by layout; empty without. measured: True if exact ones are shown."""
+    """Returns the table of a C header's estimates by layout; empty without. measured: True if measured figures are
+    shown too."""
     if not firmware or not firmware["layouts"]:
         return []
 
@@ -224,7 +222,7 @@ def firmware_tables(
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T], *, hardware: bool = True) -> list[T]:
-    """Returns tables of each pass's effect, also on held-out rows. hardware: True if the design has ports."""
+    """Returns tables on the effect of each pass. hardware: True to show port bits."""
 
     def pair(step: Mapping[str, Any], key: str) -> str:
         both = step.get(key)
@@ -293,7 +291,6 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T
 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
-    """Returns the tables of `forestc passes`."""
     heads = ("level", "keeps", "passes")
     return [
         table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
@@ -302,7 +299,6 @@ def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping
 
 
 def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the tables of `forestc passes NAME`."""
 
     def spelt(value: object) -> str:
         return value if isinstance(value, str) else json.dumps(value)
@@ -318,7 +314,6 @@ def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of `forestc synth`."""
     estimate = figures.get("estimate")
 
     def with_estimate(text: str, key: str) -> str:
@@ -346,7 +341,6 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
 
 
 def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[..., T]) -> list[T]:
-    """Returns the table of `forestc measure`, a column for each entry."""
     entries = figures["entries"].values()
 
     def counted(key: str, which: str) -> list[str]:
@@ -377,7 +371,6 @@ def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[.
 
 
 def _fixed(value: float | None) -> str:
-    """Returns a number with four decimals, or a dash for None."""
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -388,7 +381,6 @@ def check_text(result: CheckResult) -> str:
 
 
 def check_tables(result: CheckResult) -> list[Table | Text]:
-    """Returns the tables and notes of `forestc check`."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
     rows = [
         (
@@ -442,7 +434,6 @@ def _coverage_table(result: CheckResult) -> Table:
 
 
 def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the table of `forestc model-inputs`."""
     kept = {key: figures[key] for key in ("rows", "columns", "comparators", "kept", "treewidth")}
     figure_of = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
     figure_of["score (BDeu)"] = f"{figures['score']:,.1f}"
@@ -454,7 +445,6 @@ def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
-    """Returns the tables of `forestc activity`: the comparators that toggle most, labels, and totals."""
     comparators, labels, trees = figures["comparators"], figures["labels"], figures["trees"]
     drawn = figures["source"] == "inputs"
     most = [

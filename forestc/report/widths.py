@@ -1,4 +1,4 @@
-"""Fits tables to the width of the terminal: words and numbers stay unbroken, and columns without room are left out."""
+"""Fits tables to the width of the terminal without breaking words of up to `LONGEST` characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = 10_000  # characters of a width in which every table has all its columns
 
 
 def as_text(parts: Iterable[Any], width: int = 80) -> str:
-    """Returns tables and lines as plain text, as the command line prints them on a terminal of this width."""
+    """Returns tables and lines as plain text of a width in characters."""
     console = Console(file=io.StringIO(), width=width, no_color=True, force_terminal=False)
     for part in parts:
         console.print(fitted(part, width) if isinstance(part, Table) else part)
@@ -27,14 +27,14 @@ def as_text(parts: Iterable[Any], width: int = 80) -> str:
 
 
 def print_parts(parts: Iterable[Any], *, wide: bool) -> None:
-    """Prints tables and lines on the terminal. wide: True to print all columns, however narrow the terminal is."""
+    """Prints tables and lines on the terminal. wide: True to print all columns."""
     console = Console(width=ALL if wide else None)
     for part in parts:
         console.print(fitted(part, console.width) if isinstance(part, Table) else part)
 
 
 def fitted(table: Table, width: int) -> Table:
-    """Returns the table in a width. Last columns without room for their words are dropped; a caption names them."""
+    """Fits the table to a width in characters. Last columns without room are dropped; a caption names them."""
     cells = [[_plain(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     least = [min(LONGEST, max(map(_longest_word, column))) for column in cells]
     most = [max(map(len, column)) for column in cells]
@@ -53,7 +53,8 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Returns widths from `least` to `most` that fill the room. The relatively narrowest column grows first."""
+    """Returns widths from `least` to `most` that fill the room. The column that lacks most in proportion grows
+    first."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
@@ -62,7 +63,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    """Returns the length of the longest word. A cell of numbers with units counts as one word."""
+    """Returns the length of the longest word. A short cell that begins with a number counts as one word."""
     return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 

@@ -13,7 +13,7 @@ from forestc.forest.ir import Forest
 from forestc.rows.batches import Batch
 
 GENERATED = "generated"  # marks generated rows, used if no rows were given
-# Maps each value of `measured_on` to words for users.
+# Maps values of `measured_on` to words for users.
 MEASURED_ON = {
     GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
     "fitted": "the rows the passes were fitted on",
@@ -35,7 +35,7 @@ class Accuracy:
     _origin: float = 0.0
 
     def add(self, answers: NDArray[Any], truth: NDArray[Any]) -> None:
-        """Adds a batch. answers, truth: (rows,) or (rows, targets), class indices or values."""
+        """Adds a batch. answers, truth: class indices or values, (rows,) or (rows, targets)."""
         rows = len(answers)
         self.rows += rows
         answers, truth = answers.reshape(rows, -1), truth.reshape(rows, -1)
@@ -45,7 +45,7 @@ class Accuracy:
         truth = truth.astype(np.float64)
         self._error += float(((answers - truth) ** 2).sum())
         if not self._values:
-            # Sums of differences from the first label stay precise, however large the labels are.
+            # Sums of differences from the first label stay precise, even for large labels.
             self._origin = float(truth.flat[0])
         self._values += truth.size
         truth = truth - self._origin
@@ -54,7 +54,7 @@ class Accuracy:
 
     @property
     def share(self) -> float | None:
-        """The accuracy or R squared; None without rows, or if all true values are the same."""
+        """The accuracy or R squared; None without rows, or if all labels of a regression are equal."""
         if not self.rows:
             return None
         if self.decides:
@@ -69,15 +69,13 @@ def answers_of(forest: Forest, evaluation: Evaluation) -> NDArray[Any]:
 
 
 def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
-    """Returns the labels of a batch, or without labels the model's answers: accuracy is then agreement."""
     return model if batch.truth is None else batch.truth
 
 
 @dataclass
 class LargestError:
-    """The largest error of a forest's values after the link, relative to another forest. Probabilities (a classifier's
-    values within 0 .. 1) are compared as they are, other values as a share of the range of the first forest's values.
-    If two class probabilities became one, the second is compared: the first is 1 minus the second."""
+    """The largest difference between the values of two forests, after the link, over all batches. If `after` has one
+    probability in place of two, only the second one is compared."""
 
     before: Forest
     after: Forest
@@ -86,7 +84,7 @@ class LargestError:
     _high: float = -np.inf
 
     def add(self, expected: NDArray[Any], got: NDArray[Any]) -> None:
-        """Adds a batch. expected, got: Evaluation.values of the forests `before` and `after`, (rows, outputs)."""
+        """Adds a batch. expected, got: values of `before` and `after`, (rows, outputs)."""
         if not len(expected):
             return
         columns: list[int] = []
@@ -100,6 +98,6 @@ class LargestError:
 
     @property
     def share(self) -> float:
-        """The error as a share of the range, or as it is for probabilities; this is compared with the allowed error."""
+        """The largest error: as it is for probabilities, otherwise as a share of the range of values."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

@@ -1,4 +1,4 @@
-"""Reads Parquet and Arrow files, and folders of them, here or, part by part, on other machines."""
+"""Reads Parquet and Arrow files, and folders of them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) ->
 class ArrowFiles:
     """The table of a file or folder, or of one row group of a Parquet file. It can be pickled.
 
-    where: its name in messages. path: absolute, so that other machines find it. form: parquet or ipc (Arrow). names: of
-    the columns. group: the row group; None for all. headed, nulls: as in `CsvTable`; columns always have names here,
-    and no text means a missing value.
+    where: its name in messages.
+    path: absolute, so that other machines find it.
+    form: parquet or ipc (Arrow).
+    group: number of the row group; None for all.
+    headed, nulls: as in `CsvTable`.
     """
 
     where: str
@@ -54,12 +56,11 @@ class ArrowFiles:
             return replace(files, names=tuple(files._dataset().schema.names))
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the named columns in batches (see `CsvTable.batches`)."""
         from pyarrow import dataset  # The import takes half a second.
 
         options: dict[str, Any] = {"columns": list(columns), "batch_size": BATCH_ROWS}
         if self.form == "parquet":
-            # Without read-ahead only one row group is in memory at a time.
+            # Without read-ahead, only one row group is in memory at a time.
             options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for fragment in self._dataset().get_fragments():
             with readable(fragment.path, do="write the file again"):
@@ -73,7 +74,7 @@ class ArrowFiles:
                         yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
-        """Yields files or row groups, each with the number of its first row."""
+        """Yields files or row groups, each as (number of its first row, file or row group)."""
         first = 0
         for fragment in self._dataset().get_fragments():
             for group in fragment.row_groups if self.form == "parquet" else [None]:

@@ -1,4 +1,4 @@
-"""Defines rows as the rest of forestc sees them: batches that can be read again and again."""
+"""Defines rows as batches that can be read again and again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targ
 class Batch:
     """A batch of rows.
 
-    X: (rows, columns) float64 in the source's column order, NaN for a missing value; of a very wide source only the
-    columns that the forest reads (`Forest.carried`).
-    truth: (rows,) class indices (-1: no class of the model) or values of a regression; (rows, targets) for several
-    targets or outputs; None without labels.
+    X: (rows, columns) float64 in the model's order of columns, NaN for a missing value. If the forest names columns in
+    `carried`, only those.
+    truth: class indices (-1 for an unknown class) or values of a regression; None without labels. Its shape is (rows,),
+    or (rows, targets) for several targets.
     """
 
     X: NDArray[np.float64]
@@ -31,15 +31,19 @@ class Batch:
 
 
 class Rows(Protocol):
-    """Rows of one model. Each call of `batches` starts with the first row and keeps one batch in memory."""
+    """Rows for one model. Each call of `batches` starts with the first row."""
 
     def batches(self) -> Iterator[Batch]: ...
 
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows in memory. size: rows of a batch. names: of the columns, if the model has none (see `forestc.rows.columns`).
-    all_columns: the rows with all columns, if `X` leaves some out; models are trained on them."""
+    """Rows in memory.
+
+    size: rows of a batch.
+    names: of the columns, if the rows have names and the model has none.
+    all_columns: the rows with all columns, if `X` leaves some out.
+    """
 
     X: NDArray[np.float64]
     truth: Labels | None = None
@@ -57,8 +61,8 @@ S = TypeVar("S")
 
 
 class Reduction(Protocol[S]):
-    """A computation over rows, batch by batch. It must pickle, and its states can be merged in any order, so that many
-    machines can share it."""
+    """A computation over rows, batch by batch. It can be pickled, and states of different rows can be merged in any
+    order."""
 
     def start(self) -> S: ...
 
@@ -71,13 +75,13 @@ class Reduction(Protocol[S]):
 
 @runtime_checkable
 class Reducing(Protocol):
-    """Rows with their own way to run a reduction, such as on a cluster."""
+    """Rows that run a reduction themselves, such as on a cluster."""
 
     def reduce(self, task: Reduction[S]) -> S: ...
 
 
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """Returns the state of a reduction after all rows."""
+    """Runs a reduction over all rows and returns its state."""
     if isinstance(rows, Reducing):
         return rows.reduce(task)
     state, first = task.start(), 0
@@ -100,13 +104,12 @@ class _Count:
 
 
 def count_rows(rows: Rows) -> int:
-    """Returns the number of rows."""
     return reduce_rows(rows, _Count())[0]
 
 
 @dataclass(frozen=True)
 class RowSelection:
-    """A selection of rows: rows n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
+    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
 
     rows: Rows
     every: int
@@ -121,11 +124,11 @@ class RowSelection:
                 yield batch.of(chosen)
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Returns a mask of the selected rows among `count` rows from number `first` (counted from 0) on."""
+        """Returns a mask (count,) of the selected rows. first: number of the first row, from 0."""
         return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        # The task is sent to other machines without these rows; it needs only the rule that selects them.
+        # The reduction is sent to other machines with the rule of the selection, but without rows.
         state: S = reduce_rows(
             self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
         )
@@ -134,8 +137,6 @@ class RowSelection:
 
 @dataclass(frozen=True)
 class _SelectionReduction:
-    """A reduction over a selection of the rows."""
-
     task: Any
     some: RowSelection
 
@@ -153,7 +154,7 @@ class _SelectionReduction:
 
 
 class FitAndHeldOut(NamedTuple):
-    """The rows for passes, and held-out rows to measure their loss."""
+    """The rows for passes, and held-out rows to score their results."""
 
     fit: Rows
     held_out: Rows
@@ -166,7 +167,7 @@ class FitAndHeldOut(NamedTuple):
 
 @dataclass(frozen=True)
 class RowsAt:
-    """A selection of rows by their numbers, ascending from 0."""
+    """A selection of rows. numbers: ascending row numbers, counted from 0."""
 
     rows: Rows
     numbers: NDArray[np.int64]

@@ -1,8 +1,5 @@
-"""Finds the column of each list of categories, if the model does not name it.
-
-LightGBM saves the lists of categories of a data frame's columns in order, but not the columns. If the rows have all
-columns of the training, their columns of text or categories, in order, are the columns of the lists.
-"""
+"""Matches lists of categories to columns by means of the rows, for LightGBM models that store the lists without column
+names."""
 
 from __future__ import annotations
 
@@ -18,11 +15,8 @@ from forestc.rows.opening import ArrayTable, open_table
 
 
 def with_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """Returns the forest with names of categories found by the rows; unchanged if none are found.
-
-    They are found by order if the rows have all columns of the model, in its order, and as many columns of text or
-    categories as there are lists; otherwise by content, if each column's categories are exactly one list.
-    """
+    """Returns the forest with names of categories, matched to its columns by means of the rows; unchanged if none
+    match."""
     if not forest.categories:
         return forest
     named = label_columns(label, rows)
@@ -50,7 +44,6 @@ def with_categories(forest: Forest, rows: object, label: object) -> Forest:
 
 
 def _all_in_order(forest: Forest, names: list[str]) -> bool:
-    """Returns True if the rows have all columns of the model, in its order as far as it has names."""
     if len(names) != forest.columns:
         return False
     pairs = [(names[feature.column], feature.name) for feature in forest.features if feature.named]
@@ -58,10 +51,11 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """Returns the list of each categorical feature by the order of columns; empty if a column has other texts."""
+    """Returns for each categorical feature its list, taken in the order of the columns. Empty if a column shares no
+    text with its list."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
-        return {}  # The column has other texts.
+        return {}
     return {
         index: pairs[names[feature.column]]
         for index, feature in enumerate(forest.features)
@@ -72,7 +66,8 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns the list of each categorical feature by its categories; empty if one does not fit exactly one list."""
+    """Returns for each categorical feature the list with the same categories as its column. Empty if a feature has no
+    such list, or several."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):

@@ -1,7 +1,6 @@
-"""Reads rows on a Dask cluster: workers read the files and run reductions part by part.
+"""Reads rows on a Dask cluster, part by part. A part is a row group of a Parquet file, or an Arrow file.
 
-A part is a row group of a Parquet file, or an Arrow file. The workers must see the same files at the same paths. If a
-worker dies, Dask gives its parts to other workers.
+The workers must see the same files at the same paths. If a worker dies, Dask gives its parts to other workers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """Rows on a cluster. A Dask client runs their reductions; `batches` reads them in this process."""
+    """Rows with reductions that run on a Dask cluster."""
 
     rows: TableRows
     client: Any
@@ -35,7 +34,7 @@ class ClusterRows:
         return self.rows.batches()
 
     def reduce(self, task: Reduction[S]) -> S:
-        """Returns the state of a reduction after all rows. Raises ToolError if the cluster fails despite retries."""
+        """Runs a reduction over all rows and returns its state. Raises ToolError if the cluster fails."""
         shared = self.client.scatter(task, broadcast=True, hash=False)
         parts = self.rows.parts()
         states = [
@@ -80,10 +79,10 @@ def _merged(task: Reduction[S], states: list[S]) -> S:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """Yields the rows for reduction on the cluster of a scheduler's address; unchanged if that is None.
+    """Yields rows whose reductions run on a Dask cluster; the given rows if `scheduler` is None.
 
-    Raises OptionError for rows that are not in Parquet or Arrow files, MissingExtraError if Dask is not installed,
-    ToolError if no scheduler answers.
+    scheduler: address of the cluster. Raises OptionError for rows that are not in Parquet or Arrow files, ToolError if
+    no cluster answers.
     """
     if scheduler is None:
         yield rows
@@ -98,8 +97,8 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
 
 
 def connected(scheduler: str) -> Any:
-    """Returns a client of the scheduler at an address. Raises MissingExtraError if Dask is not installed, ToolError if
-    no scheduler answers or it has no workers."""
+    """Returns a Dask client. scheduler: its address. Raises MissingExtraError if Dask is not installed, ToolError if no
+    scheduler with workers answers."""
     try:
         from distributed import Client
     except ImportError:
@@ -118,7 +117,7 @@ def connected(scheduler: str) -> Any:
 
 
 def _answers(scheduler: str) -> None:
-    """Raises ToolError if nothing listens at the address; Dask's client would print long warnings first."""
+    """Raises ToolError if nothing listens at the address; Dask itself would print long warnings."""
     address = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
     try:
         if address.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not address.hostname:

@@ -1,8 +1,7 @@
-"""Decides which column of the rows each feature reads: the one rule for data frames, tables and files.
+"""Decides which column of the rows each feature reads, for data frames, tables and files.
 
-Columns are matched by name if the model and the rows both have names; otherwise by position. A name that forestc or a
-library made up for a model trained on an array (`Feature.named` is False) matches nothing. If only the rows have names,
-columns are taken in order, unless the names show another order.
+Columns are matched by name if the model and the rows both have names, otherwise by position. Names that a library made
+up, as for models trained on arrays, do not count (`Feature.named`).
 """
 
 from __future__ import annotations
@@ -24,20 +23,18 @@ _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 @dataclass(frozen=True)
 class ColumnMatch:
-    """The columns that features read. columns: for each feature the column of the rows, counted from 0 without the
-    label. names: of all columns, in the model's order, if only the rows have names; otherwise empty."""
+    """The columns that features read. columns: one index per feature, counted without the label. names: all names of
+    the rows if the model has none; otherwise empty."""
 
     columns: tuple[int, ...]
     names: tuple[str, ...] = ()
 
 
 def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
-    """Returns the columns that features read, without the label.
+    """Returns the columns that features read. Raises RowsError if the columns do not match the model.
 
-    labels: the columns' names, or their number if they have none. Numbers that count the columns from 0 or 1, as in a
-    data frame without names, are names only to a model with such names.
-
-    Raises RowsError for a missing name, a name used twice, names in another order, and a wrong number of columns.
+    labels: the columns' names, or their number if they have none, without the label column. Names that only count the
+    columns, such as 0, 1, 2, are ignored unless the model has such names.
     """
     if isinstance(labels, int):
         return _by_position(forest, labels, where)
@@ -56,7 +53,7 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Col
 
 
 def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Returns the columns' labels as text. Raises RowsError if two are the same."""
+    """Returns the names as text. Raises RowsError if two are the same."""
     names = tuple(map(str, labels))
     if len(set(names)) < len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
@@ -65,22 +62,22 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def carrying(forest: Forest) -> Forest:
-    """Returns the forest. If it leaves very many columns unread, its rows then hold only the columns that it reads."""
+    """Returns the forest with `carried` set: rows then hold only the columns that it reads. Unchanged if it leaves at
+    most `SPARE` columns unread."""
     if forest.carried or forest.columns - len(forest.features) <= SPARE:
         return forest
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
 
 
 def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
-    """Returns the forest with these names as its own column names; unchanged without names."""
     if not names:
         return forest
     return replace(forest, features=tuple(replace(f, name=names[f.column], named=True) for f in forest.features))
 
 
 def accept_missing(forest: Forest, missing: str) -> Forest:
-    """Returns the forest. missing: with "always", its designs accept every missing value that it accepts itself. Raises
-    OptionError if it accepts none."""
+    """Returns the forest. missing: "always" to accept missing values wherever the model does; "auto" changes nothing.
+    Raises OptionError if the model accepts none."""
     if missing == "auto":
         return forest
     if missing != "always":
@@ -91,7 +88,7 @@ def accept_missing(forest: Forest, missing: str) -> Forest:
 
 
 def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
-    """Returns the forest with its classes renamed, in their order; unchanged without names. Raises OptionError."""
+    """Returns the forest with its classes renamed in their order; unchanged without names. Raises OptionError."""
     if not names:
         return forest
     if len(forest.targets) > 1 or not forest.classes:
@@ -143,8 +140,8 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns the position of each wanted name, or None: of the same name, or of the only other name that differs just
-    in spaces and underscores (as LightGBM saves names)."""
+    """Returns the position of each wanted name, or None. A name matches one with underscores for spaces, as LightGBM
+    writes it, unless several do."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):
@@ -158,7 +155,6 @@ def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None
 
 
 def _counts(names: Sequence[str]) -> bool:
-    """Returns True if names are ascending numbers that may be positions from 0 or 1 on, with a label left out."""
     if not all(re.fullmatch(r"0|[1-9]\d{0,8}", name) for name in names):
         return False
     numbers = [int(name) for name in names]
@@ -166,8 +162,7 @@ def _counts(names: Sequence[str]) -> bool:
 
 
 def _refuse_other_order(forest: Forest, names: Sequence[str], where: str) -> None:
-    """Raises RowsError if a model without names is given rows with names in another order: numbered names must ascend,
-    and names that the model has must be at its positions."""
+    """Raises RowsError if the rows' names show another order than the model's. Names such as x1, x2, x3 must ascend."""
     for feature in forest.features:
         if feature.named and feature.name in names and names[feature.column] != feature.name:
             raise _other_order(names, where)

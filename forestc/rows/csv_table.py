@@ -33,9 +33,10 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 class CsvTable:
     """The table of a CSV file.
 
-    names: of the columns. headed: True if the names are the file's own; otherwise columns go by position. kinds: the
-    Arrow types that pyarrow infers from the first values; in a wide file, only of columns read so far. block: bytes to
-    parse at a time. nulls: texts of missing values, unless they are names of categories.
+    headed: True if `names` are in the file; otherwise they are made up.
+    kinds: types of columns that pyarrow infers; in a wide file, only of columns read so far.
+    block: bytes to parse at a time.
+    nulls: texts that mean a missing value.
     """
 
     path: Path
@@ -49,7 +50,8 @@ class CsvTable:
     def open(
         cls, path: Path, label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
     ) -> CsvTable:
-        """Opens a file. label, names, categories: as for `is_header`. Raises RowsError if it is empty or no text."""
+        """Opens a file. Raises RowsError if it can't be read or is empty. label, names, categories: as for
+        `is_header`."""
         line = _first_line(path)
         cells = next(csv.reader([line]), [])
         headed = is_header([cell.strip() for cell in cells], label, names, categories)
@@ -77,11 +79,11 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        # A boolean column holds True and False.
+        # Texts such as True are read as booleans, not as numbers.
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
-        """Returns some first rows of all columns."""
+        """Returns the first block of rows, with all columns."""
         with readable(self.path):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 
@@ -96,13 +98,11 @@ class CsvTable:
         return pa.input_stream(str(self.path), compression="gzip" if _zipped(self.path) else None)
 
     def _options(self, types: Mapping[str, pa.DataType | None] | None) -> dict[str, Any]:
-        """Returns pyarrow's options. types: of the columns to read (None: inferred); without types, all columns are
-        read."""
         typed = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
         selection = {} if types is None else {"column_types": typed, "include_columns": list(types)}
         return {
             "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
-            # Columns of text keep the texts of missing values: these may be names of categories.
+            # Columns of text keep texts such as NA, which may be names of categories.
             "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **selection),
         }
 
@@ -122,7 +122,8 @@ class CsvTable:
             raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
 
     def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
-        """Returns the first faulty line (counted from 1), the fault, and a remedy. Slow: reads each cell in Python."""
+        """Returns the first faulty line (counted from 1), the fault, and a remedy. It reads each cell in Python, which
+        is slow."""
         with _unzipped(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
@@ -149,7 +150,7 @@ def _unzipped(path: Path) -> IO[bytes]:
 
 
 def _first_line(path: Path) -> str:
-    """Returns the first line that is not blank, without its end. Raises RowsError if there is none."""
+    """Returns the first line that is not blank. Raises RowsError if there is none."""
     with readable(path), _unzipped(path) as file:
         lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
         line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
@@ -161,10 +162,13 @@ def _first_line(path: Path) -> str:
 def is_header(
     cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
 ) -> bool:
-    """Returns True if the cells of a first line are a header: they hold a known name, or 0, 1, 2, ... as data frames
-    without names are written, or mostly text. Text in the label column alone makes no header. Names that could be
-    values count only if the names of all features appear. label: the column or columns of labels. names: of the
-    features. categories: texts that are values."""
+    """Returns True if the first line of a file is a header: it has a known name, or counts 0, 1, 2, ..., or is mostly
+    text.
+
+    cells: of the line.
+    label, names: names of label columns and of features.
+    categories: texts that are values.
+    """
     label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
     if {name for name in label_names.union(names) if not is_number(name)} & set(cells):
         return True

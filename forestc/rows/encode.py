@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """Returns raw rows (rows, columns) encoded for the conditions: (rows, features). These are float64 (NaN is missing)
-    for a float forest, int64 words for a quantized one. Raises RowsError for a wrong width, for text, and for NaN if
-    the feature takes none."""
+    """Returns raw rows encoded as (rows, features): float64 for a float forest (NaN is missing), int64 words for a
+    quantized one. Raises RowsError for rows that do not match the forest."""
     return encode_numbers(forest, numeric(forest, rows))
 
 
@@ -59,16 +58,13 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
 
 
 def is_sparse(rows: object) -> TypeGuard[spmatrix]:
-    """Returns True if rows are a sparse matrix or array of SciPy, without an import of SciPy."""
+    """Returns True for a sparse matrix or array of SciPy, without importing SciPy."""
     return type(rows).__module__.startswith("scipy.sparse") and hasattr(rows, "tocsc")
 
 
 def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
-    """Returns rows as float64. For a feature with labels, their names become codes and other text -1. None is missing.
-
-    Columns of a data frame are found as `forestc.rows.columns` describes. Raises RowsError for missing columns, and for
-    text elsewhere in a column that a condition reads.
-    """
+    """Returns rows as float64, (rows, columns). Names of categories become codes, other text in such a column -1, and
+    None NaN. Raises RowsError for missing columns, and for text in other columns that a condition reads."""
     table = frame_table(rows)
     if table is not None:
         return frame_numbers(forest, table)[0]
@@ -104,7 +100,7 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
 
 
 def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
-    """Returns a sparse matrix as rows. Values not stored are 0 or, for XGBoost, missing, as in that library."""
+    """Returns a sparse matrix as an array. Values that are not stored become 0, or missing for XGBoost."""
     if rows.ndim != 2 or rows.shape[1] != forest.columns:
         return np.zeros((0, *rows.shape))  # The caller will refuse this shape.
     chosen = rows.tocsc()[:, list(forest.carried)] if forest.carried else rows.tocsc()

@@ -1,11 +1,8 @@
-"""Opens rows for a model from CSV (also gzipped), Parquet, Arrow or NumPy files, or from arrays in memory.
+"""Opens rows for a model from files of all kinds and from arrays in memory. CSV, Parquet and Arrow files are read in
+batches.
 
-`forestc.rows.columns` matches columns to features. Files are read in batches, once per pass over the rows, and are
-never loaded whole.
-
-Missing values of a CSV file are empty fields and the texts that pandas reads as missing (NA, null, nan, None, ...). If
-such a text is the name of one of the column's categories, it is that category. An empty field is always missing. So in
-a column with a category called NA, missing values must be empty fields.
+A field of a CSV file is missing if it is empty or a text such as NA. If NA is the name of a category of the column, it
+is that category.
 """
 
 from __future__ import annotations
@@ -47,11 +44,11 @@ BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a file with named or numbered columns.
+    """Rows of a file.
 
-    read_columns: the table's column for each column of the rows (`Forest.width`), or None if no condition reads it.
-    truth, targets: the columns with labels, and their targets (`forestc.rows.labels`).
-    labels: category names by column of the rows, for columns that may hold text.
+    read_columns: the table's column for each column of the rows, or None if no condition reads it.
+    truth: columns with labels. targets: as from `targets_of`.
+    labels: category names by column of the rows.
     names: as in ArrayRows.
     """
 
@@ -63,7 +60,7 @@ class TableRows:
     names: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
-        """Yields the rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
+        """Yields the rows in batches. Raises RowsError for values that are not numbers."""
         start = 0
         for table in self._tables():
             X = np.zeros((table.num_rows, len(self.read_columns)))
@@ -83,7 +80,6 @@ class TableRows:
             raise RowsError("there are no rows", where=self.table.where, do="give at least one")
 
     def check_labels(self) -> None:
-        """Raises RowsError if the labels seem to name other classes than the model's. Reads only the labels."""
         if not any(self.targets) or len(self.truth) != len(self.targets):
             return
         counts: list[Counter[object]] = [Counter() for _ in self.truth]
@@ -96,11 +92,10 @@ class TableRows:
 
     @property
     def divisible(self) -> bool:
-        """True if the rows consist of parts that other processes can read."""
         return isinstance(self.table, ArrowFiles)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """Returns the parts, each with the number of its first row; they can be pickled. Raises RowsError."""
+        """Returns the parts of the rows, each as (number of its first row, part)."""
         assert isinstance(self.table, ArrowFiles)
         with readable(self.table.where):
             parts = [(first, replace(self, table=part)) for first, part in self.table.parts()]
@@ -123,7 +118,6 @@ class TableRows:
 
     @property
     def labels_where(self) -> str:
-        """The file and its label columns, for messages."""
         return f"{self.table.where}, column{'s' * (len(self.truth) > 1)} {', '.join(map(repr, self.truth))}"
 
 
@@ -135,9 +129,12 @@ def column_numbers(
     nulls: tuple[str, ...] = (),
     do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
-    """Returns a column as float64, NaN for missing values. labels: names of categories; text becomes its code, -1 if it
-    is another text, or NaN if it is one of `nulls`. Categories that are numbers stay as they are. Raises RowsError,
-    with the advice `do`, for a column of another type."""
+    """Returns a column as float64, NaN for missing values.
+
+    labels: names of categories; text becomes its index in them, or -1.
+    nulls: texts that mean a missing value.
+    do: advice for the error. Raises RowsError for a column of another type.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
@@ -150,7 +147,8 @@ def column_numbers(
 
 
 def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """Returns a column of float64, NaN for nulls. pyarrow's `to_numpy` would import pandas for half a second."""
+    """Returns a column of float64, NaN for nulls. pyarrow's `to_numpy` would import pandas, which takes half a
+    second."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
     for chunk, filled in zip(chunks, numbers, strict=True):
@@ -189,7 +187,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from names."""
+    """Raises RowsError if all texts are numbers, because the file does not tell whether these are codes or names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(
@@ -200,11 +198,11 @@ def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ..
 
 
 def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
-    """Returns rows for a model from a path, a 2-D array, a sparse matrix, or a data frame with the features' names.
+    """Returns rows for a model from a path, an array, a sparse matrix, or a data frame.
 
-    truth: labels as in the model, one per row, or a column for each target. For a path or a data frame: the name of
-    their column, or a list of names. For a file also: a position such as -1, or names with commas between. Raises
-    RowsError for rows that can't be read or do not match the model, OptionError for an unknown kind of file.
+    truth: labels as in the model, or the name of their column in a file or data frame. In a file, it may also be a
+    position such as -1, or several names with commas between. Raises RowsError for rows that do not match the model,
+    OptionError for an unknown kind of file.
     """
     if isinstance(rows, ArrayRows | TableRows):
         return rows
@@ -230,7 +228,6 @@ def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
 
 
 def _table_rows(table: CsvTable | ArrowFiles, forest: Forest, label: str | Sequence[str] | None) -> TableRows:
-    """Returns the rows of a file. Raises RowsError for columns that do not match the model."""
     unique_names(table.names, table.where)
     targets = targets_of(forest)
     truth = () if label is None else find_labels(label, table.names, table.headed, table.where)
@@ -262,7 +259,6 @@ def _array_rows(data: NDArray[np.float64], truth: object, forest: Forest, where:
 
 
 def _counted(labels: Sequence[object]) -> Counter[object]:
-    """Returns how often each label occurs."""
     try:
         return Counter(labels)
     except TypeError:  # The labels' type has no hash.

@@ -1,4 +1,4 @@
-"""Identifies rows by file name and hash, so that anyone can tell whether figures were measured on the same rows."""
+"""Identifies rows by a hash, so that anyone can tell whether figures were measured on the same rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from forestc.rows.files import TableRows
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
     """Returns a JSON object that identifies rows.
 
-    given: the rows as the user gave them. opened: the same, opened by `rows_from`. For a file: its name without the
-    folder, and the SHA-256 of its bytes. For a folder: the SHA-256 of the lines `HASH NAME` of its files, sorted by
-    name. For arrays and data frames: the shape, and the SHA-256 of the values as read (float64, row by row,
-    little-endian) and of the labels, if any (class indices as int64, values as float64). Raises RowsError for a file
-    that can't be read.
+    given: the rows as the user gave them.
+    opened: the same rows from `rows_from`. A file has its name and the SHA-256 of its bytes. A folder has the SHA-256
+    of the lines "hash name" of its files, sorted by name. Arrays have their shape, and the SHA-256 of their float64
+    values (row by row, little-endian) and of their labels. Raises RowsError for a file that can't be read.
     """
     path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):

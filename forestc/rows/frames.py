@@ -1,7 +1,4 @@
-"""Turns data frames and Arrow tables in memory into numbers for the conditions.
-
-pandas and pyarrow are not imported; their columns are asked for what they hold.
-"""
+"""Turns data frames and Arrow tables in memory into numbers, mostly without importing pandas or pyarrow."""
 
 from __future__ import annotations
 
@@ -27,18 +24,18 @@ PREVIEW = 4096  # rows to look at to tell what a column holds
 
 @dataclass(frozen=True)
 class FrameTable:
-    """A data frame or Arrow table in memory. names: of its columns."""
+    """A data frame or Arrow table in memory."""
 
     frame: Any
     names: tuple[Hashable, ...]
 
     @property
     def arrow(self) -> bool:
-        """True if it is an Arrow table."""
         return hasattr(self.frame, "column_names")
 
     def without(self, labels: Sequence[Hashable]) -> tuple[FrameTable, NDArray[np.object_]]:
-        """Returns the table without its label columns, and the labels (rows, columns). Raises RowsError."""
+        """Returns the table without its label columns, and the labels (rows, label columns). Raises RowsError if one is
+        missing."""
         unique_names(self.names, WHERE)
         for label in labels:
             if label not in self.names:
@@ -53,29 +50,27 @@ class FrameTable:
         return FrameTable(rest, tuple(self.names[index] for index in rest_indices)), truth
 
     def whole(self) -> pa.Table:
-        """Returns the table as an Arrow table."""
         import pyarrow as pa
 
         frame = self.frame
         return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
 
     def values(self, index: int) -> NDArray[np.generic]:
-        """Returns a column as an array of numbers, or of objects with None or NaN for missing values."""
+        """Returns a column as an array of numbers or objects, with None or NaN for missing values."""
         if self.arrow:
             return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
         column = self._column(index)
         dtype = getattr(column, "dtype", None)
-        # True for a type of pandas, not of NumPy
         pandas_type = hasattr(dtype, "na_value") and not isinstance(dtype, np.dtype)
         return np.asarray(column.to_numpy(dtype=object, na_value=np.nan) if pandas_type else column)
 
     def categories(self, index: int) -> list[Any] | None:
-        """Returns the categories that a pandas column declares; None for other columns."""
         stated = None if self.arrow else getattr(getattr(self._column(index), "dtype", None), "categories", None)
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns (categories, True) of a categorical column, (some texts, False) of a text column, None of numbers."""
+        """Returns the categories and True for a categorical column, some texts and False for a text column, None for
+        numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
@@ -103,13 +98,9 @@ def frame_table(rows: object) -> FrameTable | None:
 
 
 def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
-    """Returns the rows as float64 (rows, columns), and the columns that features read.
-
-    Texts become the codes of their categories, other texts of such a column -1; truth values become 1 and 0. A pandas
-    column with numbers as categories is accepted if these are their own codes 0, 1, 2, ...; for others XGBoost and
-    LightGBM take either codes or numbers, depending on the training, while scikit-learn always takes the numbers.
-    Raises RowsError.
-    """
+    """Returns the rows as float64, (rows, columns), and the columns that features read. Names of categories become
+    codes, other texts of such a column -1. Raises RowsError for columns that do not match the model, and for other
+    text."""
     match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
@@ -122,8 +113,8 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
 
 
 def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
-    """Raises RowsError if rows name the categories of one column and number the categories of another. held: a column
-    with names (True) and a column with numbers (False), if there are any."""
+    """Raises RowsError if rows name the categories of one column and number those of another. held: a column with names
+    under True, a column with numbers under False."""
     if len(held) > 1:
         raise RowsError(
             f"column {held[True]!r} holds names of categories and {held[False]!r} numbers",
@@ -148,12 +139,12 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
 
 
 def is_absent(value: object) -> bool:
-    """Returns True if an object is a missing value that is no number: None, or a missing value of pandas."""
+    """Returns True for None and for missing values of pandas, but not for NaN."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns the column as float64, and a set with True if there is text, and with False if there are numbers."""
+    """Returns the column as float64, and a set that contains True if it has text, and False if it has numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

@@ -20,8 +20,8 @@ from forestc.rows.range_files import ranges_from
 def rows_for_model(
     rows: object, forest: Forest, label: object = None, ranges: object = None
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
-    """Opens rows for a model. Returns the rows, the forest (with the rows' column names if it has none), and notes on
-    this. rows: a path, an array or a frame; None: ranges replace them. Raises ForestcError."""
+    """Opens rows for a model. Returns the rows, the forest with column names, and notes. If the model has no column
+    names, it gets those of the rows. ranges: replace the rows if these are None. Raises ForestcError."""
     if rows is None:
         return ranges_from(ranges, forest)
     forest = with_categories(forest, rows, label)
@@ -34,8 +34,8 @@ def rows_for_model(
 
 
 def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
-    """Returns the rows for passes and the held-out rows. held_out: a share of the rows, other rows, or None for none.
-    Raises OptionError for an impossible share or pair."""
+    """Returns the rows for passes and the held-out rows. held_out: a share of the rows, other rows, or None. Raises
+    OptionError for an impossible share or pair."""
     share = share_of(held_out)
     if held_out is None:
         return rows, None
@@ -60,7 +60,7 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
 
 
 def share_of(held_out: object) -> float | None:
-    """Returns the share of held-out rows, given as a number or as text; None if `held_out` is something else."""
+    """Returns the share of held-out rows, given as a number or a text; None if `held_out` is something else."""
     try:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -68,6 +68,5 @@ def share_of(held_out: object) -> float | None:
 
 
 def count_shared(X: NDArray[np.float64], others: NDArray[np.float64]) -> int:
-    """Returns the number of the other rows that are also rows of X."""
     seen = {row.tobytes() for row in np.ascontiguousarray(X)}
     return sum(row.tobytes() in seen for row in np.ascontiguousarray(others))

@@ -1,7 +1,7 @@
-"""Reads labels of rows: finds their columns, and turns labels into classes or values of a model.
+"""Finds the label columns of rows, and turns labels into classes or values of a model.
 
-A model with several targets needs one column per target, in the model's order. For one target with several classes, one
-column per class may hold zeros and ones instead.
+A model with several targets needs one column per target. For one target with several classes, one column of zeros and
+ones per class is also accepted.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_table, is_absent
 
-# Targets are the classes of each target; () for a regression target.
+# For each target its classes; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 def targets_of(forest: Forest) -> Targets:
-    """Returns the targets of a forest, one per column of labels."""
+    """Returns the targets of a forest, in the order of the columns of labels."""
     if not forest.decides:
         return ((),) * forest.n_scores
     return tuple(part.classes for part in forest.targets)
 
 
 def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
-    """Returns the columns of a file or data frame that `label` names: by a name (in a file also several with commas
-    between), a position, or a list of these. Returns None if `label` holds the labels themselves."""
+    """Returns the label columns of a file or data frame that `label` names; None if `label` holds the labels
+    themselves."""
     if isinstance(rows, str | Path):
         if isinstance(label, str | int):
             return str(label)
@@ -50,7 +50,8 @@ def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
-    """Returns the names of a file's label columns. Raises RowsError for a column that does not exist."""
+    """Returns the names of a file's label columns. Raises RowsError for a column that does not exist or is
+    named twice."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
     columns = tuple(find_label(name, names, headed, where) for name in label)
@@ -62,7 +63,6 @@ def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, 
 
 
 def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
-    """Returns the name of a label column, given by name or position. Raises RowsError if it does not exist."""
     if label in names:
         return label
     if headed and not re.fullmatch(r"-?\d+", label):
@@ -71,7 +71,7 @@ def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> st
 
 
 def label_position(label: str, columns: int, where: str) -> int:
-    """Returns a column's position from 0, from a text that may count from the end (-1). Raises RowsError."""
+    """Returns the position of a column from 0. label: a number as text; -1 is the last column. Raises RowsError."""
     try:
         position = int(label)
     except ValueError:
@@ -86,7 +86,7 @@ def label_position(label: str, columns: int, where: str) -> int:
 
 
 def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
-    """Returns labels, (rows,) or (rows, columns), as a list per column. Raises RowsError for a wrong number of rows."""
+    """Returns labels, (rows,) or (rows, columns), as a list per column. Raises RowsError for another shape."""
     try:
         table = np.asarray(truth)
     except ValueError as error:  # The lists have different lengths.
@@ -100,7 +100,6 @@ def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
 
 
 def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
-    """Raises RowsError for a label column that the model reads as a feature."""
     features = {feature.name for feature in forest.features if feature.named}
     for name in labels:
         if name in features:
@@ -110,7 +109,6 @@ def refuse_features(labels: Sequence[str], forest: Forest, where: str) -> None:
 
 
 def refuse_number(columns: int, targets: Targets, where: str) -> None:
-    """Raises RowsError if the number of label columns does not match the targets."""
     if columns != len(targets) and not (len(targets) == 1 and columns == len(targets[0])):
         several = f"{len(targets)} targets" if len(targets) > 1 else f"one target of {len(targets[0]) or 'no'} classes"
         raise RowsError(
@@ -123,9 +121,12 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
-    """Returns labels as class indices (-1: not a class of the model), or as values for a regression target: (rows,), or
-    (rows, targets) for several targets. columns: a list of labels per column. start: the number of the first row.
-    Raises RowsError."""
+    """Returns labels as class indices (-1 for an unknown class), or as values of a regression. The shape is (rows,), or
+    (rows, targets) for several targets.
+
+    columns: a list of labels per column.
+    start: number of the first row, for messages. Raises RowsError for missing or impossible labels.
+    """
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
         raise RowsError("some targets of the model are classes and others values", where=where, do="omit the labels")
     if len(columns) == len(targets):
@@ -143,7 +144,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
     index_of = _finder(classes)
-    # Equal labels of one type have equal texts, so that each distinct label is looked up once.
+    # Each distinct label is looked up once; this is valid only if all labels have one type.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
         index_by_label = {label: index_of(label) for label in set(labels)}
@@ -160,7 +161,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
 
 
 def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
-    """Returns a function that finds a label's index among the classes, by text or else as a number; -1 if none."""
+    """Returns a function from a label to its class index; -1 if no class has this text or number."""
     index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
         index_by_key.setdefault(str(label), index)
@@ -171,12 +172,8 @@ def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
 
 
 def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
-    """Raises RowsError if labels seem to be named otherwise than the model's classes, and are not just a few more.
-
-    counts: how often each label occurs in all rows, for each column of labels. The error is raised if most rows have a
-    label that is no class; if some label is no class, some class is no label, and there are at least as many labels as
-    classes; or if the labels are the classes plus or minus 1 and more than half as many.
-    """
+    """Raises RowsError if the labels seem to be other names of the model's classes, such as 1, 2, 3 for 0, 1, 2.
+    counts: how often each label occurs, for each label column."""
     if len(counts) != len(targets):
         return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):
@@ -208,7 +205,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
 
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
-    """Returns 1 or -1 if the labels are classes plus this number, and more than half as many; otherwise 0."""
+    """Returns 1 or -1 if the labels seem to be the classes plus this number; otherwise 0."""
     numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
     if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0
@@ -229,7 +226,6 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
 
 
 def _numbers(labels: Sequence[Any], where: str, start: int) -> list[float]:
-    """Returns labels as numbers. Raises RowsError with the row of the first label that is none."""
     try:
         return [float(label) for label in labels]
     except (TypeError, ValueError):
@@ -252,5 +248,4 @@ def _as_number(label: object) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Returns True if a text is a number."""
     return _as_number(text) is not None

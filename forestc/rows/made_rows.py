@@ -22,12 +22,10 @@ ABSENT = 0.05  # share of missing values, for features that may be missing
 
 
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
-    """Returns rows (rows, columns) in the ranges, shuffled; the same model and ranges give the same rows.
+    """Returns generated rows within the ranges, shuffled. The same model and ranges give the same rows.
 
-    About 20,000 rows are steered to a node of the model each; its feature is on the threshold, one float beside it (or
-    one step, if the range has steps) or missing. 4,000 rows hold random values of the whole range, its ends, and
-    numbers about thresholds. others: forests that take the rows as well; a value is never missing if one of them takes
-    none.
+    Most rows are steered to one node of the model each, with the node's feature on its threshold, beside it or missing.
+    The others are random. others: further forests; where one of them takes no missing value, none is generated.
     """
     model, random = _on_values(model), np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
@@ -50,9 +48,8 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
 
 
 def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
-    """Returns rows (rows, columns) for every path through all trees together: each feature has a value between each two
-    thresholds, missing, and each category, in all combinations that the ranges allow. Returns None if these are more
-    than `most` rows, or a range has too many steps to try."""
+    """Returns rows for every combination of conditions that the ranges allow. Returns None for more than `most` rows,
+    or if a range has too many steps."""
     model = _on_values(model)
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
@@ -70,7 +67,7 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
 
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
-    """Returns a value of a feature in each cell between thresholds that its range reaches; None for too many steps."""
+    """Returns one value of a feature in each interval between thresholds within its range; None for too many steps."""
     feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)
@@ -91,8 +88,7 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
-    """Returns values (RANDOM,) of a feature: uniform over its range (or about its thresholds if an end is open), of any
-    size, on and beside thresholds, and the ends."""
+    """Returns random values (RANDOM,) of a feature: over its range, of any size, on and beside thresholds."""
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
@@ -120,14 +116,13 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
 
 
 def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.float64]:
-    """Returns numbers of all exponents of the feature's float type, of both signs."""
     narrow = isinstance(feature.raw, Float) and feature.raw.bits == 32
     powers = random.integers(-149, 127, RANDOM) if narrow else random.integers(-1074, 1023, RANDOM)
     return np.ldexp(random.choice([-1.0, 1.0], RANDOM) * (1 + random.random(RANDOM)), powers)
 
 
 def _on_values(forest: Forest) -> Forest:
-    """Returns a forest of words as a forest of floats with the same conditions; a forest of floats unchanged."""
+    """Returns a quantized forest as a forest on floats with the same conditions; a float forest unchanged."""
     if not forest.on_words:
         return forest
     numbers: list[NumberType] = []

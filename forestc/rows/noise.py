@@ -1,8 +1,6 @@
-"""Adds noise to rows: values move to other values of their column, a few ranks away.
+"""Adds noise to rows: a value moves to another value of its column, a few ranks away in sorted order.
 
-Rows with noise teach that near values mean the same; few rows do not tell this by themselves. Because ranks are moved,
-noise does not depend on the scale or the spread of a column, a common value stays common, and every value is one of the
-column's.
+So noise does not depend on the scale of a column, and every value stays one of the column's.
 """
 
 from __future__ import annotations
@@ -18,10 +16,13 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """Returns the values, each moved by a normally distributed number of ranks. values: (rows, columns). among:
-    (others, columns), the values that define the ranks. noise: standard deviation, as a share of the others. For equal
-    values a rank is first drawn among their ranks. stays: (rows, columns), True for values that neither move nor are
-    moved to; NaN never is. Time grows with values x log(others)."""
+    """Returns the values, each moved by a normally distributed number of ranks.
+
+    values: (rows, columns).
+    among: (others, columns), the values that are ranked.
+    noise: standard deviation of the move, as a share of the number of others.
+    stays: (rows, columns), True for values that neither move nor are moved to. NaN never moves.
+    """
     moved = values.copy()
     for column in range(values.shape[1]):
         before, others = values[:, column], among[:, column]

@@ -17,7 +17,7 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-# Files with these suffixes may also fill a folder.
+# Folders may hold files with these suffixes.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 IN_MEMORY = "the rows"  # names rows without a file in messages
@@ -25,7 +25,7 @@ IN_MEMORY = "the rows"  # names rows without a file in messages
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """Rows without column names: an array, lists, or a sparse matrix. truth: labels (rows, labels) in the same file."""
+    """Rows without column names: an array, lists, or a sparse matrix. truth: labels (rows, labels) of a file."""
 
     rows: Any
     truth: NDArray[np.generic] | None = None
@@ -35,10 +35,11 @@ class ArrayTable:
 def open_table(
     rows: object, label: str | Sequence[str] | None = None, forest: Forest | None = None
 ) -> CsvTable | ArrowFiles | FrameTable | ArrayTable:
-    """Opens a path, a data frame, an Arrow table or an array as a table. label: a file's label column, or several: a
-    list, or names with commas between. forest: the model that reads the rows, if there is one.
+    """Opens a path, a data frame, an Arrow table or an array as a table.
 
-    Raises RowsError for a file that can't be read, OptionError for an unknown kind of file.
+    label: one or more label columns of a file.
+    forest: the model that reads the rows, if there is one. Raises RowsError for a file that can't be read, OptionError
+    for an unknown kind of file.
     """
     if not isinstance(rows, str | Path):
         return frame_table(rows) or ArrayTable(rows)
@@ -56,7 +57,7 @@ def open_table(
 
 
 def format_of(path: Path) -> str:
-    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError for a missing file, OptionError for another kind."""
+    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for other paths."""
     check_exists(path, RowsError)
     for suffix, form in _FORMATS.items():
         if path.name.lower().endswith(suffix):
@@ -72,15 +73,14 @@ def format_of(path: Path) -> str:
 
 
 def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> ArrayTable:
-    """Returns the rows as float64, and their labels (rows, labels). For a very wide model, only the columns that it
-    reads.
+    """Returns the rows and labels of a NumPy file. Raises RowsError.
 
-    In `.npy`, the array holds the rows, and labels are positions of columns. In `.npz`, an array X, or X with a suffix
-    (`X_test`), holds the rows, and labels are names of arrays. Raises RowsError.
+    In `.npy`, labels are positions of columns. In `.npz`, labels are names of arrays, and the rows are the array X. For
+    a label such as `y_test`, the rows are X_test if there is one.
     """
     truth = None
     with readable(path, "not a readable NumPy file"), path.open("rb") as file:
-        # A memory map allocates nothing if the header claims more than the file holds.
+        # A memory map allocates nothing, even if the header claims more than the file holds.
         mapped = path.suffix.lower() == ".npy"
         loaded = np.load(path if mapped else file, mmap_mode="r" if mapped else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):

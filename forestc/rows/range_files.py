@@ -1,13 +1,11 @@
-"""Reads ranges, which replace rows: the values each feature may take, from a CSV or JSON file or a Python mapping.
+"""Reads ranges, the values that each feature may take, from a CSV or JSON file or a Python mapping.
 
     feature,smallest,largest,step,missing        {"age": [0, 120],
     age,0,120,1,no                                "temperature": {"smallest": -40, "largest": 125, "step": 0.5},
     temperature,-40,125,0.5,                      "pressure": {"smallest": 0, "missing": true}}
     pressure,0,,,yes
 
-Every feature of the model has a line. An end that is omitted or infinite is open. step: values are smallest + n * step,
-so step 1 from an integer means integers (`whole`: yes means the same); omitted: any number. missing: yes or no;
-omitted: as the model accepts it. Categories have no ends and no step.
+An omitted end is open. With a step, values are smallest + n * step. `missing` defaults to what the model accepts.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The range of one feature as it was read. fields: columns or keys. where: the file and line, for messages."""
+    """The range of one feature as read from a file. where: the file and line, for messages."""
 
     name: str
     fields: Mapping[str, Any]
@@ -50,10 +48,10 @@ class _Line:
 
 
 def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
-    """Returns the ranges, the forest (with the ranges' names for its columns if it has none), and notes.
+    """Returns the ranges, the forest with column names, and notes. A forest without column names gets those of the
+    ranges.
 
-    given: a path, a mapping from names to (smallest, largest) or to a mapping with the file's columns as keys, or None
-    if nothing is known. Raises RowsError that names feature and line.
+    given: a path, a mapping from names to ranges, or None if nothing is known. Raises RowsError.
     """
     if given is None:
         return Ranges(), forest, (NOTHING_KNOWN,)
@@ -90,8 +88,7 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
 
 
 def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
-    """Returns a JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their
-    file or, without one, of their JSON text."""
+    """Returns a JSON object with the ranges by feature, and the SHA-256 of their file or of their JSON text."""
     by_feature = {
         feature.name: ranges.columns[feature.column].as_json()
         for feature in model.features
@@ -113,8 +110,7 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Raises RowsError for a name unknown to a model with names. As many unknown names are accepted as the model has
-    columns that no condition reads, because it has no names for them."""
+    """Raises RowsError for names that the model does not have. Columns that no condition reads may have any name."""
     model_names = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):
@@ -163,7 +159,6 @@ def _json_lines(text: str, where: str) -> list[_Line]:
 
 
 def _mapping(value: object, name: str, where: str) -> Mapping[str, Any]:
-    """Returns the fields of a feature, from a mapping or a pair of ends."""
     if isinstance(value, Mapping):
         _refuse_keys(map(str, value), f"{where}, feature {name!r}")
         return value
@@ -206,7 +201,6 @@ def _refuse_keys(keys: Iterable[str], where: str) -> None:
 
 
 def _range_of(feature: Feature, line: _Line) -> ValueRange:
-    """Returns the range of a feature. Raises RowsError for fields that are not a range of this feature."""
 
     def refuse(what: str, do: str) -> RowsError:
         return RowsError(f"{line.name!r}: {what}", where=line.where, do=do)

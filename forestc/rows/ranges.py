@@ -1,4 +1,4 @@
-"""Defines ranges, which replace rows: the values that each of the model's columns may take."""
+"""Defines ranges, which replace rows: the values that each of a model's columns may take."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ SLACK = 2.0**-50  # allows this rounding error of float64 arithmetic, relative t
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The values of one column: smallest <= x <= largest, including an infinite end.
+    """The values that one column may take: from `smallest` to `largest`.
 
-    step: 0.0 for any such number; otherwise values are smallest + n * step (n * step if smallest is infinite), computed
-    in float64 and then rounded to the source's type. missing: True if a value may be missing; None as the model takes
-    it.
+    step: values are origin + n * step; 0.0 for any number.
+    missing: True if a value may be missing; None for what the model accepts.
     """
 
     smallest: float = -math.inf
@@ -33,16 +32,14 @@ class ValueRange:
 
     @property
     def origin(self) -> float:
-        """The value from which steps are counted."""
         return self.smallest if math.isfinite(self.smallest) else 0.0
 
     @property
     def whole(self) -> bool:
-        """True if all values are whole numbers."""
         return self.step > 0 and self.step == math.floor(self.step) and self.origin == math.floor(self.origin)
 
     def rounded(self, raw: NumberType) -> ValueRange:
-        """Returns the range with its ends rounded to the type to which the source library rounds every value."""
+        """Returns the range with its ends rounded to the type `raw`, as the source library rounds values."""
         low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
         return ValueRange(low, high, self.step, self.missing)
 
@@ -50,8 +47,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """Returns, for each threshold t, the interval (low, high] in which t may move without changing `x < t` for any
-        value in the range: low is the largest value below t, high the smallest that is not below; both (thresholds,).
+        """Returns for each threshold t the largest value of the range below t, and the smallest that is not below; both
+        (thresholds,). Where rounding makes this uncertain, they are the neighbouring floats.
 
         thresholds: finite, with smallest < t <= largest.
         """
@@ -70,7 +67,7 @@ class ValueRange:
         return low, high
 
     def snapped(self, values: FloatArray, raw: NumberType, random: np.random.Generator) -> FloatArray:
-        """Returns the values, each moved to a neighbouring one in the range. NaN stays."""
+        """Returns the values moved into the range and onto its steps. NaN stays."""
         limits = self.rounded(raw)
         inside = np.clip(values, limits.smallest, limits.largest)
         if not self.step:
@@ -85,7 +82,7 @@ class ValueRange:
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
-        """Returns True for each value (rows,) of a feature between the ends, on a step, and missing only if allowed."""
+        """Returns True for each value (rows,) of a feature that the range contains. NaN counts as missing."""
         if isinstance(feature.number, Category):
             return ~np.isnan(values) | self.takes_missing(feature)
         limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)
@@ -97,14 +94,12 @@ class ValueRange:
         return np.where(np.isnan(values), self.takes_missing(feature), inside)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the range as a dictionary, with None for an infinite end."""
         ends = {"smallest": self.smallest, "largest": self.largest}
         finite = {key: value if math.isfinite(value) else None for key, value in ends.items()}
         return {**finite, "step": self.step, "missing": self.missing}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> ValueRange:
-        """Returns the range that `as_json` wrote."""
         low, high = record["smallest"], record["largest"]
         return ValueRange(
             -math.inf if low is None else low, math.inf if high is None else high, record["step"], record["missing"]
@@ -116,11 +111,8 @@ ANYTHING = ValueRange()
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges in place of rows. They have no batches, so that passes promise only properties of every input in the
-    ranges.
-
-    columns: by the model's column; nothing is known of other columns.
-    """
+    """Ranges in place of rows; they have no batches. columns: by the model's column; nothing is known of other
+    columns."""
 
     columns: Mapping[int, ValueRange] = field(default_factory=dict)
 
@@ -132,7 +124,7 @@ class Ranges:
 
 
 def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
-    """Returns a sentence on how many rows have a value outside its range, with the first one; "" if none has."""
+    """Returns a sentence on rows outside the ranges; "" if there are none."""
     count = total = 0
     first = ""
     for batch in rows.batches():
@@ -149,12 +141,11 @@ def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
 
 
 def have_rows(rows: Rows | None) -> bool:
-    """Returns True if there are rows, not ranges or None."""
     return rows is not None and not isinstance(rows, Ranges)
 
 
 def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the smallest values of a float type that are not below the thresholds."""
+    """Returns the smallest values of type `raw` that are not below the thresholds."""
     if raw != FLOAT32:
         return thresholds
     with np.errstate(over="ignore"):
@@ -163,12 +154,12 @@ def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
 
 
 def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the largest values of a float type below the thresholds."""
+    """Returns the largest values of type `raw` below the thresholds."""
     return stepped(at_least(thresholds, raw), raw, -1)
 
 
 def stepped(values: NDArray[Any], raw: NumberType, step: int) -> FloatArray:
-    """Returns the next float above (step 1) or below (step -1) each value, in the type `raw`."""
+    """Returns the next float of type `raw` above (step 1) or below (step -1) each value."""
     way = np.float32(step * np.inf)
     with np.errstate(over="ignore"):
         if isinstance(raw, Float) and raw.bits == 32:

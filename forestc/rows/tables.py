@@ -1,4 +1,4 @@
-"""Reads labeled rows for training, before any model defines columns: from files, arrays and data frames."""
+"""Reads labeled rows for training, without a model that defines columns."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ MOST_CLASSES = 1000  # classes at most; more different labels are probably value
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """Rows with labels. X: (rows, columns) float64, NaN for missing values. y: (rows,) class numbers, or values if
-    there are no classes. names: of the columns. classes: the labels as texts, sorted as the source sorts them."""
+    """Rows with labels.
+
+    X: (rows, columns) float64, NaN for missing values.
+    y: (rows,) class numbers, or values if `classes` is empty.
+    names: of the columns.
+    classes: the distinct labels as texts, sorted as numbers if all are numbers.
+    """
 
     X: NDArray[np.float64]
     y: Labels
@@ -31,9 +36,11 @@ class LabeledRows:
 
 
 def read_table(rows: object, label: object, *, regression: bool = False) -> LabeledRows:
-    """Reads rows with labels. rows: a file as for `forestc.rows.files`, a 2-D array, a data frame or an Arrow table.
-    label: the label column, or the labels. regression: True if labels are values. Raises RowsError for unreadable rows,
-    for columns that are not numbers, and for labels of one class or of far too many."""
+    """Reads rows with labels from a file, a 2-D array, a data frame or an Arrow table.
+
+    label: the label column, or the labels.
+    regression: True if labels are values. Raises RowsError for rows that can't be used, OptionError without a label.
+    """
     if label is None:
         raise OptionError("training needs labels", where="--label", do="add --label COLUMN")
     X, y, names, where = _read(rows, label, text=not regression)
@@ -41,13 +48,12 @@ def read_table(rows: object, label: object, *, regression: bool = False) -> Labe
 
 
 def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Reads all columns but the label's: (rows, columns) float64, and their names. Raises RowsError."""
+    """Reads all columns except the label: (rows, columns) float64, and their names. Raises RowsError."""
     X, _, names, _ = _read(rows, label, text=True)
     return X, names
 
 
 def _read(rows: object, label: object, *, text: bool) -> tuple[NDArray[np.float64], Labels, tuple[str, ...], str]:
-    """Returns the columns, the labels, the columns' names, and a name for messages. text: keeps labels as they are."""
     column = str(label) if isinstance(label, str | int) else None
     table = open_table(rows, column)
     if isinstance(table, ArrayTable):

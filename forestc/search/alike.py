@@ -1,11 +1,9 @@
-"""Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds can stand
+"""Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds may stand
 for the model.
 
-A stand-in is alike if it has the model's number of trees, leaves and levels, and answers the rows like the model. But
-two seeds of one trainer differ, too. On seven data sets (some noisy or overlapping) and with nine trainers that draw
-rows or columns, they differed by a factor of 0.84 to 1.17 in leaves, at most 1.18 in depth, up to 4 standard errors of
-the difference in accuracy (7.6 once), and in up to 36 % of the answers. So if the first stand-in differs from the
-model, its accuracy and answers are compared with the differences between seeds.
+Stand-ins differ among themselves, too. Measured with nine trainers on seven data sets, two seeds gave up to 1.17 times
+the leaves. Depths differed by a factor of up to 1.18, and answers on up to 36 % of the rows. Accuracies differed by up
+to 4 standard errors (7.6 once). So differences from the model are compared with differences between seeds.
 """
 
 from __future__ import annotations
@@ -21,19 +19,18 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# For each size of a stand-in: the largest factor that counts as alike, and the largest accepted factor.
+# Each size has two factors: up to the first it counts as alike, up to the second it is accepted.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
 ANSWERS = 0.05  # share of rows with other answers that counts as alike, for a trainer with the model's parameters
-KIND_ANSWERS = 0.15  # share of rows, as above, for a trainer of the model's kind with other parameters
+# share as above, for a trainer with other parameters
+KIND_ANSWERS = 0.15
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """A model's answers to its own rows, and their errors."""
-
     answers: NDArray[np.float64]
     row_errors: RowErrors
 
@@ -43,12 +40,12 @@ class _Answers:
         return _Answers(answers.astype(np.float64), row_errors(model, rows))
 
     def lost(self, other: _Answers) -> tuple[float, float]:
-        """Returns the accuracy that `other` loses against this model, and the standard error of the loss."""
         loss = self.row_errors.loss(other.row_errors.errors)
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
-        """Returns the share of rows with other answers; in a regression, the squared differences over the variance."""
+        """Returns the share of rows on which two models answer differently. For a regression, it is the squared
+        differences over the variance."""
         if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())
@@ -57,8 +54,8 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """A difference between stand-ins and the model. why: in words, "" if they are alike. widened: the accuracy lost
-    beyond what seeds explain. far: True if stand-ins must not be used."""
+    """The difference between stand-ins and a model. why: the difference in words; "" if they are alike. widened: a
+    standard error to add to accuracies of stand-ins. far: True if stand-ins must not be used."""
 
     why: str = ""
     widened: float = 0.0
@@ -70,10 +67,10 @@ def compared(
 ) -> StandInDifference:
     """Returns how stand-ins differ from the model.
 
-    rows: the rows that the model was trained on, with labels. trained: called with a seed from 0 to 2, returns a
-    stand-in trained on the rows; with `step=n`, on every n-th row. fewer: the share of the training rows that `rows`
-    has; a smaller share gives fewer leaves, and the change by using every second row then counts like a change of the
-    seed. kind: True if stand-ins share only the model's kind; more of their answers may then differ.
+    rows: the training rows of the model, with labels.
+    trained: trains a stand-in on the rows with a seed; with `step=n`, on every n-th row.
+    fewer: the number of rows as a share of the model's training rows.
+    kind: True if stand-ins may differ from the model in their training parameters.
     """
     first = trained(0)
     why, far = "", False

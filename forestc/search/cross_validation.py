@@ -1,4 +1,4 @@
-"""Scores designs by cross-validation: on rows that neither the model of a fold nor its passes have seen."""
+"""Scores designs by cross-validation, on rows that neither the model of a fold nor its passes have seen."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from forestc.rows.batches import Rows, count_rows
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows for passes, and a scorer with rows that neither has seen. widened: a standard error of
-    accuracy, added because the model is a stand-in that differs from the given one."""
+    """A model, the rows for passes, and a scorer with held-out rows. widened: an additional standard error of accuracy,
+    because the model is only a stand-in for the given one."""
 
     model: Forest
     fit: Rows
@@ -28,8 +28,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Folds:
-    """All folds of a search. how: describes the scoring rows. widened: as in each fold. repeated: returns the folds of
-    another split of the rows, numbered from 1; None if there is a single split."""
+    """All folds of a search.
+
+    how: describes the rows that score, for users.
+    widened: as in each fold.
+    repeated: returns the folds of another split, given its number; None if there is only one split.
+    """
 
     folds: tuple[Fold, ...]
     how: str
@@ -39,12 +43,11 @@ class Folds:
 
 @dataclass(frozen=True)
 class CrossScorer:
-    """Scores forests, one for each fold, on the held-out rows of all folds together.
+    """A scorer of designs on the held-out rows of all folds together.
 
-    stand_ins: True if the models of the folds stand for another model, trained on all rows. Its accuracy varies by
-    chance, even with all possible held-out rows. The folds share most of their training rows, so more folds do not
-    average this out: the variance is multiplied by 1 + held-out rows / rows of a fold's fit (Nadeau and Bengio,
-    "Inference for the Generalization Error", 2003, equation 5).
+    stand_ins: True if the models of the folds stand for a model trained on all rows. The variance is then multiplied by
+    1 + held-out rows / fit rows, because folds share training rows. Source: Nadeau and Bengio, "Inference for the
+    Generalization Error", 2003, equation 5.
     """
 
     folds: tuple[Fold, ...]
@@ -52,11 +55,10 @@ class CrossScorer:
 
     @cached_property
     def baseline(self) -> RowErrors:
-        """The errors of the folds' models on the held-out rows."""
         return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """Returns the loss of a design from its errors on the held-out rows of each fold."""
+        """Returns the loss of a design. errors: of each fold, one value for each held-out row."""
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss

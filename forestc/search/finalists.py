@@ -1,4 +1,4 @@
-"""Synthesizes the smallest few designs of a search, because their estimated sizes are off by some percent."""
+"""Synthesizes the smallest designs of a search, because estimates of their sizes are off by some percent."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Trains a model again on folds of its training rows, to score designs on rows unknown to the model of the fold.
+"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen.
 
-On its own training rows a model is nearly perfect, so every smaller design would be refused. Without other rows, the
-model is trained again for each fold, without the fold's held-out rows (`forestc.training.again`). Parameters may differ
-from the original ones (read from a file or changed since), and rows may have had weights. So a stand-in trained on all
-rows is compared with the model (`forestc.search.alike`): a difference in accuracy widens the standard errors, and
-stand-ins far from the model are refused.
+On its own training rows a model is nearly perfect, so every smaller design would be refused. Models trained again may
+differ from the original: slightly different ones widen the standard errors, others are refused
+(`forestc.search.alike`).
 """
 
 from __future__ import annotations
@@ -33,7 +31,8 @@ FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): the number of fo
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
-    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails."""
+    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails or
+    gives models unlike the original."""
     X, y, share = _arrays(rows)
     if y is None:  # Without labels, the score is the agreement with the model, on training rows as on others.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
@@ -95,7 +94,7 @@ def _retrained(
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """Returns at most MOST_ROWS rows (all columns if they are in memory), their labels, and their share of all rows."""
+    """Returns the features and labels of at most MOST_ROWS rows, and 1 / n if every n-th row was taken."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []
@@ -116,8 +115,8 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns the row numbers of each fold: to fit on, and held out. The rows of each class are dealt to the folds in
-    turn, in the given order for repeat 0, otherwise in a random one."""
+    """Returns for each fold the row numbers to fit on, and those held out. Each class is spread evenly. repeat: 0 keeps
+    the order of rows; others shuffle."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

@@ -1,8 +1,7 @@
-"""Defines the optimization levels, from 0 (exact for every input) to 3 (smallest): the passes that run by default.
+"""Defines the optimization levels -O0 to -O3: which passes run by default.
 
-Levels 0 and 1 are lists of passes. Levels 2 and 3 search: they try passes at many settings, score each on held-out rows
-and take the smallest design within the tolerance (`forestc.search.portfolio`). Level 2 tries few settings. Level 3
-tries these first and then more, so that its design is never larger.
+Levels 0 and 1 are lists of passes. Levels 2 and 3 search for the smallest design that keeps the accuracy on held-out
+rows (`forestc.search.portfolio`). Level 3 tries all that level 2 tries, and more.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ DEFAULT_EFFORT = 2  # sets the effort from 1 to 3 (see `Stop`) if the user gives
 
 @dataclass(frozen=True)
 class Level:
-    """An optimization level. keeps: its promise in words. passes: its list of passes; a level that searches begins with
-    it. searches: the passes that it tries, in words."""
+    """An optimization level. keeps: its promise in words. passes: the list of passes; for a level that searches, of its
+    first trial. searches: the passes that its search tries, in words."""
 
     keeps: str
     passes: str
@@ -64,7 +63,7 @@ CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is f
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
 FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
-# Growing on a fold at -O2 stops after these steps (a nanosecond each), and more for each row of each tree.
+# Growing at -O2 stops after QUICK_WORK + QUICK_SHARE * rows * trees steps of work.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
 
@@ -73,8 +72,12 @@ RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so th
 class LevelPlan:
     """The passes of a level for one model and its rows, with notes for the user.
 
-    level: None if the user named the passes. keeps: the promise, in words. trials: all trials of a search. chosen: the
-    trial with these passes. how: describes the rows that scored the trials. unit: of the trials' sizes.
+    level: None if the user named the passes.
+    keeps: the promise of the level, in words.
+    trials: all trials of the search, if the level searches.
+    chosen: the trial with these passes.
+    how: describes the rows that scored the trials.
+    unit: of the trials' sizes.
     """
 
     level: int | None
@@ -117,7 +120,7 @@ def _row(trial: LevelTrial, chosen: bool) -> dict[str, Any]:
 
 
 def _best_of_each(trials: Sequence[LevelTrial], chosen: LevelTrial) -> list[LevelTrial]:
-    """Returns the chosen trial and, of each other family, the smallest good trial or else the most accurate."""
+    """Returns the chosen trial and one trial of each other family, sorted by size."""
     best = {chosen.family: chosen}
     for family in dict.fromkeys(trial.family for trial in trials):
         members = [trial for trial in trials if trial.family == family]
@@ -141,7 +144,7 @@ def levels_guide() -> list[dict[str, str]]:
 
 
 def level_number(level: int | str | None) -> int | None:
-    """Returns the number, 0 to 3, of a level such as 2, "2" or "O2". Raises OptionError for other levels."""
+    """Returns the number of a level such as 2, "2" or "O2". Raises OptionError for an unknown level."""
     names = {spelling: n for n in range(len(LEVELS)) for spelling in (n, str(n), f"O{n}", f"-O{n}")}
     if level is None or (level in names and not isinstance(level, bool)):
         return None if level is None else names[level]
@@ -149,7 +152,7 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_search(level: int | None, named: object, **options: object) -> None:
-    """Raises OptionError if an option of a search, such as tolerance, is given without a level that searches."""
+    """Raises OptionError if an option of a search, such as tolerance, is invalid or given without level 2 or 3."""
     given = [name for name, value in options.items() if value is not None]
     keep = options.get("keep")
     if keep is not None and keep not in KEEPS:
@@ -161,7 +164,8 @@ def check_search(level: int | None, named: object, **options: object) -> None:
 
 
 def effort_of(effort: int | str | None) -> Stop | None:
-    """Returns the limits of a search by an effort of 1, 2 or 3, or by seconds such as "60s". Raises OptionError."""
+    """Returns the limits of a search from an effort of 1, 2 or 3, or from seconds such as "60s". Raises OptionError for
+    others."""
     if effort is None:
         return None
     text = str(effort)
@@ -179,9 +183,8 @@ def effort_of(effort: int | str | None) -> Stop | None:
 def plan(
     named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, scores: float | None = None
 ) -> LevelPlan:
-    """Returns the passes of a level without a search. named: the user's passes, which replace any level. level: None
-    for the default. Without rows only level 0 is possible; with scores, at most level 1. Raises OptionError for bad
-    scores."""
+    """Returns the passes of a level, without a search. Without rows, it is level 0; levels 2 and 3 become 1. named: the
+    user's passes, which replace any level. scores: the option of round-leaves."""
     if named is not None:
         return LevelPlan(None, tuple(named))
     number = DEFAULT_LEVEL if level is None else level
@@ -199,7 +202,6 @@ def plan(
 
 
 def searches(level: int | None, rows: Rows | None, scores: float | None) -> TypeGuard[int]:
-    """Returns True if a level searches, given these rows and scores."""
     return level in SEARCHING and have_rows(rows) and scores is None
 
 
@@ -213,7 +215,7 @@ def families(
     keep: str | None = None,
 ) -> list[Family]:
     """Returns the families of settings that a level adds to the level below, in the order of trying. rows: the number
-    of given rows. cost: the name of the cost to minimize. keep: a key of KEEPS."""
+    of given rows. cost: a name of a cost. keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
     fitted = Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))
@@ -269,7 +271,8 @@ _DEFAULT_STOP = Stop(DEFAULT_EFFORT)
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """The terms of a search. tolerance: accuracy that may be lost. keep: a key of KEEPS. seed: for the passes tried."""
+    """The terms of a search. tolerance: accuracy that may be lost. keep: a key of KEEPS, or None. seed: of the passes
+    tried."""
 
     tolerance: float = DEFAULT_TOLERANCE
     stop: Stop = _DEFAULT_STOP
@@ -287,9 +290,8 @@ def searched(
     first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> LevelPlan:
-    """Searches at level 2 or 3 and returns the plan. folds: the rows that score. size: the size to minimize. first:
-    results of the passes of -O1, if known. Raises ForestcError, and LateError if the time ends before any trial is
-    scored."""
+    """Searches at level 2 or 3 and returns the plan. first: results of the passes of -O1, if known. Raises LateError if
+    the time ends before the first trial is scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
     search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)
@@ -325,7 +327,6 @@ def searched(
 
 
 def _climbed(level: int, search: LevelSearch, terms: SearchTerms) -> None:
-    """Tries the families that a level adds."""
     source, rows, size, limit = search.model, search.rows, search.size, search.tolerance
     effort = search.stop.effort
 

@@ -1,8 +1,7 @@
-"""Stores the results of passes in a folder, so that no search, rung, trial or worker runs the same pass twice.
+"""Stores results of passes in a folder `.kept/`, so that no search, trial or worker runs the same pass twice.
 
-The folder `.kept/` has a compressed file for each result, named by a hash of everything that the result depends on. It
-only saves time: a missing or damaged result is computed again. Files hold JSON or NumPy arrays without Python objects,
-so reading them runs no code. Promises of passes are checked again when a design is compiled.
+Each file is named by a hash of everything that its result depends on. Files hold JSON or NumPy arrays without Python
+objects, so reading them runs no code.
 """
 
 from __future__ import annotations
@@ -55,13 +54,14 @@ _PROMISES = {
 
 @dataclass(frozen=True)
 class ResultStore:
-    """A folder of results. Several processes may use it at once. Errors in writing are ignored."""
+    """A folder of results that several processes may use at once. An error in writing is ignored. most: bytes of the
+    folder at most."""
 
     folder: Path
     most: int = MOST
 
     def get(self, key: str) -> bytes | None:
-        """Returns the content stored under a key; None if there is none or it is damaged."""
+        """Returns the content stored under a key; None if it is missing or damaged."""
         path = self._path(key)
         try:
             unpacker = zlib.decompressobj()
@@ -75,7 +75,7 @@ class ResultStore:
         return content
 
     def put(self, key: str, content: bytes) -> None:
-        """Stores a content, and removes the least recently used files if the folder is too large."""
+        """Stores a content. Removes the least recently used files if the folder is too large."""
         path = self._path(key)
         half = path.with_name(f"{path.name}.{os.getpid()}")
         with suppress(OSError):
@@ -100,7 +100,7 @@ class ResultStore:
 
 @dataclass(frozen=True)
 class Ran:
-    """A forest and the hash of its text; results of passes on the forest are stored under the hash."""
+    """A forest and the SHA-256 of its text, which is part of the key of its results."""
 
     forest: Forest
     text_hash: str
@@ -112,7 +112,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class StoredArrays:
-    """Stored arrays from which a pass can resume (see `forestc.passes.base.Memory`)."""
+    """Stored arrays from which a pass can resume."""
 
     store: ResultStore
     key: str
@@ -134,7 +134,8 @@ class StoredArrays:
 
 
 def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
-    """Returns an array of a NumPy archive. Raises ValueError if it claims more memory than the archive's bytes."""
+    """Returns an array of a NumPy archive. Raises ValueError if it holds Python objects or claims more memory than its
+    bytes."""
     with file.open(part) as content:
         npy = np.lib.format
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(content)]
@@ -147,7 +148,7 @@ def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs passes on one model and its rows, and stores the results in a folder."""
+    """A runner of passes on one model and its rows, which stores their results."""
 
     store: ResultStore
     rows: Rows
@@ -155,7 +156,7 @@ class Passes:
 
     @cached_property
     def content(self) -> str:
-        """A hash of forestc's version, the model, its rows and the scoring rows: a part of the key of each result."""
+        """A hash of forestc's version, the model, its rows and the scoring rows."""
         model = self.scorer.model
         parts = hashlib.sha256(f"{__version__} {model.always_missing} {print_forest(model)}".encode())
         for rows in (self.rows, self.scorer.held_out):
@@ -166,7 +167,7 @@ class Passes:
         return parts.hexdigest()
 
     def run(self, step: Pass, before: Ran) -> tuple[PassResult, Ran]:
-        """Returns the result of a pass on a forest, stored or computed, and the forest of the result."""
+        """Returns the result of a pass, stored or computed, and its forest with the hash."""
         key = " ".join((self.content, before.text_hash, print_pass(step)))
         content = self.store.get(key)
         result = None if content is None else read_result(content)
@@ -182,7 +183,7 @@ class Passes:
 
 
 def printed_result(result: PassResult) -> bytes | None:
-    """Returns a result as bytes; None if reading them would give another, as for promises that hold rows."""
+    """Returns a result as bytes; None if it can't be restored from bytes."""
     try:
         text = json.dumps(
             {

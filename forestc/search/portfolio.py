@@ -1,9 +1,7 @@
 """Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows.
 
-A trial is a setting of a pass (`forestc.passes.ladder`). The pass runs on the model, which gives the size of the
-result. It also runs on the model of each fold, trained without the fold's held-out rows, which gives the accuracy. If
-the user gives held-out rows, the model itself is the only fold. The smallest trial is taken with a loss within the
-tolerance (`Loss.within`).
+Each trial is one setting of a pass (`forestc.passes.ladder`). It runs on the model for the size, and on the models of
+the folds for the accuracy. Of -O1 and the trials with a loss within the tolerance, the smallest is taken.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# Pairs (most rows x trees, splits): a setting that loses only just too much is tried on this many splits into folds.
+# Pairs (most rows x trees, splits): a setting just above the tolerance is scored on this many splits into folds.
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
 REPEATED = 0.8  # share of its standard error that a loss has after five splits into folds (Nadeau and Bengio)
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
@@ -44,8 +42,11 @@ NEAR = 2.0  # times the cheapest good trial; sizes of costlier trials are not es
 
 @dataclass(frozen=True)
 class Family:
-    """A family of settings: the settings of `step`, run after the passes `before`. otherwise: another step, tried if no
-    setting of the first is good. work: limits the steps of growing ensembles on a fold."""
+    """A family of settings: the settings of `step`, run after the passes `before`.
+
+    otherwise: another step, tried if no setting of `step` is good.
+    work: steps of work at most, for growing trees on one model.
+    """
 
     name: str
     before: tuple[Pass, ...]
@@ -56,9 +57,14 @@ class Family:
 
 @dataclass(frozen=True)
 class LevelTrial:
-    """A list of passes that was tried. make: returns the result of each pass on the model. cost: in the prices of the
-    last searching pass. loss: on all held-out rows, or on the first folds if these showed too great a loss. good: True
-    if the loss on all held-out rows is within the tolerance. size_of: returns the size of a forest."""
+    """A list of passes that was tried.
+
+    make: returns the result of each pass on the model.
+    cost: a rough measure of the forest's size, cheaper to compute than `size`.
+    loss: on the held-out rows, or on part of them if that part shows too great a loss.
+    good: True if the loss is on all held-out rows and within the tolerance.
+    size_of: returns the size of a forest.
+    """
 
     family: str
     passes: tuple[Pass, ...]
@@ -70,7 +76,6 @@ class LevelTrial:
 
     @cached_property
     def results(self) -> list[PassResult]:
-        """The result of each pass; each runs on the forest of the pass before."""
         return self.make()
 
     @property
@@ -83,14 +88,13 @@ class LevelTrial:
 
     @property
     def measured(self) -> bool:
-        """True if the size has been computed."""
         return "size" in vars(self)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The limits of a search. effort: 1 (little) to 3. seconds: for all passes of the level; results then depend on the
-    speed of the machine. until: a time of time.monotonic() at which the search ends."""
+    """The limits of a search. effort: from 1 (little) to 3. seconds: for all passes of the level. until: a time of
+    time.monotonic() at which the search ends."""
 
     effort: int
     seconds: float = math.inf
@@ -98,7 +102,7 @@ class Stop:
 
 
 class _PassRuns:
-    """A model, its rows, and the results of lists of passes on them."""
+    """The results of passes on one model and its rows."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows
@@ -111,7 +115,6 @@ class _PassRuns:
             self._results[names[:count]] = list(results[:count])
 
     def results(self, passes: Sequence[Pass]) -> list[PassResult]:
-        """Returns the result of each pass, stored or computed. The passes must leave no settings open."""
         names = tuple(map(print_pass, passes))
         if names not in self._results:
             before = self.results(passes[:-1])
@@ -120,15 +123,18 @@ class _PassRuns:
         return self._results[names]
 
     def after(self, passes: Sequence[Pass]) -> Forest:
-        """Returns the forest after all passes."""
         return self.results(passes)[-1].forest if passes else self.model
 
 
 @dataclass
 class LevelSearch:
-    """A search over families of settings for a model, its rows and folds. tolerance: accuracy that may be lost on
-    held-out rows. refused: by family, why it could not be tried. repeated: returns folds of another split (see
-    `Folds`). heading: begins each line of progress."""
+    """A search over families of settings for a model, its rows and folds.
+
+    tolerance: accuracy that may be lost on held-out rows.
+    refused: for families that failed or have no trial, why.
+    repeated: as in `Folds`.
+    heading: begins each line of progress.
+    """
 
     model: Forest
     rows: Rows
@@ -155,7 +161,7 @@ class LevelSearch:
         self._repeats: dict[int, list[tuple[Fold, _PassRuns]]] = {}
 
     def repeat(self, number: int) -> list[tuple[Fold, _PassRuns]]:
-        """Returns the folds of another split of the rows."""
+        """Returns the folds of another split of the rows, each with the results of passes on it."""
         assert self.repeated is not None
         if number not in self._repeats:
             self._repeats[number] = [(fold, _PassRuns(fold.model, fold.fit)) for fold in self.repeated(number)]
@@ -166,12 +172,12 @@ class LevelSearch:
         return count_rows(self.rows)
 
     def smallest(self) -> LevelTrial:
-        """Returns the smallest good trial, or the first trial, which counts as good by its own promise."""
+        """Returns the smallest of the first trial (-O1) and the good trials."""
         return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
     def fallback(self, plain: LevelTrial) -> LevelTrial:
-        """Returns the best trial if there is no time to find sizes: the smallest good one with a known size, or else
-        the cheapest good one. plain: the trial of -O1, which is returned if no other is good."""
+        """Returns the best trial if there is no time to compute sizes: by known sizes, or else by costs. plain: the
+        trial of -O1."""
         good = [trial for trial in self.trials if trial.good and trial is not plain]
         measured = [trial for trial in [*good, plain] if trial.measured]
         if any(trial is not plain for trial in measured):
@@ -180,11 +186,10 @@ class LevelSearch:
 
     @property
     def cheapest(self) -> float:
-        """The least cost of all good trials so far."""
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:
-        """Returns the cheapest good trials of each family; sizes take longer to find than costs."""
+        """Returns the cheapest good trials of each family, because computing a size takes longer than a cost."""
         candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
@@ -193,7 +198,6 @@ class LevelSearch:
         return candidates
 
     def plain(self, name: str, passes: Sequence[Pass]) -> LevelTrial:
-        """Tries one list of passes and returns its trial."""
         loss = self.scorer.of([runs.after(passes) for runs in self.fold_runs])
         return self.add(name, tuple(passes), lambda: self.base.results(passes), math.inf, loss)
 
@@ -207,7 +211,6 @@ class LevelSearch:
         return trial
 
     def climb(self, family: Family) -> None:
-        """Tries the settings of a family branch by branch. A branch ends if forests get too large or lose too much."""
         before = len(self.trials)
         try:
             good = _Climb(self, family, family.step).run()
@@ -221,7 +224,7 @@ class LevelSearch:
 
 
 class _Climb:
-    """The settings of one family, tried on the model and on the models of all folds."""
+    """The ladders of one family, on the model and on the models of all folds."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
@@ -241,7 +244,6 @@ class _Climb:
         return ladder_of
 
     def run(self) -> bool:
-        """Tries all branches and returns True if any setting is good."""
         for branch in self.ladders[self.search.base].branches():
             before = self.tried
             taken, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
@@ -256,7 +258,8 @@ class _Climb:
         return self.best < math.inf
 
     def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
-        """Adds a trial and returns True if it is good. on_model: its rung on the model; None if that has not run."""
+        """Adds a trial and returns True if it is good. rung: of a fold. on_model: the rung of the model, if it has been
+        computed."""
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest
@@ -266,7 +269,6 @@ class _Climb:
         return self.search.add(name, passes, partial(self._results, rung.step, on_model), rung.cost, loss).good
 
     def _results(self, step: Laddered, on_model: Rung | None) -> list[PassResult]:
-        """Returns the result of each pass of a trial on the model."""
         base = self.search.base
         before = base.results(self.family.before)
         on_model = on_model or next(self.ladders[base].rungs([step]))
@@ -274,8 +276,8 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields number, rung and True if good (see `best_of`) of a growing branch, smallest first. Each rung runs by
-        itself, and only on as many folds as show that it loses too much."""
+        """Yields (number, rung, True if good) for the settings of a growing branch, smallest first. A rung is a setting
+        with its forest. Folds are run one by one until the setting loses too much."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -296,7 +298,7 @@ class _Climb:
                 break
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
-        """Yields the rung of each fold and the loss on the folds so far."""
+        """Yields for each fold the forest of the setting (as a rung), and the loss on the folds so far."""
         self.errors = errors = list[NDArray[np.float64]]()
         for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
             rung = next(self.ladders[runs].rungs([step]), None)
@@ -306,9 +308,11 @@ class _Climb:
             yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
-        """Returns the loss of a setting. If the first folds lose only just too much, folds of further splits are added
-        until the loss is within the tolerance or clearly above. steps: the branch up to the setting. errors: on the
-        first folds."""
+        """Returns the loss of a setting. If it is just above the tolerance, folds of further splits are added.
+
+        steps: the branch up to the setting.
+        errors: on the held-out rows of each fold so far.
+        """
         search, folds, all_errors = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
@@ -333,8 +337,8 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields number, rung and True if good (see `best_of`) of a shrinking branch, largest first; each rung resumes
-        from the last. A rung that costs much more than the best so far runs on the model alone and is not scored."""
+        """Yields (number, rung, True if good) for the settings of a shrinking branch, largest first. A rung is a
+        setting with its forest. Rungs that cost much more than the best trial are not scored."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
@@ -342,8 +346,8 @@ class _Climb:
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
         def advance(runs: _PassRuns) -> Rung | None:
-            """Advances the ladder of a fold to the current rung of the model. The ladder of the model itself is
-            advanced to its next rung meanwhile, which is returned (None if there are no folds)."""
+            """Advances the ladder of a fold to the current rung. The model's own ladder advances to its next rung
+            meanwhile, which is returned."""
             if runs is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
             for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.

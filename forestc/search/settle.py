@@ -1,7 +1,4 @@
-"""Settles a pass: if its options leave settings open, it takes the cheapest forest that is good enough.
-
-The search of levels (`forestc.search.portfolio`) tries the branches on several models at once, by the same rule.
-"""
+"""Settles a pass: if its options leave settings open, the cheapest good forest is taken."""
 
 from __future__ import annotations
 
@@ -21,9 +18,8 @@ WORSE = 1.25  # times the best cost; the climb stops after a branch that found n
 def settled(
     step: Pass, forest: Forest, rows: Rows | None, scorer: Scorer | None = None, memory: Memory | None = None
 ) -> PassResult:
-    """Returns the result of a pass. Open settings become the cheapest good ones: within the tolerance on the scorer's
-    rows, or by the pass's own promise. memory: arrays of earlier runs. Raises OptionError if a scorer is missing, and
-    the pass's own errors."""
+    """Returns the result of a pass. If its options leave settings open, the cheapest forest that is good enough is
+    taken. memory: arrays of earlier runs. Raises OptionError if a scorer is needed and missing."""
     if not isinstance(step, Laddered) or not step.open:
         if memory is not None and isinstance(step, Remembering):
             return step.run_remembering(forest, rows, memory)
@@ -43,7 +39,8 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns the cheapest good rung below the `most` cost of its branch, or None; and the number of rungs tried."""
+    """Returns the cheapest good rung (a setting with its forest) of all branches, or None, and the number of rungs
+    tried."""
     best: Rung | None = None
     tried = 0
 
@@ -67,9 +64,9 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns the cheapest good rung of a branch or None, and the least cost of all rungs tried. A growing branch ends
-    at its first good rung, a shrinking one after several failing rungs. scored: (number on the branch, rung, True if
-    good)."""
+    """Returns the cheapest good rung (a setting with its forest) of a branch, or None, and the least cost tried. A
+    growing branch ends at its first good rung, a shrinking one after several failing rungs. scored: (number, rung, True
+    if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

@@ -18,7 +18,8 @@ DEVICE = "xcup"  # names the device with the LUTs to minimize if the user names 
 
 @dataclass(frozen=True)
 class Size:
-    """The size to minimize. of: returns the estimated size of a forest. unit: in words. cost: its name in options."""
+    """The size to minimize. of: returns the size of a forest. unit: in words. cost: the name of the cost that passes
+    minimize."""
 
     of: Callable[[Forest], float]
     unit: str
@@ -26,7 +27,8 @@ class Size:
 
 
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
-    """Returns the size to minimize: LUTs of the device, or bytes of flash on the processor if only C is written."""
+    """Returns the size to minimize: bytes of flash if only C is written; otherwise LUTs of the device, or of `DEVICE`
+    if it has no estimates."""
     if set(targets) == {"c"}:
         cpu = cpu or DEFAULT_CPU
 

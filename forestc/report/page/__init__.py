@@ -1,1 +1,1 @@
-"""Makes HTML pages of a compiled design or a study, each a single file that loads nothing else."""
+"""Makes HTML pages of a compiled design or a study. Each page is a single file that loads nothing else."""

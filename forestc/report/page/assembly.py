@@ -1,4 +1,4 @@
-"""Fills a page's blocks into the HTML template, with the scripts, styles and data of its charts, and writes it."""
+"""Fills a page's blocks into the HTML template, with scripts, styles and data, and writes the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGE = re.compile(r"\d{4,9}\.html")  # matches the file names of designs' pages
 
 
 def html(page: Page) -> str:
-    """Returns the page as one HTML file. It loads nothing, and its policy allows only its own scripts. Raises
+    """Returns the page as HTML that loads no other file. Its security policy allows only its own scripts. Raises
     MissingExtraError."""
     sections = [section for section in page.sections if section.blocks]
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
@@ -44,7 +44,6 @@ def html(page: Page) -> str:
 
 @cache
 def _runtime() -> str:
-    """Returns Vega, Vega-Lite and Vega-Embed as one script."""
     text: str = converter().javascript_bundle()
     if "</script" in text.lower() or "<!--" in text:
         text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -52,7 +51,7 @@ def _runtime() -> str:
 
 
 def _source(script: str) -> str:
-    """Returns the script's hash as a Content Security Policy names it."""
+    """Returns the hash of a script in the form of a Content Security Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -65,7 +64,7 @@ def _json(value: object) -> Markup:
 
 
 def check_writable(path: Path, beside: Path | None = None) -> None:
-    """Raises ForestcError if `write` could not write the page, or the folder `beside` for further pages."""
+    """Raises ForestcError if `write` could not write the page or the folder `beside`."""
     folder = path.absolute().parent
     with writing(path, "choose a file that you may write"):
         if path.is_dir():
@@ -81,8 +80,8 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
 
 
 def write(path: Path, text: str, beside: Path | None = None, pages: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Writes a page in one step, and before it further pages (name to text) into the folder `beside`, which they
-    replace. Raises ForestcError."""
+    """Writes a page, and further pages into the folder `beside`, in one step. pages: texts by file name. Raises
+    ForestcError."""
     with writing(path), replacing(*([] if beside is None else [beside]), path) as (*folder, main):
         for name, more in pages.items():
             folder[0].mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Defines the blocks of a page as values. The template turns each block into HTML and escapes every text in it."""
+"""Defines the blocks of a page. The template turns each block into HTML and escapes its texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. number: the value that it is sorted by. link: a relative address. tone: good, bad or "".
+    """A cell of a table. number: the value by which it is sorted. link: a relative address. tone: good, bad or "".
     drawing: SVG above the text."""
 
     text: str
@@ -30,8 +30,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table. wide: True for a field to filter by and heads to sort by. foot: a sentence below it. folded: True to
-    show it on demand. keys: columns' short names for filters such as lut < 500."""
+    """A table.
+
+    wide: True for a table that readers can filter and sort.
+    foot: a sentence below it.
+    folded: True to show it only on a click.
+    keys: names of the columns in filters such as lut < 500.
+    """
 
     kind: ClassVar[str] = "table"
     title: str
@@ -44,14 +49,14 @@ class PageTable:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """True for each column of numbers; it is aligned to the right."""
+        """For each column, True if one of its cells has a number."""
         columns = list(zip(*self.rows, strict=True)) or [()] * len(self.head)
         return tuple(any(c.number is not None for c in column) for column in columns)
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing, such as a tree or a placed design. alt: describes it for readers who don't see it."""
+    """A drawing, such as a tree. alt: describes it for readers who don't see it."""
 
     kind: ClassVar[str] = "drawing"
     title: str
@@ -62,14 +67,13 @@ class Drawing:
 
     @property
     def pixels(self) -> int:
-        """The width of the SVG in pixels."""
         width = _WIDTH.search(self.svg)
         return int(float(width[1])) if width else 0
 
 
 @dataclass(frozen=True)
 class Chart(Drawing):
-    """A chart by Vega-Lite, as a drawing. spec: its specification for Vega-Embed."""
+    """A drawing that is also a chart of Vega-Lite. spec: its specification for Vega-Embed."""
 
     kind: ClassVar[str] = "chart"
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -77,14 +81,14 @@ class Chart(Drawing):
 
 @dataclass(frozen=True)
 class Brush(Drawing):
-    """A drawing of parallel axes. Readers mark parts of them, and the table of trials then shows the trials there."""
+    """A drawing of parallel axes. Readers mark ranges on them to select trials of the page's table."""
 
     kind: ClassVar[str] = "brush"
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph. tone: answer, beside (beside an answer), note, or ""."""
+    """A paragraph. tone: answer, beside (an answer), note, or ""."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -93,8 +97,6 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Code:
-    """A command or another text with a button that copies it."""
-
     kind: ClassVar[str] = "code"
     text: str
     title: str = ""
@@ -102,7 +104,7 @@ class Code:
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """The most important figures of a page. items: (name, figure, remark)."""
+    """The most important figures. items: (name, figure, remark)."""
 
     kind: ClassVar[str] = "figures"
     items: tuple[tuple[str, str, str], ...]
@@ -122,7 +124,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page. kind: a word above the title. lead: a paragraph below it. back: address and title of its parent."""
+    """A page. kind: a word above the title. lead: a paragraph below it. back: address and title of the page that links
+    to it."""
 
     kind: str
     title: str
@@ -132,7 +135,7 @@ class Page:
 
 
 def cell(value: object, text: str | None = None) -> Cell:
-    """Returns a cell of a value. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
+    """Returns a cell. Numbers get separators for thousands and are sorted as numbers; None is a dash."""
     if isinstance(value, Cell):
         return value
     if value is None:
@@ -155,7 +158,7 @@ def table(
     folded: bool = False,
     keys: Sequence[str] = (),
 ) -> PageTable:
-    """Returns a table of values without the columns with only empty cells and dashes."""
+    """Returns a table of values. Columns with only empty cells and dashes are left out."""
     cells = [[cell(value) for value in row] for row in rows]
     kept, _ = filled([f"{index}" for index in range(len(head))], [[_filled(c) for c in row] for row in cells])
     indices = [int(index) for index in kept]
@@ -165,7 +168,6 @@ def table(
 
 
 def percent(count: float, whole: float) -> Cell:
-    """Returns a cell of a share in percent; a dash if `whole` is 0."""
     return Cell(f"{100 * count / whole:.1f} %", float(count / whole)) if whole else Cell("-")
 
 
@@ -174,7 +176,7 @@ def _filled(value: Cell) -> str:
 
 
 def number(text: str) -> Cell:
-    """Returns a cell of text from a terminal's table, sorted as a number if it begins with one."""
+    """Returns a cell with a text, sorted as a number if it begins with one."""
     try:
         return Cell(visible(text), float(text.split(" ")[0].replace(",", "")))
     except (ValueError, IndexError):
@@ -182,6 +184,6 @@ def number(text: str) -> Cell:
 
 
 def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> PageTable:
-    """Returns a table from title, heads and rows of text. Rows with a bar of block characters are left out."""
+    """Returns a table of texts. Rows with a bar of block characters are left out."""
     cells = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
     return table(title[:1].upper() + title[1:], head, cells)

@@ -1,7 +1,5 @@
-"""Makes charts with Altair. Each is drawn here as SVG, and again with tooltips by the page's scripts.
-
-Colors are CSS variables of the page, for light, dark and paper. Names from models are never parts of an expression.
-"""
+"""Makes charts with Altair, as SVG and as specifications for the page's scripts. Colors are CSS variables of
+the page."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ _ACTIVE = re.compile(r"^on|href$|^style$", re.IGNORECASE)
 
 
 def altair() -> Any:
-    """Imports Altair. Raises MissingExtraError."""
+    """Imports Altair. Raises MissingExtraError if it is not installed."""
     try:
         import altair
     except ImportError:
@@ -67,7 +65,7 @@ def altair() -> Any:
 
 
 def converter() -> Any:
-    """Imports the library that draws charts without a browser and contains Vega's scripts. Raises MissingExtraError."""
+    """Imports vl-convert, which draws charts without a browser. Raises MissingExtraError if it is not installed."""
     try:
         import vl_convert
     except ImportError:
@@ -81,18 +79,18 @@ Drawn: TypeAlias = Any  # a chart of Altair
 
 
 def tooltips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Any]:
-    """Returns the tooltips of fields, each given as (field, title) or (field, title, format)."""
+    """Returns tooltips. fields: each (field, title) or (field, title, format)."""
     tooltip = altair().Tooltip
     return [tooltip(name, title=title, **({"format": form[0]} if form else {})) for name, title, *form in fields]
 
 
 def data(name: str = "rows") -> Any:
-    """Returns a reference to named rows; `finished` gets the rows by this name."""
+    """Returns a reference to rows by name; `finished` gets the rows under this name."""
     return altair().NamedData(name)
 
 
 def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **more: Rows) -> Chart:
-    """Returns the block of an Altair chart. rows, more: its data, by the names given to `data`."""
+    """Returns the block of an Altair chart. rows, more: its data, under the names given to `data`."""
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)
@@ -102,12 +100,13 @@ def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **m
 
 
 def drawing(spec: Mapping[str, Any]) -> Markup:
-    """Returns the chart as SVG, with room for fonts wider than the converter's."""
+    """Returns the chart as SVG, with padding for fonts wider than the converter's."""
     return checked_svg(converter().vegalite_to_svg({**spec, "padding": PADDING}))
 
 
 def checked_svg(text: str) -> Markup:
-    """Returns the SVG as markup. Raises InternalError for scripts and links, because names from models are in it."""
+    """Returns the SVG as markup. Raises InternalError if it contains scripts or links, which names from models might
+    smuggle in."""
     for element in ElementTree.fromstring(text).iter():
         tag = element.tag.rpartition("}")[2]
         active = [name for name in element.attrib if _ACTIVE.search(name.rpartition("}")[2])]

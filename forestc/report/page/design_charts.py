@@ -19,7 +19,6 @@ MOST_CLASSES = 30  # classes up to which a confusion matrix is drawn
 
 
 def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
-    """Charts the number of comparators after each pass."""
     alt = altair()
     first = [("before", steps[0]["distinct_conditions"][0], "")]
     after = [(step["pass"], step["distinct_conditions"][1], step["guarantee"]) for step in steps]
@@ -45,7 +44,7 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart:
-    """Charts rows by true class and the design's answer, colored by the share of a true class."""
+    """Charts a confusion matrix. counted: (classes, classes), rows by true class and answer."""
     alt = altair()
     sums = np.maximum(counted.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
@@ -91,13 +90,11 @@ def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Returns names short enough for an axis; equal ones get numbers."""
     short = [shortened(name, 24) for name in names]
     return [name if short.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(short)]
 
 
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
-    """Charts the share of LUTs by part of the design."""
     alt = altair()
     rows: list[dict[str, Any]] = [
         {"part": part, "kind": kind, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}
@@ -128,7 +125,8 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
 
 
 def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:
-    """Charts the slowest path of each pipeline stage, cell by cell. parts: the part of each net."""
+    """Charts the slowest path of each pipeline stage, cell by cell. parts: by net, the part of the design that it
+    belongs to."""
     alt = altair()
     rows = []
     for stage in stages:
@@ -168,7 +166,6 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
 
 
 def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
-    """Charts flash against instructions of each C layout, with the ranges of the estimates."""
     alt = altair()
     rows = [
         {

@@ -58,8 +58,8 @@ MOST_CLASSES = design_charts.MOST_CLASSES
 
 @dataclass(frozen=True)
 class Given:
-    """Additions to a design's page beside its folder. measured: figures on the user's rows. placed: the placed cells.
-    beside: the folder of the page, from which links lead to the design's files."""
+    """Additions to a design's page. measured: figures on the user's rows. placed: the placed cells. beside: the folder
+    of the page, for links to files."""
 
     measured: Measured | None = None
     placed: Placement | None = None
@@ -67,7 +67,7 @@ class Given:
 
 
 def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
-    """Returns the page of a design. Raises ForestcError if its folder was changed, or MissingExtraError."""
+    """Returns the page of a design. Raises ForestcError; without Altair, MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
     if design.has_hardware:
@@ -106,7 +106,7 @@ def _lead(design: Design) -> str:
 
 
 def summary(design: Design, additions: Given = Given()) -> KeyFigures:
-    """Returns the most important figures: results of tools, accuracy, the last check, size and latency."""
+    """Returns the most important figures of a design."""
     items = [*result_items(design), *_accuracy_items(design, additions.measured)]
     check = design.last_check()
     if check is None:
@@ -302,7 +302,6 @@ def _hardware(design: Design) -> list[Block]:
 
 
 def _trees(design: Design) -> list[Block]:
-    """Returns drawings of the deepest tree, and of the tree with most comparisons a row."""
     forest = design.forest
     if not forest.trees or not any(tree.size > 1 for tree in forest.trees):
         return []
@@ -391,7 +390,6 @@ def _size(path: Path) -> int | Cell:
 
 
 def _link(design: Design, path: str, beside: Path | None) -> str:
-    """Returns the file's address relative to the page; "" if there is none."""
     if beside is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Makes the table of a design's features: formats, thresholds, and a histogram of the rows with the thresholds."""
+"""Makes the table of a design's features: formats, thresholds and histograms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from forestc.report.page.svg import shortened, spark
 
 
 def feature_table(forest: Forest, measured: Measured | None) -> PageTable:
-    """Returns the table of a quantized forest's features, the most used first."""
     rows = []
     for index, figures in sorted(enumerate(feature_figures(forest)), key=lambda pair: -pair[1]["uses"]):
         feature = forest.features[index]

@@ -1,4 +1,4 @@
-"""Charts a study's front: every trial, the front's steps and error bars, the unpruned model, limits and peers."""
+"""Charts a study's front: every trial, the front with error bars, the unpruned model, limits and peers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,6 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
 
 
 def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Encoding]) -> list[Drawn]:
-    """Returns the marks of the trials: the front, its error bars, others, those below the edge, the unpruned."""
     alt = altair()
     base = alt.Chart(data()).encode(x=x, y=y)
     rest, best = base.transform_filter("!datum.front"), base.transform_filter("datum.front")
@@ -122,7 +121,6 @@ def _trial_layers(x: Encoding, y: Encoding, low: Encoding, tooltip: Sequence[Enc
 
 
 def _limit_lines(x: Encoding, y: Encoding, axes: set[str]) -> list[Drawn]:
-    """Returns dashed lines at the limits of the axes."""
     lines = []
     for key, encoded in (("x", x.copy()), ("y", y.copy())):
         if key in axes:
@@ -133,7 +131,6 @@ def _limit_lines(x: Encoding, y: Encoding, axes: set[str]) -> list[Drawn]:
 
 
 def _peer_marks(x: Encoding, y: Encoding, across: Goal, up: Goal) -> list[Drawn]:
-    """Returns the points and names of the peers."""
     tips = tooltips(("name:N", "peer"), ("x:Q", goal_name(across), ",.5~g"), ("y:Q", goal_name(up), ",.5~g"))
     seen = altair().Chart(data("peers")).encode(x=x, y=y)
     return [
@@ -143,7 +140,6 @@ def _peer_marks(x: Encoding, y: Encoding, across: Goal, up: Goal) -> list[Drawn]
 
 
 def _tooltips(across: Goal, up: Goal) -> list[Any]:
-    """Returns tooltips with figures rounded as in the tables."""
     shown = [("trial:N", "trial"), ("across:N", goal_name(across)), ("up:N", goal_name(up)), ("test:N", "test")]
     return tooltips(*shown, ("rung:N", "known by"), ("note:N", "note"))
 
@@ -188,8 +184,12 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Returns an axis with all trials of `must` and the peers. On an axis of accuracy, bad trials are drawn at the
-    lower edge, so that they do not compress the rest."""
+    """Returns an axis that spans the trials and the peers. An axis of accuracy leaves out bad trials, which are drawn
+    at its lower end.
+
+    must: trials that no axis leaves out.
+    others: peers, with their values under `key`.
+    """
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":
@@ -212,14 +212,13 @@ def _axis(
 
 
 def _answer_trials(study: Study) -> list[Trial]:
-    """Returns the trials that the page's answer names."""
     chosen = choice(study)
     trials = () if chosen is None else (chosen.taken, chosen.unpruned, chosen.smaller, chosen.better, chosen.best)
     return [trial for trial in trials if trial is not None]
 
 
 def _labels(study: Study, marked: Sequence[Trial], x_axis: _GoalAxis, y_axis: _GoalAxis) -> list[dict[str, Any]]:
-    """Returns labels for marked points, as far as there is room; trials of the page's answer come first."""
+    """Returns labels for marked points, as far as there is room. Trials that the page's answer names come first."""
     first = unpruned(study.trials)
     boxes: list[tuple[float, float, float]] = []
     labels = []

@@ -1,4 +1,4 @@
-"""Shows where the logic of a design goes, its pipeline stages, and its cells on a device."""
+"""Shows a design's logic by part, its pipeline stages, and its cells on a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ UNITS = {"lut6": "levels of LUTs"}
 
 
 def hardware_blocks(design: Design, family: DeviceFamily) -> list[Block]:
-    """Returns LUTs by part, and the pipeline stages with their delays."""
     netlist = design.netlist
     by_part = shares(netlist, family)
     whole = sum(share.all_luts for share in by_part.values())
@@ -92,7 +91,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
 
 
 def _index_in_tile(site: str) -> int:
-    """Returns a cell's position in its tile, 0 to 7: from a slice's letter and number (ECP5), or a number (iCE40)."""
+    """Returns a cell's position in its tile, 0 to 7, from its site's name on ECP5 or iCE40."""
     slice_ = re.search(r"SLICE([A-D])\.\D*(\d)", site)
     if slice_:
         return 2 * "ABCD".index(slice_[1]) + int(slice_[2]) % 2

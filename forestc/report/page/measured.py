@@ -1,4 +1,4 @@
-"""Measures given rows for a page: accuracy, a confusion matrix and histograms. No single row is shown."""
+"""Measures rows for a page: accuracy, a confusion matrix and histograms. No single row is shown."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ BINS = 32  # bars of a histogram
 
 @dataclass(frozen=True)
 class Measured:
-    """A design's figures on rows. agreed: agreement with the model. confusion: (classes, classes), rows by true and
-    predicted class, or None. other: rows with a label unknown to the model. histograms: by column of the rows."""
+    """A design's figures on rows.
+
+    agreed: agreement with the model.
+    confusion: (classes, classes), rows by true and predicted class, or None.
+    other: rows with a label unknown to the model.
+    histograms: by column of the rows.
+    """
 
     name: str
     agreed: Agreement
@@ -33,14 +38,15 @@ class Measured:
 
     @property
     def standard_error(self) -> float | None:
-        """The standard error of the compiled design's accuracy; None for a regression or without labels."""
+        """The standard error of the design's accuracy; None without a confusion matrix."""
         share, rows = self.agreed.compiled, self.agreed.rows
         return None if share is None or self.confusion is None else math.sqrt(share * (1 - share) / rows)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """A histogram. counts: (BINS,) values in equal steps from low to high, rounded outwards. missing: their number."""
+    """A histogram. counts: (BINS,) values in equal steps from `low` to `high`. missing: the number of missing
+    values."""
 
     low: float
     high: float
@@ -49,14 +55,13 @@ class Histogram:
 
 
 def measured(design: Design, rows: object, label: object = None, name: str = "") -> Measured:
-    """Measures a design on rows, read in batches. rows: as `rows_from` takes them. Raises ForestcError."""
+    """Measures a design on rows. rows: as `rows_from` takes them. Raises ForestcError."""
     opened = rows_from(rows, design.model, label)
     confusion, other = _confusion(design.forest, opened)
     return Measured(name, agreement(design.model, design.forest, opened), confusion, other, histograms(opened))
 
 
 def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, int]:
-    """Returns `confusion` and `other` of `Measured`."""
     counts, other = None, 0
     for batch in rows.batches():
         if batch.truth is None or not forest.decides or len(forest.targets) > 1 or batch.truth.ndim > 1:
@@ -71,7 +76,6 @@ def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, in
 
 
 def histograms(rows: Rows) -> dict[int, Histogram]:
-    """Returns a histogram of each column with finite values, by column."""
     ends: NDArray[np.float64] | None = None  # (2, columns): the lowest and highest values so far
     for batch in rows.batches():
         X = np.where(np.isfinite(batch.X), batch.X, np.nan)
@@ -92,13 +96,15 @@ def histograms(rows: Rows) -> dict[int, Histogram]:
 
 
 def _binned(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
-    """Returns how many values lie in each of BINS equal steps. It halves values first, as high - low may overflow."""
+    """Returns how many values lie in each of BINS equal steps. Values are halved first, because high - low may
+    overflow."""
     steps = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
     return np.bincount(np.clip(steps.astype(np.int64), 0, BINS - 1), minlength=BINS)
 
 
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:
-    """Returns round numbers around a range, so that its ends show no single row's value. They always differ."""
+    """Returns round numbers around a range, so that its ends do not show values of single rows. A range too narrow to
+    round is returned unchanged."""
     if low == high:
         more = max(0.5, 16 * math.ulp(low))
         return low - more, high + more

@@ -1,6 +1,6 @@
-"""Shows designs and studies in a notebook: the main charts of their pages, without scripts, above a table.
+"""Shows designs and studies in a notebook: charts without scripts, above a table.
 
-Users get `Design` and `Study` from this module, so that the functions to show them are always there.
+`forestc` imports `Design` and `Study` from this module, so that they can always be shown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def design_html(design: Design) -> str:
 
 
 def _other_figures(design: Design) -> dict[str, Any]:
-    """Returns the design's figures that are not empty, without the last check (part of `summary`)."""
     return {name: value for name, value in design.figures().items() if value and name != "last_check"}
 
 
@@ -95,7 +94,7 @@ def study_html(study: Study) -> str:
 
 @shows(Study, "text")
 def study_text(study: Study) -> str:
-    """Returns the text that `forestc explore` prints: the front, and which design to take."""
+    """Returns the text that `forestc explore` prints."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)
     for part in front_tables(study, front_summary(study)):
         console.print(part)
@@ -109,5 +108,4 @@ def _html(charts: Sequence[Chart], figures: str) -> str:
 
 @cache
 def _style() -> str:
-    """Returns the page's colors, restricted to the charts."""
     return Markup(page_file("colors.css").replace(":root", ".forestc-page"))

@@ -1,4 +1,4 @@
-"""Draws parallel coordinates: each trial is a line over its options and goals. Readers mark axes to choose trials."""
+"""Draws parallel coordinates: each trial is a line over axes of options and goals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FONT = Markup('font-family="system-ui, sans-serif"')
 
 @dataclass(frozen=True)
 class _OptionAxis:
-    """An axis. positions: of the trials, 0 to 1, None if they lack the option. low, high: texts at the ends."""
+    """An axis. positions: by trial, from 0 to 1, or None without the option. low, high: texts at the ends."""
 
     name: str
     positions: tuple[float | None, ...]
@@ -32,7 +32,7 @@ class _OptionAxis:
 
 
 def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
-    """Draws parallel coordinates, or returns None for fewer than two axes. important: options to show first."""
+    """Draws parallel coordinates; None for fewer than two axes. important: options to show first."""
     names = option_names(study)
     selected = set(sorted(names, key=(*important, *names).index)[: MOST_AXES - len(study.goals)])
     values = [(name, [trial.options.get(name) for trial in study.complete]) for name in names if name in selected]
@@ -43,7 +43,6 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
     step = (WIDE - 120) / (len(axes) - 1)
     across = [round(40 + step * index, 1) for index in range(len(axes))]
     front = {trial.number for trial in study.front}
-    # Lines of the front are drawn last.
     order = sorted(range(len(study.complete)), key=lambda row: study.complete[row].number in front)
     lines = [_line(study.complete[row].number, study.complete[row].number in front, row, axes, across) for row in order]
     drawn = svg(WIDE, TOP + HEIGHT + FOOT, [*lines, *map(_drawn, axes, across)])
@@ -55,7 +54,7 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:
 
 
 def _axis(name: str, values: Sequence[Any]) -> _OptionAxis:
-    """Returns the axis of values. Texts are in alphabetical order."""
+    """Returns an axis for values. Texts are in alphabetical order."""
     used = [value for value in values if value is not None]
     if all(is_number(value) for value in used):
         scale = math.log if logarithmic([float(value) for value in used]) else float
@@ -80,7 +79,6 @@ def _line(number: int, front: bool, row: int, axes: Sequence[_OptionAxis], acros
 
 
 def _drawn(axis: _OptionAxis, x: float) -> Markup:
-    """Draws the axis, its texts, and the rectangles for the reader's marks."""
     text = Markup('<text x="{x:g}" y="{y:g}" font-size="{size}" {font} fill="var(--{color})" {more}>{words}</text>')
     turned = Markup('transform="rotate(-35 {:g} {:g})"').format(x + 4, TOP - 18)
     middle = Markup('text-anchor="middle"')

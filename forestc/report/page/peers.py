@@ -1,4 +1,4 @@
-"""Reads figures of other designs (peers), shown beside a study's front: a CSV or JSON file from the user."""
+"""Reads figures of other designs (peers) from a CSV or JSON file, to show them beside a study's front."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FORM = "give a table with the columns name and figures such as lut,accuracy; or
 
 @dataclass(frozen=True)
 class Peer:
-    """Another design to compare with. name: for users. figures: known figures by name."""
+    """Another design to compare with. figures: its known figures by name."""
 
     name: str
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
-    """Reads the peers of a file. goals: figures of the study. Raises ForestcError with the wrong row and column."""
+    """Reads the peers of a file. goals: figures that it may contain besides `KNOWN`. Raises ForestcError."""
     where = str(path)
     try:
         if path.stat().st_size > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Shows what tools measured of a design: the main figures at the top of its page, and tables of all."""
+"""Shows what tools measured of a design: the main figures at the top of its page, and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_COMPILE = "when it was compiled"
 
 
 def results_of(design: Design) -> list[Result]:
-    """Returns the folder's results, and the result of `compile --device` if there is no newer one for the device."""
+    """Returns the results in the folder. The synthesis by `compile` is added if no newer one is for its device."""
     results = design.results()
     made = design.manifest.get("made", {}).get("synthesis")
     if made and ("synth", str(made["device"]), False) not in {result.key for result in results}:
@@ -27,12 +27,11 @@ def results_of(design: Design) -> list[Result]:
 
 
 def synthesized(design: Design) -> set[str]:
-    """Returns the devices with a synthesized number of LUTs, for which no estimate is shown."""
+    """Returns the devices for which the design was synthesized without its stream wrapper."""
     return {result.on for result in results_of(design) if result.command == "synth" and not result.stream}
 
 
 def result_items(design: Design) -> list[tuple[str, str, str]]:
-    """Returns the main figures as (name, figure, remark)."""
     items = []
     for result in results_of(design):
         figures = result.figures
@@ -52,7 +51,6 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
 
 
 def result_blocks(design: Design) -> list[Block]:
-    """Returns tables of all results, with tools and dates."""
     results = results_of(design)
     blocks: list[Block] = []
     devices = [_device_row(design, result) for result in results if result.command != "measure"]
@@ -71,7 +69,6 @@ def result_blocks(design: Design) -> list[Block]:
 
 
 def _not_measured(design: Design, results: Sequence[Result]) -> list[Block]:
-    """Returns the commands for measurements that are missing."""
     commands = {result.command for result in results}
     device = design.manifest["options"].get("device") or "ecp5-25k"
     cpu = design.manifest["options"]["c"].get("cpu") or "cortex-m0plus"
@@ -126,7 +123,6 @@ def _count(counts: Mapping[str, Any] | None, key: str) -> Cell:
 
 
 def firmware_results(design: Design) -> list[Block]:
-    """Returns tables of all that `measure` found, one for each processor."""
     measured = [result for result in design.results() if result.command == "measure"]
     return [
         block for result in measured for block in measure_tables(str(design.manifest["name"]), result.figures, texts)

@@ -1,4 +1,4 @@
-"""Shows the stream wrapper of a design on its page."""
+"""Makes the tables of a design's stream wrapper for its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.report.page.results import results_of
 
 
 def stream_blocks(design: Design) -> list[Block]:
-    """Returns tables of the stream wrapper and of its size with the core; empty without a wrapper."""
+    """Returns tables of the stream wrapper; empty without a wrapper."""
     described = design.manifest.get("stream")
     if not described:
         return []

@@ -17,14 +17,14 @@ MOST_OPTIONS = 15  # limits the options in the chart of importance
 
 
 def pairs(study: Study) -> list[tuple[Goal, Goal]]:
-    """Returns pairs of goals (across, up) to chart, the size first. Up is accuracy, or else the first goal."""
+    """Returns pairs of goals (across, up) to chart, the size first. `up` is accuracy if that is a goal, otherwise the
+    first goal."""
     up = next((goal for goal in study.goals if goal.figure == "accuracy"), study.goals[0])
     size = size_goal(study.goals)
     return [(goal, up) for goal in sorted(study.goals, key=lambda goal: goal is not size) if goal is not up]
 
 
 def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals: Sequence[Goal]) -> Chart:
-    """Charts the importance of options by goal. importances: from `importance`."""
     alt = altair()
     names = {goal.figure: goal_name(goal) for goal in goals}
     most = {option: max(value for _, o, value, _ in importances if o == option) for _, option, _, _ in importances}
@@ -58,7 +58,6 @@ def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals
 
 
 def history_chart(study: Study) -> Chart:
-    """Charts the hypervolume by trial."""
     alt = altair()
     volumes = history(study)
     rows = [{"trial": number, "value": round(value, 5)} for number, value in volumes]

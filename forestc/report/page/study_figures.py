@@ -1,4 +1,4 @@
-"""Computes the figures of a study's page: progress by trial, importance of options, and trials equal within errors."""
+"""Computes figures of a study's page: progress by trial, importance of options, and trials of equal accuracy."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ WIDE = 20.0  # times the smallest value; if the largest exceeds it, a goal is ch
 
 
 def option_names(study: Study) -> list[str]:
-    """Returns the names of the options whose values differ between trials, in order of appearance."""
+    """Returns the options that differ between trials, in order of appearance."""
     names = list(dict.fromkeys(name for trial in study.trials for name in trial.options))
     return [name for name in names if len({str(trial.options.get(name)) for trial in study.trials}) > 1]
 
 
 def logarithmic(values: Sequence[float]) -> bool:
-    """Returns True if values are better charted on a logarithmic scale."""
     return bool(values) and min(values) > 0 and max(values) / min(values) > WIDE
 
 
 def _scaled(values: list[float], goal: Goal) -> list[float]:
-    """Returns the values scaled from 0 (the best) to 1 (the worst)."""
     if logarithmic(values) and not goal.maximize:
         values = [math.log(value) for value in values]
     low, high = min(values, default=0.0), max(values, default=0.0)
@@ -40,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns each trial's number and the hypervolume of the trials up to it: the share that they dominate of the box
-    between the worst and the best values of all trials."""
+    """Returns (trial number, hypervolume of the trials up to it). The hypervolume is the share of the box between the
+    worst and best values that trials dominate, in the first `MOST_GOALS` goals."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
@@ -60,9 +58,8 @@ def history(study: Study) -> list[tuple[int, float]]:
 
 
 def hypervolume(points: Sequence[Point]) -> float:
-    """Returns the volume in [0, 1]^n that points dominate (smaller is better), up to the corner of ones. It slices
-    along the last axis (While et al., "A faster algorithm for calculating hypervolume", 2006): fine for dozens of
-    points."""
+    """Returns the volume of [0, 1]^n that points dominate (smaller is better). It slices along the last axis: While et
+    al., "A faster algorithm for calculating hypervolume", 2006."""
     if not points:
         return 0.0
     if len(points[0]) == 1:
@@ -77,9 +74,11 @@ def hypervolume(points: Sequence[Point]) -> float:
 
 
 def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[str, float]]:
-    """Returns (goal, option, importance, standard deviation) for each goal and option, and by goal the share of
-    variance explained out of bag. Importance is the R squared that a random forest, trained on the trials, loses if the
-    option's values are permuted. Empty for few trials. Raises MissingExtraError."""
+    """Returns (goal, option, importance, standard deviation), and by goal the share of variance explained out of bag.
+    Raises MissingExtraError.
+
+    Importance is the R squared that a random forest, trained on the trials, loses if the option's values are permuted.
+    """
     names = option_names(study)
     importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}
@@ -107,7 +106,7 @@ def _permuted(X: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[A
 
 
 def _encoded(trials: Sequence[Trial], names: Sequence[str]) -> NDArray[np.float64]:
-    """Returns (trials, options): numbers as they are, others by rank of their text, -1 if not in use."""
+    """Returns options as numbers, (trials, options): texts by alphabetical rank, -1 if not in use."""
     X = np.full((len(trials), len(names)), -1.0)
     for column, name in enumerate(names):
         values = [trial.options.get(name) for trial in trials]
@@ -122,7 +121,7 @@ def _encoded(trials: Sequence[Trial], names: Sequence[str]) -> NDArray[np.float6
 
 
 def equals(study: Study) -> dict[int, list[int]]:
-    """Maps each trial on the front to the others whose accuracy differs by less than the larger standard error."""
+    """Returns for each trial on the front the others whose accuracy differs by less than the larger standard error."""
     scores = {trial.number: trial.validation for trial in study.front if trial.validation is not None}
     return {
         number: [

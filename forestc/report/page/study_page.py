@@ -1,4 +1,4 @@
-"""Makes the page of a study: which design to take, the front, the effect of options, progress, and every trial."""
+"""Makes the page of a study: the recommended design, the front, options, progress, and every trial."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHRINK = (
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses relative to the page, by trial. pages: pages of designs. folders: compiled folders of designs."""
+    """Addresses relative to the page, by trial. pages: of designs' pages. folders: of compiled folders."""
 
     pages: Mapping[int, str] = field(default_factory=dict)
     folders: Mapping[int, str] = field(default_factory=dict)
@@ -45,7 +45,6 @@ class Links:
 def study_page(
     study: Study, peers: Sequence[Peer], links: Links = Links(), progress: Callable[[str], None] = lambda _: None
 ) -> Page:
-    """Returns the page of a study. Raises MissingExtraError."""
     progress("importance of options")
     importances, explained = importance(study)
     progress("charts")
@@ -65,7 +64,6 @@ def study_page(
 
 
 def _title(study: Study) -> str:
-    """Returns the name of the model: of its file or class, or the trainers."""
     source, model = str(study.asked.get("source") or ""), study.asked.get("model")
     name = Path(source).stem if model is not None else source
     return visible(name or study.folder.resolve().name)
@@ -120,7 +118,6 @@ def _unfinished(study: Study) -> list[str]:
 
 
 def _figures(study: Study) -> list[str]:
-    """Returns the names of figures for tables: of goals and limits, then of the device or processor."""
     asked = [*(goal.figure for goal in study.goals), *(limit.figure for limit in study.limits)]
     more = [name for name, figure in FIGURES.items() if figure.needs and study.asked.get(figure.needs)]
     return [name for name in dict.fromkeys([*asked, *more]) if name != "accuracy"]

@@ -17,7 +17,6 @@ def goal_name(goal: Goal) -> str:
 
 
 def limit_text(limit: Limit) -> str:
-    """Returns a limit in words."""
     return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
@@ -31,12 +30,10 @@ def figure_cell(value: float | None, figure: str) -> Cell:
 
 
 def score_text(score: Score | None) -> str:
-    """Returns a score in percent with its standard error."""
     if score is None:
         return "-"
     return f"{100 * score.value:.2f} \N{PLUS-MINUS SIGN} {100 * score.standard_error:.2f} %"
 
 
 def score_cell(score: Score | None) -> Cell:
-    """Returns a cell of a score, sorted by its value."""
     return Cell("-") if score is None else Cell(score_text(score), score.value)

@@ -1,5 +1,5 @@
-"""Draws SVG directly: histograms with thresholds, trees, placed designs. All texts are escaped by Markup's formatting,
-and colors are CSS variables of the page."""
+"""Draws histograms, trees and placed designs as SVG. All texts are escaped, and colors are CSS variables of the
+page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ FEWEST = 6  # characters of a name that must remain
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
-    """Returns an SVG drawing of a size in pixels, made of its parts."""
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
     )
@@ -27,13 +26,12 @@ def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """Returns the text cut to at most `most` characters."""
     text = visible(text)
     return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def shortened_condition(text: str, most: int = LONGEST) -> str:
-    """Returns a condition with the feature's name shortened and the compared value kept whole."""
+    """Returns a condition, shortened in the feature's name rather than in the compared value."""
     text = visible(text)
     for sign in (" < ", " is one of ", " in ["):
         name, separator, rest = text.rpartition(sign)
@@ -44,7 +42,7 @@ def shortened_condition(text: str, most: int = LONGEST) -> str:
 
 
 def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
-    """Draws a feature's histogram with thresholds as lines, or only the thresholds without rows."""
+    """Draws a feature's thresholds as lines, over the histogram if there is one."""
     width, height = SPARK
     low, high = (histogram.low, histogram.high) if histogram else (min(cuts, default=0.0), max(cuts, default=1.0))
     low, high = min([low, *cuts]), max([high, *cuts])
@@ -74,8 +72,8 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
 
 
 def tree_svg(root: Mapping[str, Any]) -> Markup:
-    """Draws a tree from left to right. The upper branch of a split is taken if the condition holds. Branches are as
-    thick as the share of rows that take them, if known. root: from `node_figures`."""
+    """Draws a tree from left to right. The upper branch is taken if the condition holds. Branches are as thick as the
+    share of rows that take them. root: from `node_figures`."""
     lines: list[Markup] = []
     whole = root.get("cover") or 0.0
     height, depth, _ = _drawn(root, 0, 0, whole, lines)
@@ -85,7 +83,7 @@ def tree_svg(root: Mapping[str, Any]) -> Markup:
 def _drawn(
     node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
 ) -> tuple[float, int, float]:
-    """Draws a node and its subtree from a line on; returns lines used, depth, and the node's own line."""
+    """Draws a node and its subtree from `line` on. Returns the number of lines, the depth, and the node's own line."""
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
@@ -129,8 +127,8 @@ def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) 
 
 
 def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
-    """Draws placed cells: (tile's column, tile's row, position 0 to 7 in the tile, True for a flip-flop, part). Each
-    part is one path, as there may be thousands of cells."""
+    """Draws placed cells. cells: each (tile's column, tile's row, position 0 to 7 in the tile, True for a flip-flop,
+    part)."""
     columns, rows = [cell[0] for cell in cells], [cell[1] for cell in cells]
     left, top = min(columns), min(rows)
     wide, high = max(columns) - left + 1, max(rows) - top + 1
