@@ -168,8 +168,31 @@ class Trials(tuple[Trial, ...]):
 
 @dataclass(frozen=True)
 class Study:
-    """A study as read from its folder. asked: what `study.json` holds beside goals and limits: `command`, `source`
-    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `seed`."""
+    """Study: the trials of a search, as `explore` wrote them.
+
+    Attributes
+    ----------
+    folder : Path
+        The study's folder.
+    goals : tuple of Goal
+        Figures that the search optimizes.
+    limits : tuple of Limit
+        Limits that every design must keep.
+    asked : dict
+        The rest of study.json: `command`, `source` (the model's file, or the trainers), `rows`, `validation`, `test`,
+        `device`, `cpu`, `versions`, `seed` and more.
+    trials : tuple of Trial
+        All trials in the order of their numbers, with `to_pandas()`.
+
+    Examples
+    --------
+    After the example of `explore`:
+
+    >>> import forestc
+    >>> study = forestc.open_study("study")
+    >>> all(study.design(trial).is_dir() for trial in study.front)
+    True
+    """
 
     folder: Path
     goals: tuple[Goal, ...]
@@ -188,32 +211,67 @@ class Study:
 
     @property
     def complete(self) -> Trials:
+        """The trials that did not fail and are not running."""
         return Trials(trial for trial in self.trials if trial.state == "complete")
 
     def design(self, trial: Trial) -> Path:
-        """Returns the path of a trial's compiled folder."""
+        """Returns the compiled folder of a trial.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial; `has_design` says whether the folder was kept.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
         return self.folder / TRIALS / f"{trial.number:04d}" / DESIGN
 
     def kept(self, trial: Trial) -> bool:
-        """Returns True if a trial is complete and keeps every limit."""
+        """Returns True if a trial is complete and keeps every limit.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        bool
+            False also if a limited figure is unknown.
+        """
         return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
 
     @property
     def room(self) -> int | None:
-        """The LUTs of the device; None if there is no device or it has no limit."""
+        """The LUTs of the device; None if there is no device or its size is unlimited."""
         device = DEVICES.get(str(self.asked.get("device")))
         return None if device is None else device.cells
 
     def fits(self, trial: Trial) -> bool:
-        """Returns True unless the trial needs more LUTs than the device has. An estimate must fit with and without
-        correction."""
+        """Returns True if the device has enough LUTs for a trial, or a number is unknown.
+
+        An estimate must fit with and without correction, because corrections by small designs say little of large ones.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        bool
+            True if the device has enough LUTs.
+        """
         estimates = [trial.figure("lut")]
         estimates += [trial.figures["estimate"]["lut"]] if trial.known_by("lut") == "estimate" else []
         return self.room is None or all(taken is None or taken <= self.room for taken in estimates)
 
     @cached_property
     def front(self) -> Trials:
-        """The trials within the limits that no other trial beats, sorted by their goals, best first."""
+        """The trials that no other beats in every goal, sorted by their goals, best first; the first of equal ones."""
         candidates = [trial for trial in self.trials if self.kept(trial)]
         points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (
@@ -224,7 +282,18 @@ class Study:
         return Trials(points[cost] for cost in sorted(best))
 
     def costs(self, trial: Trial) -> tuple[float, ...]:
-        """Returns one cost for each goal; smaller is better."""
+        """Returns a trial's cost for each goal; smaller is better.
+
+        Parameters
+        ----------
+        trial : Trial
+            A trial of the study.
+
+        Returns
+        -------
+        tuple of float
+            Costs; infinite if a figure is unknown.
+        """
         return tuple(goal.cost(trial.figure(goal.figure)) for goal in self.goals)
 
 
@@ -274,8 +343,32 @@ _AGAIN = "run explore again"
 
 
 def open_study(folder: str | Path) -> Study:
-    """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
-    damaged, and the field."""
+    """Reads a study, also one that still runs or was killed.
+
+    Parameters
+    ----------
+    folder : str or path
+        The study's folder.
+
+    Returns
+    -------
+    Study
+        The study with the trials so far.
+
+    Raises
+    ------
+    ForestcError
+        If a file is missing or damaged; names the file and the field.
+
+    Examples
+    --------
+    After the example of `explore`:
+
+    >>> import forestc
+    >>> study = forestc.open_study("study")
+    >>> [goal.figure for goal in study.goals]
+    ['lut', 'accuracy']
+    """
     folder = Path(folder)
     record = read_record(folder / STUDY, _STUDY, "give a folder that forestc explore wrote", _AGAIN)
     del record["format"]
