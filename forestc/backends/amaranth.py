@@ -70,7 +70,6 @@ class _AmaranthWriter:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        """Returns a net's name in expressions; the number itself for a constant."""
         if isinstance(cell, ir.Const):
             return str(cell.value)
         if isinstance(cell, ir.Input) and cell.port.kind == "valid":
@@ -78,7 +77,6 @@ class _AmaranthWriter:
         return net_name(net, cell)
 
     def body(self) -> list[str]:
-        """Returns the statements of the core's `elaborate`."""
         lines = []
         valid: set[Net] = set()  # nets whose registers have a reset; the words of rows need none
         for net, cell in enumerate(self.netlist.cells):
@@ -105,7 +103,6 @@ class _AmaranthWriter:
         return lines
 
     def expression(self, cell: Cell) -> str:
-        """Returns a combinational cell as a Python expression."""
         names = self.names
         match cell:
             case ir.Less(a, threshold):

@@ -1,7 +1,7 @@
 """The AXI4-Stream backend: writes a wrapper that puts the core between an input stream and an output stream.
 
-It also writes AXI4-Lite registers if wanted, an IP-XACT component, a C driver header, a Python quantizer and test
-benches.
+It also writes an IP-XACT component, a C driver header, a Python quantizer, test benches and, as an option, AXI4-Lite
+registers.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Stream:
     latency: of the core, in clock cycles.
     x_bits, y_bits: of the core's ports.
     tdata_bits: of s_axis_tdata.
-    beats: transfers in which a row arrives.
+    beats: number of transfers of a row.
     user_bits: of tuser.
     depth: entries of the buffer for results.
     registers: True if there are AXI4-Lite registers.
-    row, result: positions of the fields in the streams.
+    row, result: positions of fields in the streams.
     """
 
     module: str
@@ -62,7 +62,7 @@ class Stream:
 
     @property
     def padded_bits(self) -> int:
-        """The bits of all beats of a row, with padding."""
+        """The bits of all beats of a row."""
         return self.row.total
 
 
@@ -137,7 +137,6 @@ def emit(
 
 
 def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
-    """Returns the template variables for ports and for the positions of fields."""
     wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": spelling.spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
@@ -155,7 +154,7 @@ def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
 
 
 def register_map() -> dict[str, int]:
-    """Returns the byte offsets of the AXI4-Lite registers, by name. Each register has 32 bits."""
+    """Returns the byte offsets of the AXI4-Lite registers, by name."""
     names = ["id", "version", "latency", "beats", "x_bits", "y_bits", CONTROL]
     offsets = {name: 4 * index for index, name in enumerate(names)}
     offsets |= {f"hash{index}": 0x20 + 4 * index for index in range(_HASH_WORDS)}
@@ -214,10 +213,10 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
 class _Spelling:
     """Functions that write parts of the wrapper in one language.
 
-    part: returns bits of a signal, from its name, the first bit and the number of bits.
-    address: returns a register's address, from its byte offset.
-    value: returns the constant of a register.
-    spread: returns the code that makes m_axis_tdata from a result.
+    part: bits of a signal, from its name, the first bit and the number of bits.
+    address: the address of a register, from its byte offset.
+    value: the constant in a register.
+    spread: the code that makes m_axis_tdata from a result.
     """
 
     part: Callable[[str, int, int], str]
@@ -298,7 +297,6 @@ def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
 
 
 def _constants(stream: Stream, design_hash: str) -> dict[str, int]:
-    """Returns the values of the read-only registers, by name."""
     return {
         "id": IDENTITY,
         "version": MAP_VERSION,

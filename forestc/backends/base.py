@@ -34,11 +34,11 @@ class Source:
 
     logic: the netlist; None if no target needs it.
     hash: SHA-256 of the design, 64 hexadecimal digits.
-    vectors, raw_rows: return the text of packed words, and of raw rows, for test benches.
+    vectors, raw_rows: return texts for test benches.
     c, stream, project: options of these backends.
     answers: returns the rows of the C self-test.
-    engine: the capacity of the engine; None if none is generated.
-    words: returns rows of words for the engine's test bench.
+    engine: None if no engine is generated.
+    words: returns (rows, features) for the engine's test bench.
     """
 
     forest: Forest
@@ -65,9 +65,9 @@ class Backend:
     """A generator of files.
 
     name: its key in the table of backends.
-    roles: returns the roles of its files for the manifest's options; () if there are none.
+    roles: returns the roles of its files, from the manifest's options.
     emit: returns its artifacts, from the design and the artifacts of earlier backends.
-    target: its name in the option `targets`; None for a backend that runs along with others.
+    target: its name in the option `targets`; None if no target asks for it.
     """
 
     name: str

@@ -19,21 +19,19 @@ def module_name(netlist: Netlist) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How a hardware language writes a core.
+    """How a hardware language writes a core. Fields that are functions return text.
 
-    comment: begins a comment.
-    cells: returns this language's format from a `Spelling`.
-    bit: format of one bit, for the word's name and the bit's index.
+    cells: the language's format in a `Spelling`.
+    bit: format of one bit, for a word's name and an index.
     operators: not, and, or of single bits.
-    test: formats of a set test: equality with one member, what joins two equalities, and the whole.
-    literal: returns a constant.
-    part: returns a word in the port x, from its first bit.
-    less: returns the comparison of two words.
-    extended: returns a word in a wider type, from its name, its type and the wider type.
-    table: returns the declaration of a table of bits, from its name, size and bits.
-    looked_up: returns a lookup, from the tables of its bits and the words of its index, highest first.
-    net, register: return (declaration, statement), from name, type and value.
-    result: returns the assignment of an output, from its field in y (None for a port of its own), port, value and type.
+    test: formats of a set test: equality with one member, text between two equalities, whole test.
+    part: a word of the port x, from its first bit.
+    less: the comparison of two words.
+    extended: a word in a wider type, from its name and both types.
+    table: the declaration of a table of bits, from its name, size and bits.
+    looked_up: a lookup, from its tables and the words of its index, highest bits first.
+    net, register: (declaration, statement), from name, type and value.
+    result: the assignment of an output, from its field in y (None for a port of its own), port, value and type.
     """
 
     comment: str
@@ -70,7 +68,7 @@ class CoreWriter:
         ]
 
     def view(self) -> dict[str, object]:
-        """Returns the variables of the core's template. Declarations of registers are separate, as they come first."""
+        """Returns the variables of the core's template."""
         language, inputs, outputs = self.language, input_fields(self.netlist), output_fields(self.netlist)
         offsets = {field.port: field.offset for field in inputs}
         registers, updates, nets, body = [], [], [], []
@@ -114,7 +112,6 @@ class CoreWriter:
         }
 
     def _tables(self) -> list[str]:
-        """Returns the declarations of lookup tables, one for each bit of each distinct table."""
         widths: dict[Lookup, int] = {}
         for cell in self.netlist.cells:
             if isinstance(cell, ir.Table):
@@ -166,7 +163,6 @@ class CoreWriter:
                 return language.cells(SPELLINGS[type(cell)]).format(*(names[a] for a in reads(cell)))
 
     def _extended(self, net: Net, word: WordType) -> str:
-        """Returns a net's word, extended to a sum's type."""
         cell = self.netlist.cells[net]
         if isinstance(cell, ir.Const):
             return self.language.literal(cell.value, word)

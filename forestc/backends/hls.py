@@ -166,14 +166,14 @@ class _CppWriter:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """Returns for each net the net with its value: for a register, that of its input."""
+        """Returns for each net the net with its value. A register has the value of its input."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, ir.Register) else net)
         return source
 
     def live(self) -> list[Net]:
-        """Returns the nets that get a statement, in order: those that some output needs."""
+        """Returns the nets that get a statement, in order."""
         needed = {net for _, net in self.shown}
         for net in range(len(self.netlist.cells) - 1, -1, -1):
             if net in needed:
@@ -211,7 +211,7 @@ class _CppWriter:
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
         """Returns one statement for each net.
 
-        stored: those of the nets that are members of the struct, which need no declaration.
+        stored: nets that need no declaration, as they are members of the struct.
         shared: all members of the struct.
         """
         lines = []

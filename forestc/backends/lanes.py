@@ -64,8 +64,8 @@ class LaneLayout:
 def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
     """Returns the layout of a port's fields in a stream.
 
-    align: 0 packs fields without gaps. 8, 16, 32 or 64 is the least bits of a lane; lanes then lie as members of a C
-    struct, and the total is a power of 2, which DMA engines need.
+    align: 0 packs fields without gaps; otherwise the least bits of a lane (8, 16, 32 or 64). Lanes lie as in a C
+    struct, padded to a power of 2 for DMA engines.
     """
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]

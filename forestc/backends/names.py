@@ -47,6 +47,7 @@ RESERVED = frozenset(
 )
 
 # No module may have these names, in any case of letters; `identifier` puts `m_` before them.
+# All other names in generated files are the model's name with an ending, or lie in a scope without the model's name.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
     # Some tools reject a module with the name of one of its ports, nets, tasks or instances; Verilator uses `top`.
@@ -134,8 +135,7 @@ def class_name(text: str) -> str:
 
 
 def feature_name(index: int, text: str) -> str:
-    """Returns a feature's name as an identifier, unique by the feature's index: `x3_width`, or `x3` for an empty name.
-    """
+    """Returns a feature's name as an identifier, unique by the feature's index: x3_width, or x3 for an empty name."""
     tail = plain(text)
     return f"x{index}_{tail}" if tail and tail != f"x{index}" else f"x{index}"
 

@@ -43,12 +43,12 @@ def output_fields(netlist: Netlist) -> list[Field]:
 
 
 def input_note(field: Field) -> str:
-    """Returns a comment on a feature: bits in `x`, name and meaning."""
+    """Returns a comment on a feature."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """Returns a comment on a result: bits in `y`, name, sign and meaning."""
+    """Returns a comment on a result."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 

@@ -1,6 +1,6 @@
 """Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core.
 
-The scripts place and route the core as `NAME_registered`, with registers on its ports, as `forestc synth` does.
+As in `forestc synth`, the core is placed and routed with registers on its ports, in a module NAME_registered.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def roles(language: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """Initial values in the scripts; defaults replace those that are not given.
+    """Initial values in the scripts. Options without a value get a default.
 
     device: as for `forestc synth`, such as vivado:PART.
     clock_mhz: the clock that the tools aim at.

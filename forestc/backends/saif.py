@@ -44,14 +44,12 @@ def _lines(netlist: Netlist, counts: NetActivity) -> Iterator[str]:
 
 
 def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: NetActivity) -> Iterator[str]:
-    """Yields an entry for each bit of a port that is packed from several words."""
     for field in fields:
         bits = range(field.offset, field.offset + field.word.width)
         yield from _net([rf"{name}\[{bit}\]" for bit in bits], nets[field.port], counts)
 
 
 def _net(names: Sequence[str], net: Net, counts: NetActivity) -> Iterator[str]:
-    """Yields an entry for each bit of a net. names: of the bits, lowest first."""
     for name, ones, changes in zip(names, counts.ones[net].tolist(), counts.toggles[net].tolist(), strict=True):
         yield _entry(name, (counts.rows - ones) * PERIOD, ones * PERIOD, changes)
 

@@ -16,7 +16,6 @@ STREAM = ("driver", "words", "cocotb", "raw_rows")
 
 
 def _hardware(options: Mapping[str, Any]) -> list[str]:
-    """Returns the languages in which the core is generated."""
     return [target for target in ("verilog", "vhdl") if target in options["targets"]]
 
 
@@ -35,12 +34,12 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _artifacts(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
-    """Returns the files as artifacts. files: {role: (path in the folder, text)}."""
+    """Returns files as artifacts. files: {role: (path in the folder, text)}."""
     return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in files.items()]
 
 
 def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
-    """Returns the files as artifacts. roles: in the order of `files`. files: {path in the folder: text}."""
+    """Returns files as artifacts. files: {path in the folder: text}, in the order of `roles`."""
     return _artifacts(folder, dict(zip(roles, files.items(), strict=True)))
 
 
@@ -81,7 +80,6 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """Returns the stream wrapper of each language. Files that languages share come once."""
     artifacts: dict[str, Artifact] = {}
     languages = [file.role for file in before if file.role in project.LANGUAGES]
     for language in languages:
@@ -92,7 +90,6 @@ def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """Returns the scripts of each language, in its folder."""
     artifacts = []
     for language, files in project.LANGUAGES.items():
         beside = {

@@ -30,8 +30,7 @@ HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 @dataclass(frozen=True)
 class BranchesInC:
-    """The C code of trees as functions of nested ifs. indices: of the trees. starts: initial scores; empty if other
-    code sets them."""
+    """The C code of trees as functions of nested ifs. starts: initial scores; empty if other code sets them."""
 
     context: TreeContext
     indices: list[int]
@@ -263,7 +262,6 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """Returns the counts of a forest without splits."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})

@@ -176,7 +176,7 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the best estimate for a goal. Middle estimates are compared, not upper ones."""
+    """Returns the best estimate for a goal, by middle estimates."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
@@ -199,13 +199,12 @@ def entry_of(forest: Forest) -> str:
 
 
 def budget_note(forest: Forest, options: COptions) -> str:
-    """Returns a note to the user that budgets do not count other functions of the header."""
+    """Returns a note to the user: budgets do not count other functions of the header."""
     further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
     return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
-    """Returns the error message for budgets that no layout keeps."""
     if len(options.limits) == 1:
         ((name, limit),) = options.limits.items()
         best = min(costs, key=lambda cost: cost.most(name))

@@ -1,4 +1,4 @@
-"""Writes the C that combines the scores of a model's parts, and that decides classes."""
+"""Writes the C that combines the scores of a model's parts and decides classes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from forestc.forest.ir import Forest, Part
 
 @dataclass(frozen=True)
 class CombinedScores:
-    """Writer of the C that combines scores and decides classes.
-
-    prefix: begins all names in the header.
-    score: the C type of scores.
-    """
+    """Writer of the C that combines scores and decides classes. score: the C type of scores."""
 
     forest: Forest
     prefix: str
@@ -22,12 +18,11 @@ class CombinedScores:
 
     @property
     def kind(self) -> str:
-        """"vote", "average" or "median"; "" if the sums of trees are the scores."""
+        """ "vote", "average" or "median"; "" if the sums of trees are the scores."""
         kind = "" if self.forest.single else self.forest.combine.kind
         return kind if kind in ("vote", "average", "median") else ""
 
     def view(self) -> dict[str, object]:
-        """Returns the template variables for scores and classes."""
         forest = self.forest
         return {
             "n_sums": forest.n_outputs if self.kind else 0,
@@ -44,7 +39,6 @@ class CombinedScores:
         }
 
     def _predict_each(self) -> list[str]:
-        """Returns statements that write the class index of each target."""
         lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]
         decided = [self._decided(part, "scores") for part in self.forest.targets]
         if not any("scores" in text for text in decided):
@@ -52,8 +46,7 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Returns statements that return the class index. They are empty if nothing is decided, or if argmax decides.
-        """
+        """Returns statements that return the class index; none if nothing is decided, or if argmax decides."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []
@@ -73,7 +66,6 @@ class CombinedScores:
         return f"({label_type(self.forest)})({scores}[{part.stop - 1}] >= {constant(threshold)})"
 
     def _votes(self) -> list[str]:
-        """Returns statements that add each part's weight to the score of its class."""
         forest = self.forest
         lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
@@ -83,7 +75,6 @@ class CombinedScores:
         return lines
 
     def _averages(self) -> list[str]:
-        """Returns statements that average the parts' values into the scores."""
         forest, steps = self.forest, self.forest.steps
         if forest.decision.kind == "argmax":
             return self._means()

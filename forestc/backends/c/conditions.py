@@ -12,8 +12,7 @@ from forestc.forest.numbers import word_range
 
 @dataclass
 class ConditionsInC:
-    """The conditions of a forest in C. prefix: begins all names in the header. texts: C by condition, filled on demand.
-    """
+    """The conditions of a forest in C. texts: C by condition, filled on demand."""
 
     prefix: str
     inputs: Inputs

@@ -1,8 +1,4 @@
-"""Counts from which flash, stack and instructions of a C layout are estimated; docs/explanation/c-estimates.md lists
-them.
-
-A row's counts are common ones, and in each tree those of the leaf that the row reaches.
-"""
+"""Counts that explain the flash, stack and instructions of a C layout. docs/explanation/c-estimates.md lists them."""
 
 from __future__ import annotations
 
@@ -28,12 +24,12 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """The counts of one layout for one forest, by feature of the costs.
+    """The counts of one layout for one forest, by name.
 
-    flash, stack: for the code.
-    row: for every row.
-    trees: by tree and feature, for a row that ends in each node, (nodes,).
-    conditions: by feature, for a row for which each condition does not hold, (conditions,).
+    flash, stack: of the code.
+    row: of every row.
+    trees: {tree: {name: (nodes,)}}, further counts of a row that ends in each node.
+    conditions: {name: (conditions,)}, further counts of a row that fails each condition.
     """
 
     flash: Amounts
@@ -62,7 +58,7 @@ class Demand:
         return total
 
     def of_rows(self, leaves: NDArray[np.int64], fails: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """Returns the counts of each row, (rows,) by feature.
+        """Returns the counts of each row: {name: (rows,)}.
 
         leaves: (rows, trees), the node that a row ends in.
         fails: (rows, conditions), True if the condition does not hold.
@@ -74,7 +70,7 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """Returns an upper bound of the cost of any row. costs: of one count, by feature; not negative."""
+        """Returns an upper bound of any row's cost. costs: by name of the count, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -108,8 +104,8 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns the share of rows that fail each condition, of the rows at its nodes: (conditions,). Without covers it is
-    half."""
+    """Returns the share of rows that fail each condition, of the rows at its nodes: (conditions,). It is half without
+    covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner

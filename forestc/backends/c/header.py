@@ -47,8 +47,6 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 
 
 class _Header:
-    """Builder of the variables of the header's template."""
-
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         self.model, self.options, self.layout = forest, options, chosen_layout(forest, options)
         self.inputs = inputs_of(forest, options.c_inputs, options.c_types)
@@ -74,7 +72,6 @@ class _Header:
         }
 
     def _inputs(self) -> dict[str, object]:
-        """Returns the template variables for the C parameter x."""
         forest, inputs, raw = self.forest, self.inputs, self.options.raw
         integers = "" if set(inputs.kinds) <= set(FLOATS) else "integers are never missing; "
         integers = integers if inputs.floats else integers.replace("integers", "they")
@@ -100,7 +97,6 @@ class _Header:
         }
 
     def _raw_rows(self) -> dict[str, object]:
-        """Returns the template variables for the quantizer and for category codes."""
         codes = code_functions(self.model, self.prefix, raw=self.options.raw)
         if self.row is None:
             return {"n_columns": 0, "quantizer": None, "codes": codes, "code_type": "int32_t"}
@@ -135,7 +131,7 @@ class _Header:
         return f"{self.macro}_{feature_name(index, self.forest.features[index].name).upper()}"
 
     def _asserts(self) -> list[str]:
-        """Returns static assertions on the sizes of C types, and on the number of inputs."""
+        """Returns static assertions on the sizes of C types and the number of inputs."""
         words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, self.label]
         lines = [
@@ -149,8 +145,6 @@ class _Header:
         return lines
 
     def _target(self, index: int) -> dict[str, object]:
-        """Returns the template variables for a prediction target: class names, and the suffix of its macros and
-        functions."""
         classes = self.forest.targets[index].classes
         text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
         return {

@@ -29,13 +29,13 @@ class Inputs:
     """The parameter x of a C header's functions.
 
     forest: with thresholds for the values in x.
-    raw: True if x holds raw columns of the model, False for words.
+    raw: True if x holds raw columns, False for words.
     type: the C type of x if it is a struct, otherwise of its elements.
-    kinds: the C types of members or elements, at least one, as x can't be empty in C.
+    kinds: the C types of members or elements; at least one, as C has no empty array or struct.
     names: of a struct's members; empty for an array.
-    columns: of the rows, or of the words, for each member or element.
+    columns: for each member or element, the column of the rows that it takes.
     types: of the columns of raw rows.
-    elements: index in x of each column of the rows; empty if both have the same columns.
+    elements: for each column of the rows, its index in x; empty if both are the same.
     """
 
     forest: Forest
@@ -58,7 +58,7 @@ class Inputs:
 
     @property
     def float_bytes(self) -> int:
-        """The bytes of the widest raw float; 0 without raw floats."""
+        """The bytes of the widest raw float; 0 without any."""
         return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
 
     @property

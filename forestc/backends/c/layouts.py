@@ -25,7 +25,7 @@ class LayoutOfC:
     """A C layout of trees.
 
     in_c: writes the trees; returns None if there are no splits to evaluate.
-    demand: returns the counts from which costs are estimated.
+    demand: returns counts for estimates.
     separate: True if compilers must not inline trees.
     """
 

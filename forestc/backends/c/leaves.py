@@ -14,7 +14,7 @@ from forestc.layouts.leaves import Leaves
 
 @dataclass(frozen=True)
 class LeafSums:
-    """Writer of the C that adds leaf values to scores. score: the C type of scores. flash: the header's tables."""
+    """Writer of the C that adds leaf values to scores. score: the C type of scores."""
 
     forest: Forest
     score: str
@@ -47,9 +47,9 @@ class LeafSums:
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
         """Returns the C that adds all trees to the array `into`.
 
-        leaf: C for the number of the leaf that a row reaches in the tree `tree`.
+        leaf: C for the number of the leaf in which a row ends in the tree `tree`.
         declared: further declarations.
-        first: statements before the loop over trees.
+        first: statements before the loop.
         """
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
@@ -98,14 +98,14 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns C for a score plus a leaf's value. A value that the score's type can't hold is added in unsigned
-        arithmetic."""
+        """Returns C for a score plus a leaf's value. Values that may not fit the score's type are added as unsigned
+        integers."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """Returns the C that adds trees of one output each, which are sorted by output."""
+        """Returns the C that adds trees of one output each, sorted by output."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)

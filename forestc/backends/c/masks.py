@@ -28,7 +28,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class MasksInC:
-    """The C code of trees as masks of leaves. flash: the header's tables."""
+    """The C code of trees as masks of leaves."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -37,7 +37,6 @@ class MasksInC:
 
     @property
     def _mask(self) -> str:
-        """The C type of a mask."""
         return f"uint{max(8, self.masks.width)}_t"
 
     @property

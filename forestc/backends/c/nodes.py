@@ -29,7 +29,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class NodesInC:
-    """The C code of trees as tables of nodes. flash: the header's tables."""
+    """The C code of trees as tables of nodes."""
 
     flash: FlashTables
     slots: SlotsInC

@@ -1,8 +1,5 @@
 """Writes files for firmware projects beside the C header: a self-test, and files for CMake, PlatformIO, Arduino and
-Zephyr.
-
-So the folder `c` can be a subdirectory, a library or a module of the project.
-"""
+Zephyr."""
 
 from __future__ import annotations
 
@@ -66,7 +63,6 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
 
 
 def _files(project: str) -> tuple[_File, ...] | None:
-    """Returns the files of the build systems in the option; None for "none"."""
     if project == "none":
         return None
     selected = FILES if project == "all" else project.split(",")

@@ -29,8 +29,8 @@ def quantizer(
 ) -> dict[str, Any]:
     """Returns the variables of the quantizer's template.
 
-    target: returns C for the place to which a feature's word is assigned.
-    kind: returns the C type of a feature's word.
+    target: returns C for a feature's word, to which a value is assigned.
+    kind: returns the C type of that word.
     """
     writer = _Quantizer(forest, prefix, row)
     lines = [f"{target(k)} = ({kind(k)}){writer.word(f)};" for k, f in enumerate(forest.features)]
@@ -116,8 +116,7 @@ class _Quantizer:
                 assert_never(number)
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: of the result, in bits.
-        """
+        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: of the result, in bits."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32

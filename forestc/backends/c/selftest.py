@@ -1,5 +1,4 @@
-"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first row with a wrong answer.
-"""
+"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first row with a wrong answer."""
 
 from __future__ import annotations
 
@@ -62,7 +61,6 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
 
 
 def _constant(value: float, kind: str) -> str:
-    """Returns a value as a C constant, a float as its bits."""
     if kind not in FLOATS:
         return constant(int(value))
     bits = FLOATS[kind].bits

@@ -16,7 +16,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """Writer of the C that fills slots. flash: the header's tables. x: the declaration of the C parameter x."""
+    """Writer of the C that fills slots. x: the declaration of the C parameter x."""
 
     conditions: ConditionsInC
     flash: FlashTables
@@ -46,17 +46,16 @@ class SlotsInC:
 
     @property
     def name(self) -> str:
-        """The name of the C array of slots."""
         return "x" if self.in_place else "slots"
 
     @property
     def declared(self) -> list[str]:
-        """The declaration of the C array of slots; empty if x itself is this array."""
+        """The declaration of the C array of slots; empty if x is this array."""
         return [] if self.in_place else [f"{self.kind} slots[{max(1, len(self.slots.slots))}];"]
 
     @property
     def filled(self) -> list[str]:
-        """The C statement that fills the slots; empty if x itself is the array of slots."""
+        """The C statement that fills the slots; empty if x is the array of slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
@@ -83,7 +82,7 @@ class SlotsInC:
             self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
-        """Returns the C function that fills a row's slots; empty if x itself is the array of slots."""
+        """Returns the C function that fills a row's slots; empty if x is the array of slots."""
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
@@ -126,7 +125,6 @@ class SlotsInC:
         }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
-        """Returns the C statements that rank the features of one C type."""
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(value: str, cast: str = "") -> str:

@@ -12,12 +12,7 @@ A_LINE = 100  # characters of a line of a table
 
 @dataclass
 class FlashTables:
-    """The constant tables of a C header.
-
-    prefix: begins all names in the header.
-    kinds: C types of the entries, by table.
-    text: lines of C.
-    """
+    """The constant tables of a C header. kinds: C type of the entries, by table. text: lines of C."""
 
     prefix: str
     kinds: dict[str, str] = field(default_factory=dict)
@@ -38,11 +33,11 @@ class FlashTables:
         self.text += [head, *lines, line.rstrip(","), "};"]
 
     def read(self, name: str, index: str) -> str:
-        """Returns C that reads the table's entry at an index."""
+        """Returns C that reads a table by index."""
         return self.read_at(name, f"{self.prefix}_{name} + {index}")
 
     def read_at(self, name: str, address: str) -> str:
-        """Returns C that reads the table's entry at an address."""
+        """Returns C that reads a table by address."""
         kind = self.kinds[name]
         text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
         return f"({kind}){text}" if not kind.startswith("u") else text

@@ -49,7 +49,7 @@ class TreeContext:
         return f"const {self.inputs.type} {'*x' if self.inputs.struct else array}"
 
     def tables(self, slots: Slots, leaves: Leaves) -> tuple[FlashTables, SlotsInC, LeafSums]:
-        """Returns the writers of tables, slots and leaves that layouts share."""
+        """Returns empty tables, with the writers of slots and leaves that fill them."""
         flash = FlashTables(self.prefix)
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 

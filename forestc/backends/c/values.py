@@ -1,7 +1,7 @@
 """Writes C that turns scores into probabilities or regression values, with a bound on the error.
 
-Powers of 2 are computed in fixed point: a table for the first five bits of the exponent's fraction, and a polynomial
-for the others. A bound holds for every score, against the exact value for the integer scores.
+Powers of 2 take a table for the first five bits of the exponent's fraction, and a polynomial for the others. A bound
+holds for every score, against the exact value for the integer scores.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _upwards(bound: float) -> float:
 class _Rate:
     """The factor c of powers 2^-(c * distance), as the fixed-point number rate / 2^shift.
 
-    limit: the largest distance for which the power is computed; beyond, it is 0.
+    limit: the largest distance with a power; beyond, the power is 0.
     error: largest error of a power.
     """
 
@@ -210,7 +210,7 @@ class _Target:
         return body, rate.error + UNIT / 2
 
     def _share(self) -> tuple[list[str], float] | None:
-        """Returns the statements for scores that are probabilities already, and their largest error."""
+        """Returns the statements for scores that are probabilities already, and the largest error; otherwise None."""
         decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
