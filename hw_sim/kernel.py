@@ -158,7 +158,6 @@ def inverse(context: BaseContext, a: types.Type) -> Generated:
 
 @compiled
 def _slot(base: Number, slot: Number | int, width: Width) -> Number:
-    """Returns the address of a slot, which is the memory of one plane."""
     return base + np.uint64(slot) * np.uint64(8 * len(width))
 
 

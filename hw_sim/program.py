@@ -1,7 +1,7 @@
 """Turns a netlist into one-bit logic: every word becomes planes, one for each of its bits.
 
-A plane holds one bit of every simulated vector. The kernel compares an input with all its thresholds at once, so
-comparisons are no gates. Two levels of muxes can become one MUX4 gate, as moving planes costs more than logic.
+A plane holds one bit of every simulated vector. The kernel compares an input with all its thresholds at once, without
+gates. Two levels of muxes can become one MUX4 gate, as moving planes costs more than logic.
 """
 
 from __future__ import annotations

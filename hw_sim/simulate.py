@@ -307,7 +307,7 @@ def _memory_of(columns: Sequence[Column]) -> tuple[Column, Column]:
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Returns memory for each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
+    """Returns memory for the planes of each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

@@ -34,7 +34,7 @@ class Signal(NamedTuple):
 
 
 def legal(name: str) -> str:
-    """Returns the name as an identifier of letters, digits and _."""
+    """Returns the name as an identifier."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
@@ -67,7 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """Returns a name for every net. A register is named after the net that it delays, with the number of cycles."""
+    """Returns a name for every net. A register's name is that of its input, with the delay in cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):

@@ -92,10 +92,10 @@ def compared(
 
 
 def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
-    """Returns the steps of a comparison with a threshold, lowest bit first: (bit of the word, True if inverted,
+    """Returns the bits of a word that decide if it is below a threshold, lowest first: (index, True if inverted,
     operator).
 
-    The operator joins the bit to the steps before: 0 for and, 1 for or.
+    The operator joins the bit to the expression of the lower bits: 0 for and, 1 for or.
     """
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted

@@ -28,7 +28,7 @@ class Member:
     """A member of a record in the packages: one feature or result.
 
     placed: VHDL for its bits in the core's port.
-    read: VHDL for these bits as the member's type.
+    read: VHDL for these bits in the member's type.
     written: VHDL for the member as bits.
     """
 

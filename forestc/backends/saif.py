@@ -15,7 +15,7 @@ PERIOD = 10  # ns of a clock cycle, as in waveforms
 
 
 def saif(netlist: Netlist, counts: NetActivity) -> str:
-    """Returns the text of a SAIF file for the core as the top instance, with one row in each clock cycle of 10 ns."""
+    """Returns the text of a SAIF file for the core, with one row in each clock cycle of 10 ns."""
     return "".join(f"{line}\n" for line in _lines(netlist, counts))
 
 

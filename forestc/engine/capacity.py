@@ -93,7 +93,7 @@ class Capacity:
 
     @property
     def lanes(self) -> int:
-        """The number of words in a beat, a power of 2."""
+        """The number of words in a beat."""
         return 1 << (max(1, BEAT_BITS // self.word_bits).bit_length() - 1)
 
     @property
@@ -103,7 +103,7 @@ class Capacity:
 
     @property
     def beat_index_bits(self) -> int:
-        """The bits of a beat's index in its row; 0 if a row is one beat."""
+        """The bits of a beat's index in its row."""
         return (self.beats - 1).bit_length()
 
     @property

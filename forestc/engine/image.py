@@ -124,7 +124,7 @@ def model_hash(forest: Forest) -> bytes:
 
 
 def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
-    """Returns the slots with the fewest clocks. Trees of different outputs either share slots, or never do.
+    """Returns the slots with the fewest clocks. Either all trees share slots, or only trees of the same output.
 
     Raises DoesNotFitError if there are too many slots.
     """
@@ -149,8 +149,10 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Returns the slots of groups (trees, first output, number of outputs). The largest tree of a slot goes to the
-    walker with the fewest nodes."""
+    """Returns the slots of groups of trees. The largest tree of a slot goes to the walker with the fewest nodes.
+
+    groups: (trees, first output, number of outputs).
+    """
     slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:
@@ -186,7 +188,7 @@ def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Returns the nodes of a tree's blocks as numbers in a walker's memory, in the order of `members`.
 
-    base: the address of block 1, minus 1.
+    base: the address of the first block after the root, minus 1.
     columns: (features,), column of each feature in a row.
     """
     nodes = blocks.members

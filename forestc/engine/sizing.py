@@ -140,7 +140,7 @@ def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
 
 
 def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
-    """Returns the capacity for one forest. device: its memory limits the walkers; DEFAULT_WALKERS if that is not known.
+    """Returns the capacity for one forest. device: its memory limits the walkers; if unknown, DEFAULT_WALKERS does.
 
     Raises OptionError and ForestcError as `capacity_for` and `image_of` do.
     """

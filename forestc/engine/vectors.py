@@ -21,12 +21,12 @@ def image_lines(image: EngineImage, after: int = 0) -> str:
 
 
 def row_lines(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """Returns rows of words (rows, features) for the file `rows.txt`, one beat a line."""
+    """Returns rows of words (rows, features) as the file `rows.txt`, one beat a line."""
     return "".join(f"{beat:x}\n" for beat in packed_rows(forest, capacity, words).ravel().tolist())
 
 
 def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """Returns all models' results for the file `results.txt`, one row a line. words: (rows, features)."""
+    """Returns all models' results as the file `results.txt`, one row a line. words: (rows, features)."""
     models = [packed_results(capacity, results_of(capacity, evaluate_words(forest, words))) for forest in forests]
     return "".join(" ".join(f"{result:x}" for result in row) + "\n" for row in zip(*models, strict=True))
 

@@ -62,7 +62,7 @@ def levels_of(count: int, bits: int = 0, most: int = 0) -> list[AdderLevel]:
 
 
 def extended(name: str, bits: int, width: int) -> str:
-    """Returns Verilog that extends a signed word from `bits` to `width` bits."""
+    """Returns Verilog that extends a signed word."""
     return name if bits == width else f"{{{{{width - bits}{{{name}[{bits - 1}]}}}}, {name}}}"
 
 
@@ -138,7 +138,7 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
 
 
 def emit(capacity: Capacity) -> str:
-    """Returns the Verilog of an engine, with all modules."""
+    """Returns the Verilog of an engine."""
     view = view_of(capacity)
     parts = [*PARTS[:-1], *(["registers"] if capacity.load == "axi-lite" else []), PARTS[-1]]
     texts = [render(f"engine/{part}.v.j2", **view) for part in parts]

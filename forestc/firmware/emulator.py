@@ -64,7 +64,7 @@ def instructions(family: str, code: bytes) -> int:
 
 
 class Machine(Protocol):
-    """A processor with a C function to run. aligned: True if numbers in memory must lie at multiples of their sizes."""
+    """A processor with a C function to run. aligned: True if numbers in memory must be aligned to their sizes."""
 
     aligned: bool
 

@@ -55,7 +55,7 @@ class Entry:
         return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns the inputs as they lie in memory: (rows, bytes). aligned: puts numbers at multiples of their sizes."""
+        """Returns the inputs as they lie in memory: (rows, bytes). aligned: True to align numbers to their sizes."""
         return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:
@@ -72,7 +72,7 @@ class Entry:
 
 
 def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """Returns the names of the entries that a design's header has on a processor."""
+    """Returns the names in ENTRIES of the functions that can be measured on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,
@@ -86,7 +86,8 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
 
 
 def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
-    """Returns the entry with this name. Raises OptionError if the header does not have it, or if it can't be measured."""
+    """Returns the function to measure, by its name in ENTRIES. Raises OptionError if the header does not have it, or if
+    it can't be measured."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)

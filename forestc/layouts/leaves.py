@@ -112,8 +112,8 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """Returns the leaves as `rows` and, if possible, as `bits`. The smallest values of each tree go to the initial
-    scores."""
+    """Returns the leaves in the kind `rows` and, if possible, in the kind `bits`. The smallest values of each tree are
+    added to the initial scores."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:

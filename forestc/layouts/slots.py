@@ -1,10 +1,10 @@
 """Slots: integers, computed once for each row, that the nodes of tables compare with thresholds.
 
-Every node tests `slot < threshold`. The slot of a feature holds its word; if ranked, it holds the number of cuts at or
-below the word. The slot of a single condition, such as a set, is 0 if the condition holds, otherwise 1.
+Every node tests `slot < threshold`. The slot of a feature holds its word or, if ranked, the number of cuts at or below
+the word. The slot of a single condition, such as a set, is 0 if the condition holds, otherwise 1.
 
-A missing value has the highest word. A feature has a second slot, with missing as the lowest value, for nodes that send
-missing left.
+Missing is the highest value of a slot. For nodes that send it left, a feature has a second slot, where it is the
+lowest.
 """
 
 from __future__ import annotations

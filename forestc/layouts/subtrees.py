@@ -17,7 +17,7 @@ class Subtrees:
     """The distinct subtrees of a forest, without splits that always or never hold.
 
     rows: (condition, left, right) of each subtree; a side is the index of an earlier subtree, or ~n for leaf number n.
-    roots: the subtree, or leaf, of each whole tree.
+    roots: for each tree, the index of the subtree that equals it, or ~n.
     """
 
     rows: list[tuple[int, int, int]]
@@ -73,7 +73,8 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
 def _root(
     tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """Returns the subtree, or leaf, of a whole tree. indices: index of each distinct subtree; new subtrees are added."""
+    """Returns the index of the subtree that equals a tree, or ~n for leaf number n. indices: of distinct subtrees; new
+    ones are added."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):

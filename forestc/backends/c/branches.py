@@ -205,7 +205,7 @@ FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which costs are estimated."""
+    """Returns the counts from which this layout's costs are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -248,7 +248,7 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of `branches_demand`, for trees that do not reuse comparisons of earlier trees."""
+    """Returns the counts for the layout `calls`, in which trees do not reuse comparisons of earlier trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:

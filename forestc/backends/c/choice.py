@@ -127,8 +127,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
-    """Returns the layouts that `auto` chooses from. Without splits, or if trees are not added, it is `branches` alone.
-    With more than MOST_BRANCHES splits it is `nodes` alone."""
+    """Returns the layouts that `auto` chooses from. Only `branches` is possible without splits, or if trees are not
+    added. Only `nodes` is possible for more than MOST_BRANCHES splits."""
     if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)
@@ -138,7 +138,7 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
-    """Returns the given layout, or the best of those within all budgets.
+    """Returns the given layout, or the best layout within all budgets.
 
     `smallest` minimizes flash, and `fastest` the instructions of the most expensive row. `balanced` minimizes flash
     among layouts with at most SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if only flash is
@@ -176,7 +176,7 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the best estimate for a goal, by middle estimates."""
+    """Returns the best estimate for a goal. It compares middle estimates, not upper ones."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":

@@ -40,7 +40,7 @@ class Demand:
 
     @property
     def names(self) -> frozenset[str]:
-        """The features with a count above 0."""
+        """The names of the counts above 0."""
         amounts = [*self.flash.items(), *self.row.items(), *self.stack.items()]
         arrays = [*self.conditions.items(), *(own for tree in self.trees.values() for own in tree.items())]
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
@@ -104,8 +104,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns the share of rows that fail each condition, of the rows at its nodes: (conditions,). It is half without
-    covers."""
+    """Returns for each condition the share of rows at its nodes that fail it: (conditions,). It is half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -173,7 +172,7 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns the additions at each leaf of a tree, and their bytes: (nodes,), 0 at splits."""
+    """Returns the number of additions to scores at each leaf of a tree, and their bytes: (nodes,), 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -191,7 +190,7 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns the comparisons in C that each condition takes, by kind: (conditions + 1,), with a last 0 for leaves."""
+    """Returns how many C comparisons each condition takes, by kind: (conditions + 1,), with 0 at the end for leaves."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}

@@ -33,7 +33,6 @@ def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[Layout, Estimate]:
-    """Returns the estimates for a processor, by layout."""
     return estimates(forest, options.c_inputs, options.c_types, cpu, options.c_layout)
 
 

@@ -74,7 +74,7 @@ class Inputs:
         return f"x[{self.at(index)}]"
 
     def at(self, index: int) -> int:
-        """Returns the index of a feature in the array x."""
+        """Returns a feature's index in the array x."""
         return self.forest.features[index].column if self.raw else index
 
     def kind(self, index: int) -> str:

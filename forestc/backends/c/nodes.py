@@ -98,7 +98,8 @@ def nodes(context: TreeContext) -> NodesInC | None:
 
 
 def nodes_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which costs are estimated. Raises OptionError if the tables can't hold the forest."""
+    """Returns the counts from which this layout's costs are estimated. Raises OptionError if tables can't hold the
+    forest."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)

@@ -204,11 +204,10 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """Returns the least raw word that meets each monotone condition: (count,). If none does, it is one past the
-        greatest.
+        """Returns for each monotone condition the least raw word that meets it, or one past the greatest: (count,).
 
         reaches: returns True for each condition that its raw value meets: (count,).
-        count: of conditions; the feature's thresholds by default.
+        count: number of conditions; by default that of the feature's thresholds.
         """
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)

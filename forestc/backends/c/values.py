@@ -179,7 +179,7 @@ class _Target:
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
         """Appends C that computes the probabilities one by one. Returns the largest error, or None without `code`.
 
-        code: the statements for one probability, with @ for its score, and their largest error.
+        code: the statements for one probability, with @ for its score, and the error.
         """
         if code is None:
             return None
@@ -284,8 +284,8 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """Returns C for `slope * value` minus the link's shift, in fixed point: C type, text, value of one step,
-        dropped bits.
+        """Returns C for `slope * value` minus the link's shift, in fixed point: C type, text, value of one step, number
+        of dropped bits.
 
         reach: the largest absolute result.
         """
@@ -299,7 +299,7 @@ class _Target:
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Returns the C that stores one value for each output. text: C for one value, with @ for its score."""
+        """Returns the C that stores the value of each output. text: C for a value, with @ for its score."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
