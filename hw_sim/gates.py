@@ -47,7 +47,7 @@ _OPS = tuple(Op)  # replaces Op(number), as indexing a tuple is far faster
 class Gates:
     """A growing list of gates. A method that adds a gate returns the literal of its result.
 
-    ops, operands: by plane, the gate that writes it and the planes read.
+    ops, operands: by plane, the operation of the gate that writes it, and its operand planes.
     owners: by plane, the value of `owner` when it was created.
     """
 

@@ -181,7 +181,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates of one op in code `to, a, b`; NOT gates in code `to, a`."""
+    """Runs gates of one op. The code of each is `to, a, b`, or `to, a` for NOT."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -225,7 +225,7 @@ def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, widt
 
 @compiled
 def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates of one op in code `to, a, b, c`."""
+    """Runs gates of one op. The code of each is `to, a, b, c`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     if op == Op.MUX:
         while at < end:
@@ -266,7 +266,7 @@ def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, wi
 
 @compiled
 def _run_mux4(code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs MUX4 gates in code `count, s, t, u`, then `to, a1, a2, b1, b2` for each gate."""
+    """Runs MUX4 gates. The code is `count, s, t, u`, then `to, a1, a2, b1, b2` for each gate."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five

@@ -40,7 +40,7 @@ class Program:
     """One-bit logic with its inputs and results.
 
     results: words to return, in the requested order.
-    registers: (state, next) of each bit, in an order in which no state is overwritten too early.
+    registers: (state, next) of each register bit, in an order in which no state is overwritten too early.
     overflow: 1 if some sum does not fit its word.
     """
 
@@ -123,7 +123,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        # Only a mux that was not fused with one below it may be fused with one above.
+        # A mux is fused either with muxes below it or with one above it, never with both.
         self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:
@@ -148,7 +148,7 @@ class _Elaboration:
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """Returns the nets behind the roots, depth first, so that planes are read soon after they are written."""
+        """Returns all nets that the roots depend on, depth first. Planes are then read soon after they are written."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]

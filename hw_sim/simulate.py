@@ -293,7 +293,7 @@ def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
 
 
 def _pattern(value: int) -> int:
-    """Returns the int64 with the same 64 bits."""
+    """Returns the int64 with the same 64 bits as the value."""
     return value - (1 << 64) if value >> 63 > 0 else value
 
 

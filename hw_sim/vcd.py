@@ -40,7 +40,7 @@ def legal(name: str) -> str:
 
 
 def signals(netlist: Netlist) -> list[Signal]:
-    """Returns the ports, comparators, registers and sums of a netlist of up to 64 bits, with unique names."""
+    """Returns the ports, comparators, registers and sums of up to 64 bits in a netlist, with unique names."""
     names = _names(netlist)
     named = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
     named += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]

@@ -1,7 +1,6 @@
 """The AXI4-Stream backend: writes a wrapper that puts the core between an input stream and an output stream.
 
-It also writes an IP-XACT component, a C driver header, a Python quantizer, test benches and, as an option, AXI4-Lite
-registers.
+It also writes an IP-XACT component, a C driver, a Python quantizer, test benches and optional AXI4-Lite registers.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Capacity:
 
     @property
     def id(self) -> int:
-        """The CRC-32 of all sizes that an image's meaning depends on."""
+        """The CRC-32 of all values that an image's meaning depends on."""
         meaning = (
             self.walkers, self.nodes, self.slots, self.features, self.word_bits, self.outputs, self.score_bits,
             self.scores,

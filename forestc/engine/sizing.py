@@ -45,7 +45,7 @@ class EngineRequest:
 
 
 def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
-    """Returns the first capacity that fits the device. Two banks go before one; then more walkers go before fewer.
+    """Returns the best capacity that fits the device: with two banks if possible, then with the most walkers.
 
     Raises OptionError if the request suits no engine. Raises ForestcError if the device has too little memory.
     """

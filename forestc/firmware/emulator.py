@@ -1,7 +1,4 @@
-"""Runs a C function in the emulator unicorn: its results, the instructions of each call, and the stack that it used.
-
-Instructions of the function, and of functions that it calls, are counted.
-"""
+"""Runs a C function in the emulator unicorn: its results, the instructions of each call, and the stack that it used."""
 
 from __future__ import annotations
 

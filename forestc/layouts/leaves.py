@@ -145,9 +145,9 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns the number of each leaf, by tree, and the distinct meanings by number, the most frequent first.
+    """Returns the number of each leaf, by tree, and the leaves' keys by number, the most frequent first.
 
-    what: returns a leaf's meaning, from the index of its tree and its values.
+    what: returns a leaf's key, from the index of its tree and its values; leaves with equal keys get one number.
     """
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()

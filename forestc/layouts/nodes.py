@@ -1,6 +1,6 @@
-"""The layout `nodes`: all trees as one stream of small integers, in preorder, with small tables beside it.
+"""The layout `nodes`: all trees as one stream of units, in preorder, with small tables beside it.
 
-A split states the length of its left subtree, which follows it; then comes the right one. Other symbols are leaves, and
+A split states the length of its left subtree, which follows it; then comes the right one. Other nodes are leaves, and
 jumps to subtrees stored elsewhere. There are three codes, and the smallest one is taken:
 
 | code  | a split                                    | unit    |
@@ -38,10 +38,10 @@ MOST_TURNS = 4  # times that the number of jumps is guessed before a code is giv
 class NodeTables:
     """A forest as tables of nodes.
 
-    conditions: the distinct conditions of all splits; for `index` and `wide`, a split's symbol is an index into them.
-    threshold_bytes: of a split's threshold, for `split`.
+    conditions: the distinct conditions of all splits.
+    threshold_bytes: of the threshold in a split, for the code `split`.
     single: number of leaves and jumps with codes of one unit; the others take two.
-    stream: the units.
+    stream: the units of all trees.
     starts: index in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to.
     """
 
@@ -60,12 +60,12 @@ class NodeTables:
 
     @property
     def symbols(self) -> int:
-        """The number of symbols that are splits; these are 0, 1, ..."""
+        """The first unit of a split is less than this number."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property
     def head(self) -> int:
-        """The units of a split without its subtrees."""
+        """The number of units of a split, without its subtrees."""
         return 2 + self.threshold_bytes if self.code == "split" else 2
 
     @property
@@ -188,7 +188,7 @@ class _Coder:
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the stream, and the index in it of each tree and of each subtree that is jumped to.
 
-        shared: subtrees that are stored once.
+        shared: subtrees to store once.
         """
         far = self.far = {subtree: number for number, subtree in enumerate(shared)}
         uses, coded, stored = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()

@@ -45,5 +45,5 @@ LAYOUTS: Mapping[Layout, LayoutOfC] = {
 
 
 def trees_in_c(name: Layout, context: TreeContext) -> TreesInC:
-    """Returns the C of trees in a layout, or in `branches` if there are no splits to evaluate."""
+    """Returns trees as C in a layout, or in `branches` if there are no splits to evaluate."""
     return LAYOUTS[name].in_c(context) or branches(context)

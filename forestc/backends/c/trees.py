@@ -28,7 +28,7 @@ class TreeText:
 
 @dataclass(frozen=True)
 class TreeContext:
-    """The trees of a C header and their inputs. prefix: begins all names in the header. score: the C type of scores."""
+    """The trees of a C header and their inputs. prefix: begins all names in the header. score: C type of scores."""
 
     prefix: str
     inputs: Inputs

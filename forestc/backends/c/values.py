@@ -50,12 +50,12 @@ class ValuesInC:
 
     @property
     def power(self) -> bool:
-        """True if the C calls the function for powers of 2."""
+        """True if `lines` call the C function for powers of 2."""
         return "_power(" in "".join(self.lines)
 
     @property
     def capped(self) -> bool:
-        """True if the C calls the function that limits a probability to 1."""
+        """True if `lines` call the C function that limits a probability to 1."""
         return "_capped(" in "".join(self.lines)
 
     @property
