@@ -216,7 +216,7 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Returns a literal that is 1 if the word is a member: if it is below an odd number of the member runs' edges."""
+        """Returns a literal that is 1 if the word is a member: if it is below an odd number of member runs' edges."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]

@@ -145,7 +145,7 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """The results of rows. outputs: (rows, outputs) in port order, without `out_valid`. cycles: for all rows together."""
+    """The results of rows. outputs: (rows, outputs) in port order, without `out_valid`. cycles: of all rows."""
 
     outputs: IntMatrix
     cycles: int

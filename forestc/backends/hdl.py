@@ -19,7 +19,7 @@ def module_name(netlist: Netlist) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How a hardware language writes a core. Fields that are functions return text.
+    """How a hardware language writes a core. Functions return text, or pairs of texts.
 
     cells: the language's format in a `Spelling`.
     bit: format of one bit, for a word's name and an index.

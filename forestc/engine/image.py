@@ -223,7 +223,7 @@ def columns_of(forest: Forest) -> NDArray[np.int64]:
 
 
 def _decision(forest: Forest) -> tuple[int, int, int, int]:
-    """Returns (kind of decision, 1 if the last of equal scores wins, output to compare with the threshold, threshold)."""
+    """Returns (kind, 1 if the last of equal scores wins, output to compare with the threshold, threshold)."""
     decision = forest.decision
     if decision.kind == "none":
         return NONE, 0, 0, 0

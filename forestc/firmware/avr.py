@@ -38,7 +38,7 @@ class Simavr:
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Runs the function as `Emulator.run` does. Raises ToolError if the memory is too small for a row or the code."""
+        """Runs the function as `Emulator.run` does. Raises ToolError if the memory is too small for a row or code."""
         size, results = inputs.shape[1], count * gives.itemsize
         if size + results + STACK_BYTES > RAM_BYTES:
             raise ToolError(

@@ -71,7 +71,7 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """Returns the words to try for each feature: at most MOST_VALUES next to its thresholds, and the word for missing."""
+    """Returns the words to try for each feature: up to MOST_VALUES next to thresholds, and the word for missing."""
     candidates: list[set[int]] = [set() for _ in forest.features]
     for index in range(len(forest.conditions)):
         condition = forest.conditions[index]

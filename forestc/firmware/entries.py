@@ -72,7 +72,7 @@ class Entry:
 
 
 def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """Returns the names in ENTRIES of the functions that can be measured on a processor."""
+    """Returns the names in ENTRIES of a design's functions that can be measured on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,

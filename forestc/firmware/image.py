@@ -159,7 +159,8 @@ class _Functions:
 class _Reference:
     """A relocation that refers to a function.
 
-    section, offset, data: where it is: section, position, and the section's bytes.
+    section, offset: its position.
+    data: the bytes of the section.
     within: the function at this position.
     to: the function that it refers to.
     """

@@ -46,7 +46,7 @@ class Demand:
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns the counts of an average row, by the trees' covers. Without covers each split halves its rows."""
+        """Returns the counts of an average row by the trees' covers. Without covers each split halves its rows."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -94,7 +94,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` over the splits above it: (nodes,), 0 at splits. amount: (nodes,)."""
+    """Returns for each leaf the sum of `amount` (nodes,) over the splits above it: (nodes,), 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -104,7 +104,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition the share of rows at its nodes that fail it: (conditions,). It is half without covers."""
+    """Returns for each condition the share of rows at its nodes that fail it: (conditions,). Without covers it is half."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner

@@ -116,7 +116,7 @@ class _Quantizer:
                 assert_never(number)
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: of the result, in bits."""
+        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: number of bits."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32

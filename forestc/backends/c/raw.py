@@ -50,7 +50,7 @@ class RawType:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of the least and the greatest value; for floats, of the infinities."""
+        """The words of the type's least and greatest value, which are infinities for floats."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high

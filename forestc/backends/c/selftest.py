@@ -1,4 +1,4 @@
-"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first row with a wrong answer."""
+"""Writes NAME_selftest.h: rows with right answers, and a function that finds the first row with a wrong answer."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _upwards(bound: float) -> float:
 class _Rate:
     """The factor c of powers 2^-(c * distance), as the fixed-point number rate / 2^shift.
 
-    limit: the largest distance with a power; beyond, the power is 0.
+    limit: for larger distances the power is 0.
     error: largest error of a power.
     """
 
