@@ -67,7 +67,7 @@ class Backend:
     name: its key in the table of backends.
     roles: returns the roles of its files, from the manifest's options.
     emit: returns its artifacts, from the design and the artifacts of earlier backends.
-    target: its name in the option `targets`; None if no target asks for it.
+    target: its name in the option `targets`; None for a backend that runs along with others.
     """
 
     name: str

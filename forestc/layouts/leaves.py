@@ -33,7 +33,7 @@ class Leaves:
     """The numbered leaves of a forest.
 
     trees: indices of the trees with splits; for `value` sorted by output.
-    number: by tree, the number of each leaf, (nodes,), -1 at splits.
+    number: by tree, the number of each leaf, (nodes,), -1 at splits; maybe empty for a tree of one leaf.
     count: of leaf numbers.
     starts: (outputs,), the initial scores.
     table: (count, outputs of a tree) for `rows`, (count, 1) for `bits` and `value`; empty if numbers are values.
