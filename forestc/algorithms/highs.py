@@ -45,8 +45,8 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a linear or integer program over variables of at least 0. lines: indices and values of the nonzero
-    entries of each constraint (`by_rows`) or variable."""
+    """Returns a linear or integer program over nonnegative variables. lines: indices and values of nonzeros, by
+    constraint or variable. whole: number of integral variables, which come first."""
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType
@@ -102,7 +102,8 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
 
 
 def most_nodes(limit: int, entries: int) -> int:
-    """Converts a limit of steps into a limit of search nodes. A step is one nonzero entry in one simplex iteration."""
+    """Converts a limit of steps into a limit of search-tree nodes, for a program with `entries` nonzeros. A step is one
+    nonzero in one simplex iteration."""
     return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
 
 

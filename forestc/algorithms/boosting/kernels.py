@@ -1,6 +1,6 @@
 """Compiled functions of boosting: sums of gradients, and the best split of a node.
 
-A leaf with value w, gradient sum G and curvature sum H lowers the loss by -(G w + (H + l2) w**2 / 2), to second order.
+A leaf with value w, gradient sum G and curvature sum H lowers the loss by about -(G w + (H + l2) w**2 / 2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Finds heavy bicliques: row bits a and column bits b with a large sum a' H b of the entries of H.
+"""Finds heavy bicliques: row bits a and column bits b with a large sum a' H b of entries of H.
 
-Used as pricing problem of binary matrix factorization (Kovacs, Gunluk and Hauser 2021, section 3.1; Karapetyan and
-Punnen 2013).
+They price columns of binary matrix factorization (Kovacs, Gunluk and Hauser 2021, section 3.1; Karapetyan and Punnen
+2013).
 """
 
 from __future__ import annotations

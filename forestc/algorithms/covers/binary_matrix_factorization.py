@@ -195,7 +195,7 @@ OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generat
 
 @dataclass(frozen=True)
 class Factorization:
-    """Boolean factors of a binary matrix X, with bounds on their error."""
+    """Boolean factors of a binary matrix X. MIP(rho) is the integer program where covering a zero costs rho."""
 
     A: Bits  # (n, k)
     B: Bits  # (k, m)

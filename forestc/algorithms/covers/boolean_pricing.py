@@ -1,6 +1,6 @@
 """Finds clauses (ANDs of literals) of high worth: weight of the covered rows / (literals + 1).
 
-This is the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10); HiGHS and CP-SAT proved weaker bounds.
+The integer program of Dash, Gunluk and Wei (2018, eqs. 6 to 10) gave weaker bounds than the branch and bound here.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _span(column: Bits) -> tuple[int, int, bool] | None:
 
 @dataclass(frozen=True)
 class Clauses:
-    """Clauses that a search found, the largest reduced gain first."""
+    """Clauses that a search found, the largest gain - price * size first."""
 
     clauses: list[tuple[int, ...]]
     worth: float = math.inf  # upper bound on gain / size of any clause
@@ -184,7 +184,7 @@ def _holds(literals: SpanLiterals, i: int, k: int) -> bool:
 
 @compiled()
 def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
-    """Returns True if the spans show that literal k implies literal `other`; some implications are missed."""
+    """Returns True if literal k surely implies `other`; misses some implications."""
     _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
         return False

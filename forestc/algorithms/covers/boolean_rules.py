@@ -1,7 +1,7 @@
 """Learns small decision rules by column generation (Dash, Gunluk and Wei, Boolean Decision Rules via Column Generation,
 2018).
 
-A DNF rule is an OR of clauses, each an AND of literals; a CNF rule is the reverse.
+A DNF rule is an OR of ANDs of literals; a CNF rule is an AND of ORs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
 
 @dataclass(frozen=True)
 class RuleLimits:
-    """Limits of a rule and of the search for it. Raises OptionError if one is not above 0."""
+    """Limits of a rule and of the search for it. Raises OptionError for limits not above 0."""
 
     complexity: int  # most clauses plus literals of the rule
     form: Form = "dnf"
@@ -116,8 +116,8 @@ def learn_rules(
     start: Sequence[Clause] = (),
     progress: Progress | None = None,
 ) -> RuleLearning:
-    """Returns the rule of least Hamming loss found within the limits. `start` holds clauses to begin with. Raises
-    RowsError for invalid data, OptionError for unknown literals."""
+    """Returns the rule of least Hamming loss found for bits, (rows, literals), and labels y. `start` holds clauses to
+    begin with. Raises RowsError for invalid data, OptionError for unknown literals."""
     bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
         raise RowsError(
@@ -163,7 +163,7 @@ def _learnt(
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
-        # If every clause that a better rule may use is listed, the integer program proves the rule optimal.
+        # An integer program over all clauses that can help proves the rule optimal.
         try:
             reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
             if reachable is not None:

@@ -1,8 +1,7 @@
-"""Generates columns for a penalized cover problem, the master problem (Dash, Gunluk and Wei 2018, eqs. 1 to 4; Kovacs,
-Gunluk and Hauser 2021, eqs. 14, 15):
+"""Covers rows by columns when the columns are too many to list.
 
-    minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
-    subject to  missed_i + sum_{k covers i} w_k >= 1,   sum_k size_k * w_k <= budget
+An uncovered row costs its penalty, a column its cost; the columns' sizes must fit a budget (Dash, Gunluk and Wei 2018,
+eqs. 1 to 4).
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ class Pricer(Protocol):
 
 
 LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
-SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals
+SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# Limits the tries of `refill` in some rounds, without a new column, and at the end.
+# Limits the tries of `refill`: in some rounds, without new columns, at the end.
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
 MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive
@@ -185,8 +184,8 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Improves the best cover: each try drops some of its columns and prices new ones for the uncovered rows. `add`
-    returns the index of a column."""
+    """Improves the best cover: each try drops some columns and prices new ones for the uncovered rows. `add` adds a
+    column to the search and returns its index."""
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
@@ -318,7 +317,7 @@ class _Run:
         self.tell()
 
     def closed(self) -> bool:
-        """Returns True if the bound equals the relaxation's optimum or the best cover's cost."""
+        """Returns True if the bound reaches the relaxation's optimum or the best cover's objective."""
         self.complete = self.complete or self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
         return self.complete or self.cover.rounded(self.bound) >= self.selection.best[0] - 1e-9
 

@@ -68,7 +68,8 @@ class CoverSearch:
             self._flat = None
 
     def improve(self, taken: Floats) -> None:
-        """Improves the best cover by local search. taken: (columns,) value of each column's variable in the relaxation."""
+        """Improves the best cover by local search. taken: (columns,) values of the columns' variables in the
+        relaxation."""
         if not self.columns:
             return
         until = time.monotonic() + LONGEST

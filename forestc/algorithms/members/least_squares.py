@@ -71,7 +71,7 @@ def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))
-            # Adds a row without error to each leaf, so that leaves with few rows move less.
+            # Adds a row without error to each leaf, which slows leaves with few rows.
             new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)
             total = total + (new - leaves)[at]
             leaves[:] = new

@@ -49,8 +49,8 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """Returns the best selection that HiGHS finds, never worse than `start`. cuts: sets of patterns; each set must lose
-    the gain of at least one pattern."""
+    """Returns the best selection that HiGHS finds, never worse than `start`. cuts: sets of patterns (rows with equal
+    votes); each set must lose one pattern's gain."""
     import highspy
 
     program = _Program()
@@ -62,7 +62,7 @@ def solve(
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
-        # If t = 1, (2) or (5) binds the sum of votes to L; if t = 0, `slack` lifts this.
+        # Constraints (2) and (5) hold if t is 1; otherwise `slack` lifts them.
         votes = patterns.votes[voters, row].astype(float)
         slack = most + 1.0 if gain > 0 else float(votes.sum())
         terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
