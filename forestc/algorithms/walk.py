@@ -19,12 +19,12 @@ class TreeArrays(NamedTuple):
     threshold: NDArray[Any]
     left: Ints  # child, counted from the tree's root; -1 at a leaf
     right: Ints  # child, counted from the tree's root; -1 at a leaf
-    children: Int32s  # (nodes, 2) right and left child; a leaf has itself twice
+    children: Int32s  # (nodes, 2) right and left child over all trees; itself at leaves
     missing_left: Bits
     set_start: Ints  # start of a node's set in `members`; -1 without a set
     set_end: Ints  # end of the set
-    odd: Bits  # True: left if an odd number of members is not larger
-    members: NDArray[Any]  # values of all sets; a value in its set goes left
+    odd: Bits  # True: left if an odd number of members is <= the word
+    members: NDArray[Any]  # values of all sets; without `odd`, these values go left
     takes_missing: Bits  # (features,) True if a word besides NaN means missing
     missing_word: Ints  # (features,) word that means missing
 

@@ -63,7 +63,7 @@ class _Ledger:
             self.readers[column] += sign
 
     def prices(self) -> Floats:
-        """Returns the current cost of each condition, (columns, cuts), without the cost of the split itself."""
+        """Returns the current cost of each condition, (columns, thresholds), without the cost of the split itself."""
         costs = self._full + self.charges.columns[:, None]
         for column, count in self.readers.items():
             if count:

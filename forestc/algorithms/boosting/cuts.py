@@ -98,8 +98,8 @@ def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Codes X, (rows, columns), by given thresholds of each column. Raises OptionError if a column has more than
-    `MOST_CUTS` thresholds."""
+    """Returns X, (rows, columns), coded by given thresholds of each column. Raises OptionError if a column has more
+    than `MOST_CUTS` thresholds."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)

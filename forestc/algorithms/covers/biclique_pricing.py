@@ -32,7 +32,7 @@ class Biclique:
 
 
 def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
-    """Returns distinct, locally optimal bicliques of positive weight from greedy starts, the heaviest first."""
+    """Returns locally optimal bicliques (row and column sets) of positive weight, the heaviest first."""
     bicliques: dict[bytes, Biclique] = {}
     for turned in (False, True):
         matrix = np.ascontiguousarray(H.T) if turned else H
@@ -61,7 +61,7 @@ def improved(H: Floats, columns: Bits) -> Biclique:
 def heaviest_biclique(
     H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
-    """Returns bicliques heavier than `least`, an upper bound on the weight of any biclique (at least `least`), and
+    """Returns bicliques (row and column sets) heavier than `least`, an upper bound on all weights and `least`, and
     whether the search was complete."""
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)

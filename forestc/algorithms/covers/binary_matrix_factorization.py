@@ -168,7 +168,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
         old_A, old_B, old_count = A.copy(), B.copy(), count.copy()
         for _ in range(1 + np.random.randint(2)):
             _regrow(value, A, B, np.random.randint(k), count)
-        if np.random.random() < 0.25:  # regrowing alone does not reach all factors, so a random bit is flipped
+        if np.random.random() < 0.25:  # regrowing alone does not reach all factors
             f, j = np.random.randint(k), np.random.randint(B.shape[1])
             B[f, j] = not B[f, j]
             for i in range(len(A)):
@@ -301,7 +301,7 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Bicliques:
-    """The pricing problem of column generation over bicliques."""
+    """The search for new bicliques (row and column sets) in column generation."""
 
     problem: _WeightedMatrix
     rho: float  # cost of covering a zero
@@ -340,7 +340,7 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
 
 
 class _BestFactors:
-    """Collects the best factors and all bicliques found so far."""
+    """Collects the best factors and all bicliques (row and column sets) found so far."""
 
     def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress

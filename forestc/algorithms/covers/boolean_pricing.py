@@ -96,7 +96,7 @@ def _span(column: Bits) -> tuple[int, int, bool] | None:
 
 @dataclass(frozen=True)
 class Clauses:
-    """Clauses that a search found, the largest gain - price * size first."""
+    """Clauses that a search found, the largest gain above the price of their literals first."""
 
     clauses: list[tuple[int, ...]]
     worth: float = math.inf  # upper bound on gain / size of any clause
@@ -112,8 +112,8 @@ def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: i
 def best_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
-    """Returns clauses with at most `longest` literals and a high gain / size, by branch and bound. steps: number of
-    additions after which the search stops."""
+    """Returns clauses with at most `longest` literals and high worth: weight of covered rows / (literals + 1). The
+    search stops after about `steps` additions."""
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
@@ -123,8 +123,8 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Returns all undominated clauses with gain - price * size > -slack. The result is incomplete beyond `most` clauses
-    or after the deadline (of time.monotonic())."""
+    """Returns the undominated clauses with weight of covered rows > price * (literals + 1) - slack. The list is
+    incomplete after `most` clauses or the deadline (of time.monotonic())."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )

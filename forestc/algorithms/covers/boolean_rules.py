@@ -216,7 +216,7 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
 
 @dataclass(frozen=True)
 class _RuleProblem:
-    """The pricing problem over distinct rows."""
+    """The covering problem of a rule over distinct rows."""
 
     cover: Cover
     literals: SpanLiterals
@@ -267,8 +267,7 @@ class _RuleProblem:
         return result
 
     def column(self, clause: Clause) -> Column:
-        """Returns the column of a clause over the caller's literals. The column covers no row if a literal is unknown
-        to `identity`."""
+        """Returns the column (covered rows and cost) of a clause over the caller's literals."""
         indices = np.searchsorted(self.identity, clause)
         if len(clause) == 0 or (indices >= len(self.identity)).any() or (self.identity[indices] != clause).any():
             return Column(np.zeros(0, dtype=np.int32), float(self.negative.sum()), float(len(clause) + 1), clause)

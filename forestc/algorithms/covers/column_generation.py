@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 
 COLUMNS_A_ROUND = 20  # columns that one pricing returns at most
 MOST_DROPPED = 3  # columns that one try of `refill` drops at most
-MOST_IN_VAIN = 100  # stops `refill` after this many tries in a row without a better cover
+MOST_IN_VAIN = 100  # stops `refill` after this many tries without a better cover
 PRICES = (0.0, 0.5, 1.0)  # multiplies the price of the budget in `refill`, drawn for each try
 
 
@@ -355,6 +355,7 @@ class _Run:
         """Prices columns exactly and updates the bound. Returns how many columns were added, and whether pricing was
         complete."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
+        # Every cover costs at least this, because no column is worth more.
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:
             self.center, self.center_price, self.center_value = duals, max(0.0, pricing.worth), value

@@ -31,7 +31,7 @@ class _Program:
         self.rows: list[tuple[float, dict[int, float]]] = []
 
     def columns(self, count: int, *, upper: float = 1.0, cost: Floats | float = 0.0) -> int:
-        """Adds variables with values from 0 to `upper`. Returns the index of the first."""
+        """Adds `count` variables with values from 0 to `upper` to the program. Returns the index of the first."""
         first = len(self.cost)
         self.cost += np.broadcast_to(cost, count).astype(float).tolist()
         self.upper += [upper] * count
@@ -109,7 +109,7 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-StartValues = list[tuple[int, Floats]]  # index of a block's first column, and the start's values of the block
+StartValues = list[tuple[int, Floats]]  # index of a block's first column, and the block's start values
 
 
 def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:

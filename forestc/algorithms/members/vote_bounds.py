@@ -15,11 +15,11 @@ from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
-MOST_PAIRS = 200_000  # conflicting pairs of rows at most; the largest gains come first
-PAIRS_A_ROUND = 4000  # pairs added at most before the linear program is solved again
+MOST_PAIRS = 200_000  # limits the pairs of conflicting rows; the largest gains come first
+PAIRS_A_ROUND = 4000  # limits the pairs added between two solves of the linear program
 MOST_SETS = 5000  # returns only sets with equality if there are more sets
 SETS_A_ROUND = 40  # searches for larger sets between two solves of the linear program
-LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
+LEAST_SECONDS = 10.0  # seconds for a linear program in any case
 LEAST_VIOLATION = 1e-6  # ignores a smaller violation of a cut as rounding of the solver
 UNITS = 1 << 30  # scales multipliers to integers, so that sums stay below 2^63
 
@@ -82,7 +82,7 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
 
 
 def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
-    """Returns single rows and pairs of rows that no selection decides as wished."""
+    """Returns rows and pairs of rows that no selection decides as their gains ask."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
     wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
     votes = patterns.votes.T.astype(np.float32)
@@ -105,7 +105,7 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """A search for sets of rows that no selection decides as wished, by Farkas' lemma."""
+    """A search for sets of rows that no selection decides as their gains ask (Farkas' lemma)."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy
@@ -152,7 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns rows whose multipliers prove in exact arithmetic that one row is lost."""
+        """Returns the rows of a set if exact arithmetic proves one lost; otherwise none."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

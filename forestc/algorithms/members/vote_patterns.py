@@ -36,7 +36,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Patterns:
-    """An objective of members that vote with integers: the gains of patterns with votes above the best threshold."""
+    """An objective for members that vote with integers: the summed gains of all rows with votes above a threshold."""
 
     votes: Int32s  # (members, patterns) integers of at least 0
     gain: Floats  # (patterns,) worth of deciding a pattern's rows positive, not negative
@@ -219,9 +219,7 @@ class Bill:
 
     name: str  # unit of the cost
     own: Floats  # (members,) cost of each member
-    uses: NDArray[np.float32] = field(
-        default_factory=lambda: np.zeros((0, 0), np.float32)
-    )  # (members, parts) 1 if used
+    uses: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (members, parts)
     part: Floats = field(default_factory=lambda: np.zeros(0))  # (parts,) cost of each part
     most: float = np.inf  # largest cost allowed
 

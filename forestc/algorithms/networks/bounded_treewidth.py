@@ -26,7 +26,7 @@ Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192  # columns of a table of rows at most
 SEARCH_SHARE = 0.2  # share of the time limit for a search after an unfinished proof
-PROBE = 0.05  # share of the time limit after which "auto" may give up a proof
+PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
 

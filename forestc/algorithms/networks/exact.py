@@ -18,7 +18,7 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, us
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 
-MOST_VARIABLES = 20  # variables of a proof at most; arrays over all their subsets must fit in memory
+MOST_VARIABLES = 20  # variables of a proof at most, for arrays over all subsets
 
 
 class Families(NamedTuple):
@@ -123,13 +123,13 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
         safe = -1
         for v in range(n):
             if not gone >> v & 1 and _count(later[v]) <= k:
-                total, most = 0, 0  # missing edges among the neighbors, counted at both ends; the most at one
+                total, most = 0, 0  # missing edges among the neighbors: in all (twice), most at one
                 for u in range(n):
                     if later[v] >> u & 1:
                         lacking = _count(later[v] & ~later[u]) - 1
                         total += lacking
                         most = max(most, lacking)
-                if total == 2 * most:  # a clique, or one but for a single vertex: v may be next without loss
+                if total == 2 * most:  # a clique, or one but for a single vertex
                     safe = v
                     break
         for v in range(n):
@@ -271,6 +271,7 @@ def prove(
                 better(best, -negative)
             return NetworkProof(best, best.score, nodes)
         required = required.copy()
+        # Each branch forbids one of these edges and requires the edges before it.
         for u, v in edges[:count].tolist():
             if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
                 return NetworkProof(best, -negative, nodes)

@@ -1,7 +1,7 @@
 """Computes BDeu scores of families (a child with its parents), in natural logarithms (Heckerman, Geiger and Chickering
 1995).
 
-A score is f(family) - f(parents), where f sums log G(count + prior) - log G(prior) over configurations.
+A score is term(family) - term(parents). A term sums log gamma(count + prior) - log gamma(prior) over configurations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
 from forestc.system.compiled import compiled
 
-MOST_CELLS = 1 << 16  # configurations of a set at most; a set with more has the value -inf
+MOST_CELLS = 1 << 16  # configurations of a set at most; larger sets have the value -inf
 MOST_CACHED = 1 << 22  # entries of each thread's cache at most, 16 bytes each
 BLOCK = 64  # words of rows in memory at a time, for the ANDs
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -30,7 +30,7 @@ class FamilyScorer(NamedTuple):
     valid: Words  # (words,) bits that stand for a row
     cells: Bytes  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
     weight: Ints  # (distinct rows,)
-    rises: Floats  # (sizes, rows + 1) log G(n + ess / 2**size) - log G(ess / 2**size) for binary columns
+    rises: Floats  # log gamma(n + prior) - log gamma(prior), by size and n
     ess: float
     rows: int
     keys: Words  # keys of the cached sets
@@ -116,7 +116,7 @@ def popcount(x: np.uint64) -> np.uint64:
 
 @compiled()
 def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of a set of binary columns, by inclusion and exclusion."""
+    """Returns the BDeu term of a set of binary columns, by inclusion and exclusion."""
     counts, ands = scorer.counts, scorer.ands
     cells = 1 << size
     counts[:cells] = 0
@@ -173,15 +173,15 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members, and leaves counts in the scorer."""
+    """Returns the BDeu term of a set of columns; leaves counts in the scorer."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 
 
 @compiled()
 def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members, which must ascend."""
-    if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
+    """Returns the BDeu term of a set of columns: the first `size` members, which must ascend."""
+    if size == 0:  # the only configuration has all rows
         return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
     n = np.uint64(len(scorer.states) + 1)
     key = np.uint64(0)

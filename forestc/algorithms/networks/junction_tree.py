@@ -34,7 +34,7 @@ class Cliques(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Events, each an AND of literals."""
+    """Events: allowed states of some variables, as flat arrays."""
 
     start: Ints  # (events + 1,) start of each event's literals
     position: Ints  # (literals,) position of the variable

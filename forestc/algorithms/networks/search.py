@@ -22,7 +22,7 @@ from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled, share_out
 
-MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
+MOST_PARTNERS = 30  # columns of highest gain that are candidates for new parents
 HOT_SHARE = 0.3  # multiplies the median gain of best partners into the first temperature
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
@@ -68,7 +68,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Counts one more family on an edge; returns True if the chordal graph lacks it."""
+    """Adds a family to an edge; returns True for new edges outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:

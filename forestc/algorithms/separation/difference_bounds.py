@@ -7,7 +7,7 @@ import numpy as np
 
 from forestc.algorithms.arrays import Ints
 
-NO_BOUND = -(1 << 40)  # stands for no bound: below all bounds on 32-bit integers; sums of two fit into int64
+NO_BOUND = -(1 << 40)  # stands for no bound, below all differences of 32-bit integers
 
 
 def closed(bounds: Ints) -> Ints | None:

@@ -19,7 +19,7 @@ from forestc.algorithms.separation.search import FOUND, STOPPED, search
 State: TypeAlias = Literal["same", "differs", "unknown"]
 CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
-SHARES = (1, 2, 3)  # weighs the two sides of a joint bound by k and by 4 - k
+SHARES = (1, 2, 3)  # weighs a joint bound's two sides by k and 4 - k
 
 
 @dataclass(frozen=True, eq=False)

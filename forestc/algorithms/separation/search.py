@@ -120,7 +120,7 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of all sums; returns how many leaves belong to undecided trees."""
+    """Writes bounds of all sums to `upper` and `lower`; drops trees with one value."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):

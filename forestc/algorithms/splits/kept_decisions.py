@@ -86,7 +86,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """Returns the change of the weighted violation if rows' scores grow by `step`."""
+    """Returns how the weighted negative slack changes if rows' scores grow by `step`."""
     change = 0
     for row in rows:
         before = slack[row]

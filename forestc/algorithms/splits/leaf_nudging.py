@@ -13,10 +13,10 @@ from forestc.algorithms.highs import make_highs, make_model, most_nodes, run, st
 
 ROUNDS = 24  # rounds of solving and adding wrong sums at most
 MOST_NODES = 200  # nodes of the solver in each round; unlike seconds, nodes are repeatable
-MOST_ENTRIES = 50_000  # nonzero entries of one integer program at most
+MOST_ENTRIES = 50_000  # entries of one integer program at most
 # Turns off heuristics that solve smaller integer programs, without callbacks, for ten seconds and more.
 SMALLER_PROGRAMS = ("rins", "rens", "root_reduced_cost")
-WRONG = 1e4  # weighs a unit below 0 of a sum against one unit of change
+WRONG = 1e4  # weighs a unit of negative sum against one unit of change
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> t
     row, term = np.nonzero(sign)
     column, value = np.searchsorted(used, integer[row, term]), sign[row, term]
     n, rows = len(used), len(chosen)
-    # Variables: nudges up, nudges down, and how far each sum stays wrong.
+    # Variables are changes up, changes down, and how negative each sum stays.
     matrix: list[dict[int, float]] = [{2 * n + at: 1.0} for at in range(rows)]
     for at, k, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
         matrix[at][k] = matrix[at].get(k, 0.0) + v

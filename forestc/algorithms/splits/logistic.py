@@ -9,7 +9,7 @@ import numpy as np
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # lists the log odds that one unit of the scores may be worth
+STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # lists the log odds that one unit of score may be worth
 TOGETHER = 8  # rows per logarithm, so that their product neither overflows nor underflows
 LARGE = 64.0  # takes one logarithm per row above this change of log odds
 LEAST = 1e-15  # bounds each factor of the product from below

@@ -17,9 +17,9 @@ from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
 from forestc.system.compiled import compiled, share_out
 
-MOST_CANDIDATES = 4  # leaf values tried for a subtree, beside the mean
+MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean
 ROUNDS = 4  # rounds of pruning and fitting at each price
-LEAST_LOSS = 0.002  # keeps the mean loss this far above its minimum: see `prune`
+LEAST_LOSS = 0.002  # bounds the odds: the mean loss stays this far above its minimum
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def prune(
     copies_per_row: float = 1.0,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price; prices ascend. Leaves keep values from 0 to `largest`. The mean loss stays
-    `LEAST_LOSS` above its minimum, as separable rows allow arbitrarily steep odds."""
+    """Yields the pruned ensemble after each price; prices ascend. Leaves keep values from 0 to `largest`.
+    copies_per_row: number of times that each row occurs in the data."""
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest)
@@ -155,8 +155,8 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """Returns the most log odds that a unit of score may be worth: the unpruned ensemble's mean loss stays `LEAST_LOSS`
-    above its minimum."""
+    """Returns the most log odds that a unit of score may be worth, to keep the mean loss `LEAST_LOSS` above its
+    minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]))
@@ -180,7 +180,7 @@ def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
 
 
 def spread(shape: Shape, state: State, value: Ints) -> None:
-    """Gives each leaf, in place, the value that `value` holds for the first leaf of its group."""
+    """Copies the value of each group's first leaf to all leaves merged into the group, in place."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
         group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
@@ -188,7 +188,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes splits that cost more than they gain, in place; returns how many."""
+    """Removes splits that are worth less than their cost, in place; returns how many."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)

@@ -13,8 +13,8 @@ from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, rig
 from forestc.system.compiled import compiled
 
 LEAST = 1e-6  # ignores changes that lower the loss by less
-DOUBT = 1.0  # standard errors that a change must gain; more means fewer changes
-ADDED = 1 << 17  # divided by the number of columns gives the rows of a sample
+DOUBT = 1.0  # requires each change to gain this many standard errors
+ADDED = 1 << 17  # sets the rows of a sample to this number / columns
 FEWEST, MOST = 512, 4096  # rows of a sample, at least and at most
 LOOK = 4  # draws a sample from at most this many times as many rows
 CHOSEN = 8  # conditions that the sample picks and all rows decide between
@@ -124,7 +124,7 @@ def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
 
 @compiled()
 def _children(shape: Shape, state: State) -> Any:
-    """Returns the right and left child of each split, (splits, 2); -1 - k is leaf k."""
+    """Returns each split's right and left child, (splits, 2); -k - 1 marks leaf k."""
     children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
         left, right = left_of(shape, split), right_of(shape, split)

@@ -111,7 +111,7 @@ def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 def _remove(
     shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
-    """Removes splits that cost more than they gain, in place; returns how many."""
+    """Removes splits that are worth less than their cost, in place; returns how many."""
     removed = 0
     for split in order:
         if ratio[split] >= price:

@@ -1,5 +1,5 @@
-"""Finds the fewest points that stab all intervals, with few binary digits and many trailing zeros, which make
-comparators cheap.
+"""Finds the fewest points that stab all intervals. Points have few binary digits and many trailing zeros, so
+comparators are cheap.
 
 Source of the number of points: Nakamura and Sakurada 2022, algorithm 1.
 """

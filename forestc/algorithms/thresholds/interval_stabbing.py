@@ -82,7 +82,7 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
 
 
 def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """Returns right ends, counts of earlier ends, first ends above lows, and order."""
+    """Returns the distinct right ends of the intervals, and arrays that index them."""
     ends, end_of = np.unique(high, return_inverse=True)
     order = np.argsort(end_of, kind="stable")
     prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
@@ -103,7 +103,7 @@ def _counter(values: Ints, limit: int) -> Int32s:
 
 @compiled()
 def _at_least(zeros: Int32s, first: int, least: int) -> Any:
-    """Returns how many of the first `first` values are >= least."""
+    """Returns how many of the values before index `first` are at least `least`."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
@@ -199,6 +199,7 @@ def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     length = len(shorter) + max(0, -(-over // low))
     if length <= len(shorter):
         return np.array(shorter, dtype=np.int64)
+    # Costs are Monge, so misses fall linearly from the shorter to the longer path.
     shift = length - len(shorter)
     a, b = [-1, *shorter, len(prefix) - 1], [-1, *longer, len(prefix) - 1]
     meet = next(i for i in range(len(a) - 1) if i + shift + 1 < len(b) and b[i + shift + 1] <= a[i + 1])

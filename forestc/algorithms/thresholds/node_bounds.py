@@ -26,12 +26,12 @@ class FlatTrees(NamedTuple):
     missing_left: Bits
     set_start: Ints  # start of a node's set in `members`; -1 without a set
     set_end: Ints  # end of the set
-    members: Floats  # values of all sets; a value in its set goes left
-    cuts: Bits  # True: left if an odd number of members is not larger
+    members: Floats  # values of all sets; without `cuts`, these values go left
+    cuts: Bits  # True: left if an odd number of members is <= the value
     deepest: int  # number of conditions on the longest path
 
 
-_FIELDS = {  # holds all that a visit of a node reads and writes, in one cache line
+_FIELDS = {  # holds the fields of a node in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
     "cuts": np.uint8,
@@ -268,7 +268,7 @@ class _Sought(NamedTuple):
 
 @compiled()
 def _count(batch: _Batch, nodes: FlatTrees, sought: _Sought, counts: Ints, first: int, past: int) -> None:
-    """Counts the next digits of the keys at each node, in place."""
+    """Adds the next digits of the keys at each node to `counts`."""
     drawn, order, rank, open_bits = batch.drawn, batch.order, sought.rank, np.uint64(sought.open_bits)
     shift = open_bits - np.uint64(DIGIT)
     full = ~np.uint64(0) >> np.uint64(64 - sought.bits)
