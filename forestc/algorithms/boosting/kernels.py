@@ -23,7 +23,7 @@ class Coded(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """First and second derivatives of the loss by the scores of one output, (rows,) each."""
+    """First derivatives and curvatures of the loss by the scores of one output, (rows,) each."""
 
     gradient: Floats
     curvature: Floats

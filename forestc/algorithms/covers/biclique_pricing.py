@@ -1,7 +1,7 @@
 """Finds heavy bicliques: row bits a and column bits b with a large sum a' H b of entries of H.
 
-They price columns of binary matrix factorization (Kovacs, Gunluk and Hauser 2021, section 3.1; Karapetyan and Punnen
-2013).
+Heavy bicliques become columns of binary matrix factorization (Kovacs, Gunluk and Hauser 2021, section 3.1; Karapetyan
+and Punnen 2013).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _ordered(patterns: Bits) -> Ints:
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, inverted) for the contiguous True (else False) entries; None without such."""
+    """Returns (first, past, inverted) if the True or False entries are contiguous; otherwise None."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):

@@ -34,8 +34,8 @@ class Bound:
 
 
 def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """Returns an upper bound on `Patterns.value` for 0/1 votes, and cuts for the integer program. `time_limit` is in
-    seconds."""
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and sets of rows that each lose at least one row
+    (cuts). `time_limit` is in seconds."""
     import highspy
 
     begun = time.perf_counter()

@@ -83,8 +83,8 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Packs distinct rows into words. Returns columns as words, the number of rows that a word's bits count for, and
-    masks of used bits."""
+    """Packs distinct rows into words. Returns columns as words, the number of rows behind each bit of a word, and masks
+    of the bits in use."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):

@@ -147,7 +147,7 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes the widest ranges of tree values to `spread`, and top leaves to `best`."""
+    """Writes the trees' widest value ranges to `spread`, and leaves of largest value to `best`."""
     spread[:] = 0
     at = 0
     while at < len(inside):

@@ -233,7 +233,7 @@ def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, de
 def _all_keep(
     state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
-    """Returns True if no decision turns wrong when the leaves take new values."""
+    """Returns True if no row's decision turns wrong when the leaves take the values `chosen`."""
     width = len(chosen)
     outputs = decided.scores.shape[1]
     scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)

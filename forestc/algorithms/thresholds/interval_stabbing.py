@@ -15,7 +15,7 @@ from forestc.system.compiled import compiled
 
 @dataclass(frozen=True)
 class Stabbing:
-    """Points, and the point that each interval takes."""
+    """Points that stab intervals, and the point that each interval takes."""
 
     low: Floats  # (points,) lower end of the range that a point may take
     high: Floats  # (points,) upper end of this range
