@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Assumes this many simplex iterations for each node of the search tree; more allows fewer nodes.
+# Assumes this many simplex iterations per search node; more allows fewer nodes.
 ITERATIONS_A_NODE = 100
-# Allows this many calls of HiGHS's interrupt callback for each node of the search tree.
+# Allows this many calls of HiGHS's interrupt callback per search node.
 CALLS_A_NODE = 16
-LEAST_CALLS = 1000  # calls of the callback allowed in any case, for cuts and heuristics at the root
+LEAST_CALLS = 1000  # calls allowed in any case, for cuts and heuristics at the root
 MOST_ITERATIONS = 1_000_000  # stops the simplex method after this many iterations
-CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C, as some systems interrupt no wait without a timeout
+CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C
 
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
-    """Returns a HiGHS solver that prints nothing and, by default, runs on one thread.
-    time_limit: seconds for all runs of the solver together.
-    options: options of HiGHS. Set `threads` here: after a change between two runs, HiGHS silently gives no result."""
+    """Returns a HiGHS solver that prints nothing. Set `threads` here: if it changes between two runs, HiGHS silently
+    gives no result."""
     import highspy
 
     solver = highspy.Highs()
@@ -46,13 +45,8 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a linear or integer program over variables of at least 0, for `passModel` of a solver.
-
-    cost, upper: (variables,) objective and upper bounds.
-    row_bounds: lower and upper bounds of the constraints.
-    lines: indices and values of the nonzero entries, of each constraint if `by_rows`, otherwise of each variable.
-    whole: number of integral variables, which come first.
-    """
+    """Returns a linear or integer program over nonnegative variables. lines: indices and values of nonzeros, by
+    constraint or variable. whole: number of integral variables, which come first."""
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType
@@ -74,9 +68,8 @@ def make_model(
 
 
 def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
-    """Runs HiGHS in a thread, so that Ctrl-C ends the wait.
-    most_calls: stops an integer program after this many interrupt callbacks; unlike a time limit, this is repeatable.
-    seconds: time limit of this run."""
+    """Runs HiGHS in a thread, so that Ctrl-C ends the wait. `most_calls` limits interrupt callbacks of an integer
+    program; unlike time, this is repeatable."""
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
@@ -109,8 +102,8 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
 
 
 def most_nodes(limit: int, entries: int) -> int:
-    """Returns the limit of search nodes for `limit` steps of a program with `entries` nonzero entries. A step is one
-    nonzero entry in one simplex iteration."""
+    """Converts a limit of steps into a limit of search-tree nodes, for a program with `entries` nonzeros. A step is one
+    nonzero in one simplex iteration."""
     return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
 
 

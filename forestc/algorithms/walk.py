@@ -12,30 +12,21 @@ from forestc.system.compiled import compiled, share_out
 
 
 class TreeArrays(NamedTuple):
-    """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless another shape is given.
+    """The nodes of all trees of a forest, concatenated; arrays are (nodes,) unless noted."""
 
-    roots: (trees,) index of each tree's root.
-    left, right: child, counted from the root of its tree; -1 at a leaf.
-    children: (nodes, 2) right and left child, counted over all trees; a leaf has itself twice.
-    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold.
-    odd: True if a word goes left when an odd number of the set's values are at or below it; otherwise when the set has
-    it.
-    takes_missing, missing_word: (features,) whether a word besides NaN means missing, and that word.
-    """
-
-    roots: Ints
+    roots: Ints  # (trees,) index of each tree's root
     feature: Ints
     threshold: NDArray[Any]
-    left: Ints
-    right: Ints
-    children: Int32s
+    left: Ints  # child, counted from the tree's root; -1 at a leaf
+    right: Ints  # child, counted from the tree's root; -1 at a leaf
+    children: Int32s  # (nodes, 2) right and left child over all trees; itself at leaves
     missing_left: Bits
-    set_start: Ints
-    set_end: Ints
-    odd: Bits
-    members: NDArray[Any]
-    takes_missing: Bits
-    missing_word: Ints
+    set_start: Ints  # start of a node's set in `members`; -1 without a set
+    set_end: Ints  # end of the set
+    odd: Bits  # True: left if an odd number of members is <= the word
+    members: NDArray[Any]  # values of all sets; without `odd`, these values go left
+    takes_missing: Bits  # (features,) True if a word besides NaN means missing
+    missing_word: Ints  # (features,) word that means missing
 
 
 def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
@@ -51,8 +42,7 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to, or the node itself if it is a leaf. It has no branches that the processor
-    could mispredict."""
+    """Returns the child that a row goes to; a leaf returns itself."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

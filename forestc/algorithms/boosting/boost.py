@@ -1,8 +1,6 @@
-"""Gradient boosting that charges each tree, split, feature and threshold for its hardware.
+"""Boosts trees by gradients and charges each tree, split, feature and threshold for its hardware.
 
-As in ToaD (arXiv 2510.26557), a split pays a price for a feature or threshold not yet used by any tree. So trees come
-to share conditions. Beyond ToaD, leaves can have few bits, and trees can be symmetric (one condition for each level).
-Each tree can be grown again, given all others (backfitting).
+As in ToaD (arXiv 2510.26557), a feature or threshold is charged only once, so trees come to share both.
 """
 
 from __future__ import annotations
@@ -24,39 +22,32 @@ Loss = Literal["logistic", "softmax", "squared"]
 
 @dataclass(frozen=True)
 class Charges:
-    """Costs of the parts of a forest, all in one unit.
+    """Costs of the parts of a forest, all in one unit."""
 
-    cuts: cost of each threshold, by column, charged once.
-    columns: (columns,) cost of reading a column, charged once.
-    splits: cost of each level of a symmetric tree, the root first; for other trees one number, the cost of any split.
-    tree: cost of each tree.
-    """
-
-    cuts: tuple[Floats, ...]
-    columns: Floats
-    splits: tuple[float, ...]
+    cuts: tuple[Floats, ...]  # cost of each threshold, for each column; charged once
+    columns: Floats  # (columns,) cost of reading a column; charged once
+    splits: tuple[float, ...]  # cost of each level of a symmetric tree; otherwise of any split
     tree: float
 
 
 @dataclass(frozen=True)
 class Boosted:
-    """Result of `boost`. bias: (outputs,). losses: mean loss over the rows after each round and each sweep. spent: cost
-    of all parts, in the unit of `Charges`."""
+    """Trees that `boost` grew."""
 
     trees: tuple[GrownTree, ...]
-    bias: Floats
-    losses: tuple[float, ...]
-    spent: float
+    bias: Floats  # (outputs,)
+    losses: tuple[float, ...]  # mean loss after each round and each sweep
+    spent: float  # cost of all parts, in the unit of `Charges`
 
 
 @dataclass
 class _Ledger:
-    """Numbers of trees that use each condition and each column. price: loss that one unit of cost must save."""
+    """Counts the trees that use each condition and each column."""
 
     charges: Charges
-    price: float
-    uses: Counter[tuple[int, int]] = field(default_factory=Counter)
-    readers: Counter[int] = field(default_factory=Counter)
+    price: float  # loss that one unit of cost must save
+    uses: Counter[tuple[int, int]] = field(default_factory=Counter)  # trees that use a condition
+    readers: Counter[int] = field(default_factory=Counter)  # trees that read a column
 
     def __post_init__(self) -> None:
         widest = max((len(costs) for costs in self.charges.cuts), default=0)
@@ -65,14 +56,14 @@ class _Ledger:
             self._full[index, : len(costs)] = costs
 
     def book(self, tree: GrownTree, sign: int) -> None:
-        """Adds a tree to these numbers (sign 1) or removes it (sign -1)."""
+        """Adds a tree to the counts (sign 1) or removes the tree (sign -1)."""
         for condition in tree.conditions:
             self.uses[condition] += sign
         for column in {column for column, _ in tree.conditions}:
             self.readers[column] += sign
 
     def prices(self) -> Floats:
-        """Returns the current cost of each condition, (columns, cuts), without the cost of the split itself."""
+        """Returns the current cost of each condition, (columns, thresholds), without the cost of the split itself."""
         costs = self._full + self.charges.columns[:, None]
         for column, count in self.readers.items():
             if count:
@@ -89,7 +80,7 @@ class _Ledger:
         return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
-        """Returns the cost of a tree's thresholds and columns, except for parts in use by booked trees."""
+        """Returns the cost of a tree's thresholds and columns that no counted tree uses."""
         columns = {column for column, _ in tree.conditions if not self.readers[column]}
         new = sum(self._full[condition] for condition in tree.conditions if not self.uses[condition])
         return float(new + sum(self.charges.columns[column] for column in columns))
@@ -97,19 +88,18 @@ class _Ledger:
 
 @dataclass
 class _Boosting:
-    """The state of `boost`. scores: (outputs, rows). columns: indices of the columns with thresholds. reached: for each
-    tree, the leaf that each row reaches."""
+    """Holds the state of `boost`: trees, scores and costs."""
 
     cuts: Cuts
     y: Floats
     loss: Loss
     growth: Growth
     ledger: _Ledger
-    scores: Floats
-    columns: Ints
+    scores: Floats  # (outputs, rows)
+    columns: Ints  # indices of the columns with thresholds
     rng: np.random.Generator
     trees: list[GrownTree] = field(default_factory=list)
-    reached: list[NDArray[np.uint16]] = field(default_factory=list)
+    reached: list[NDArray[np.uint16]] = field(default_factory=list)  # for each tree, leaf of each row
 
     def slopes(self, output: int) -> Slopes:
         return _slopes(self.scores, self.y, self.loss, output)
@@ -189,8 +179,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
 
 
 def integer_bias(grown: Boosted, growth: Growth) -> Ints:
-    """Returns the bias of each output in units, (outputs,), for leaf levels counted from 0. Fractions are all rounded
-    down, or all up if more outputs then equal the smallest bias: each of these saves an adder."""
+    """Returns the integer bias of each output, (outputs,), in units of `Growth.unit`, for leaves stored as integers
+    from 0 on."""
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
     units = grown.bias / growth.unit - top / 2 * trees
@@ -200,7 +190,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,); in multiples of `unit` if `leaf_bits` is not 0."""
+    """Returns the best constant score of each output, (outputs,)."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

@@ -1,7 +1,5 @@
-"""Chooses candidate thresholds for boosting: few, and cheap for hardware to compare with.
-
-A comparator does not read the trailing zero bits of its threshold, so thresholds with many of them are cheap.
-"""
+"""Chooses candidate thresholds for boosting. A comparator skips the trailing zero bits of its threshold, so round
+numbers need less hardware."""
 
 from __future__ import annotations
 
@@ -22,19 +20,13 @@ MOST_CUTS = 250  # thresholds of a column at most: their codes are bytes
 
 @dataclass(frozen=True)
 class Cuts:
-    """The thresholds of each column, and the rows coded by them.
+    """Thresholds of each column, and the rows coded by these thresholds."""
 
-    thresholds: for each column, ascending.
-    bits: number of bits that each threshold's comparator reads.
-    codes: (columns, rows) number of thresholds at or below the value; `missing` for NaN.
-    has_missing: (columns,) True if the column has a NaN.
-    """
-
-    thresholds: tuple[Floats, ...]
-    bits: tuple[Ints, ...]
-    codes: Bytes
-    missing: int
-    has_missing: Bits
+    thresholds: tuple[Floats, ...]  # for each column, ascending
+    bits: tuple[Ints, ...]  # number of bits that each threshold's comparator reads
+    codes: Bytes  # (columns, rows) number of thresholds at or below the value
+    missing: int  # code of NaN
+    has_missing: Bits  # (columns,) True if the column has a NaN
 
     @cached_property
     def coded(self) -> Coded:
@@ -43,8 +35,7 @@ class Cuts:
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN: the `roundest` number between each two neighboring
-    quantiles."""
+    """Returns at most `count` thresholds of a column without NaN, each between two neighboring quantiles."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
@@ -55,8 +46,8 @@ def quantile_cuts(column: Floats, count: int) -> Floats:
 
 
 def grid_step(column: Floats, bits: int) -> float | None:
-    """Returns the smallest power of two such that 2**bits steps span the middle 98 % of a column without NaN. If these
-    values are equal, the steps span all values; None if all are equal."""
+    """Returns the smallest power of two such that 2**bits steps cover the middle 98 % of the column. Returns None if
+    all values are equal."""
     low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = column.min(), column.max()
@@ -64,7 +55,7 @@ def grid_step(column: Floats, bits: int) -> float | None:
 
 
 def grid_cuts(column: Floats, bits: int) -> Floats:
-    """Returns multiples of `grid_step` that separate rows of a column without NaN, at most `MOST_CUTS`."""
+    """Returns at most `MOST_CUTS` thresholds for a column without NaN, all multiples of `grid_step`."""
     step = grid_step(column, bits)
     if step is None:
         return np.empty(0)
@@ -75,7 +66,7 @@ def grid_cuts(column: Floats, bits: int) -> Floats:
 
 
 def roundest(low: float, high: float) -> float:
-    """Returns the number in (low, high] that is a multiple of the largest power of two; 0 if it is in the interval."""
+    """Returns the number in (low, high] with the most trailing zero bits; 0 if the interval holds 0."""
     if low < 0 <= high:
         return 0.0
     exponent = math.frexp(max(abs(low), abs(high)))[1]
@@ -87,8 +78,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Returns for each threshold the number of bits that its comparator reads. column: finite values, which give the
-    range of the fixed-point word."""
+    """Returns for each threshold the number of bits that its comparator reads. The finite values of `column` give the
+    range."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)
@@ -100,16 +91,15 @@ def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
 
 
 def cuts_of(X: Floats, find: Callable[[Floats], Floats]) -> Cuts:
-    """Returns the thresholds and codes of each column of X: (rows, columns), NaN if missing. find: returns the
-    thresholds for the finite values of a column. Raises OptionError for more than `MOST_CUTS` thresholds of a column.
-    """
+    """Returns thresholds and codes of X, (rows, columns). `find` maps a column's finite values to thresholds. Raises
+    OptionError for too many thresholds."""
     finite = [column[np.isfinite(column)] for column in X.T]
     return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
 
 
 def cuts_at(X: Floats, thresholds: Sequence[Floats]) -> Cuts:
-    """Returns the codes of X at given thresholds of each column. X: (rows, columns), NaN if missing. Raises OptionError
-    for more than `MOST_CUTS` thresholds of a column."""
+    """Returns X, (rows, columns), coded by given thresholds of each column. Raises OptionError if a column has more
+    than `MOST_CUTS` thresholds."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)

@@ -1,6 +1,6 @@
-"""Compiled functions of boosting: sums of gradients by code, and the split of largest gain less its price.
+"""Compiled functions of boosting: sums of gradients, and the best split of a node.
 
-A leaf with value w, gradient sum G and curvature sum H lowers the loss by -(G w + (H + l2) w**2 / 2), to second order.
+A leaf with value w, gradient sum G and curvature sum H lowers the loss by about -(G w + (H + l2) w**2 / 2).
 """
 
 from __future__ import annotations
@@ -14,29 +14,27 @@ from forestc.system.compiled import compiled
 
 
 class Coded(NamedTuple):
-    """Coded rows, for compiled functions. codes: (columns, rows) number of thresholds at or below the value; `missing`
-    for NaN. counts: (columns,) number of thresholds. has_missing: (columns,) True if the column has a NaN."""
+    """Rows coded by thresholds, for compiled functions."""
 
-    codes: Bytes
-    counts: Ints
-    has_missing: Bits
-    missing: int
+    codes: Bytes  # (columns, rows) number of thresholds at or below the value
+    counts: Ints  # (columns,) number of thresholds
+    has_missing: Bits  # (columns,) True if the column has a NaN
+    missing: int  # code of NaN
 
 
 class Slopes(NamedTuple):
-    """First and second derivatives of the loss by the scores of one output, (rows,) each."""
+    """First derivatives and curvatures of the loss by the scores of one output, (rows,) each."""
 
     gradient: Floats
     curvature: Floats
 
 
 class Scoring(NamedTuple):
-    """Parameters of leaf values. l2: regularization. unit: distance between two levels; 0 for free values. top: number
-    of levels less one."""
+    """Parameters of leaf values."""
 
-    l2: float
-    unit: float
-    top: int
+    l2: float  # regularization of leaf values
+    unit: float  # distance between two leaf values; 0 for free values
+    top: int  # number of possible leaf values less one
 
 
 @compiled()
@@ -75,13 +73,8 @@ def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped
 
 @compiled()
 def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[no-untyped-def]
-    """Returns the best split of a node: gain less price, position in `columns` (-1 if no split gains), cut, and whether
-    missing values go left.
-
-    sums: (columns, codes, 2) as `sums_by_code` writes them.
-    charges: (all columns, cuts) price of each condition.
-    least: curvature that each side must have.
-    """
+    """Returns the best split of a node: gain less price, index into `columns` (-1 if no split gains), threshold index,
+    and whether missing values go left."""
     total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
     missing = coded.missing
     before = lowered(total_g, total_h, scoring)
@@ -106,12 +99,8 @@ def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[n
 
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
-    """Writes to best[i] the condition of column columns[i] that gains most if it splits every leaf: gain less price,
-    cut (-1 if none gains), and whether missing values go left.
-
-    charges: (all columns, cuts) price of each condition.
-    leaf: (rows,) index of each row's leaf.
-    """
+    """Writes to best[i] the condition of columns[i] that gains most when it splits every leaf: (net gain, threshold
+    index or -1, missing left)."""
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))

@@ -18,30 +18,20 @@ FEW = 2_000_000  # additions below which starting threads takes longer than it s
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings of boosting.
+    """Settings of boosting."""
 
-    rounds: most trees for each output.
-    depth, leaves: limits of a tree; `leaves` does not apply to symmetric trees.
-    rate: learning rate if `leaf_bits` is 0.
-    leaf_bits: leaves have 2**leaf_bits levels, `unit` apart; 0 for free values.
-    least: curvature that each side of a split must have, unless trees are symmetric.
-    price: loss per row that one unit of cost must save.
-    sampled: share of the columns that each tree may read.
-    sweeps: number of times that each tree is grown again in the end.
-    """
-
-    rounds: int = 50
+    rounds: int = 50  # most trees for each output
     depth: int = 4
-    leaves: int = 16
-    symmetric: bool = False
-    rate: float = 0.3
-    leaf_bits: int = 0
-    unit: float = 0.25
-    l2: float = 1.0
-    least: float = 1.0
-    price: float = 0.0
-    sampled: float = 1.0
-    sweeps: int = 0
+    leaves: int = 16  # most leaves of a tree, unless trees are symmetric
+    symmetric: bool = False  # gives each level of a tree one condition
+    rate: float = 0.3  # learning rate if `leaf_bits` is 0
+    leaf_bits: int = 0  # bits of a leaf value; 0 for free values
+    unit: float = 0.25  # distance between two leaf values, unless they are free
+    l2: float = 1.0  # regularization of leaf values
+    least: float = 1.0  # curvature that each side of a split must have (asymmetric trees)
+    price: float = 0.0  # loss per row that one unit of cost must save
+    sampled: float = 1.0  # share of the columns that each tree may read
+    sweeps: int = 0  # number of times that each tree is grown again
     seed: int = 0
 
     @property
@@ -51,21 +41,16 @@ class Growth:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree as arrays over its nodes; node 0 is the root.
-
-    column, cut: a row goes left if its code in this column is at most the cut.
-    left, right: children; -1 at a leaf.
-    cover: number of rows that reach the node.
-    """
+    """A tree as arrays over its nodes; node 0 is the root."""
 
     output: int
-    column: Int32s
-    cut: Int32s
-    left: Int32s
-    right: Int32s
+    column: Int32s  # column that a split reads
+    cut: Int32s  # a row goes left if its code is at most the cut
+    left: Int32s  # child; -1 at a leaf
+    right: Int32s  # child; -1 at a leaf
     missing_left: Bits
     value: Floats
-    cover: Floats
+    cover: Floats  # number of rows that reach the node
 
     @property
     def conditions(self) -> set[tuple[int, int]]:
@@ -76,25 +61,20 @@ class GrownTree:
 
 @dataclass(frozen=True)
 class Offer:
-    """The conditions that a tree may use, and their prices in loss.
+    """Conditions that a tree may use, with prices in units of the loss."""
 
-    columns: indices of the columns that it may read.
-    prices: (all columns, cuts) of each condition.
-    splits: price of each level of a symmetric tree, the root first; for other trees one number for all splits.
-    """
-
-    columns: Ints
-    prices: Floats
-    splits: tuple[float, ...]
+    columns: Ints  # indices of the columns that the tree may read
+    prices: Floats  # (all columns, cuts) price of each condition
+    splits: tuple[float, ...]  # price of each level of a symmetric tree; otherwise of any split
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grown tree. reached: the leaf of each row. net: gain less price, in loss."""
+    """A grown tree, with the rows in its leaves."""
 
     tree: GrownTree
-    reached: Ints
-    net: float
+    reached: Ints  # leaf of each row
+    net: float  # gain less price, in units of the loss
 
 
 @dataclass
@@ -134,8 +114,8 @@ class _GrowingTree:
 
 
 def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
-    """Returns the leaf values, (nodes,), and the loss that they save over a single leaf if the learning rate is 1.
-    reached: the leaf of each row."""
+    """Returns the leaf values, (nodes,), and the loss that the full values (learning rate 1) save over a single leaf.
+    `reached` is each row's leaf."""
     g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
     h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
     rate = 1.0 if growth.leaf_bits else growth.rate
@@ -164,16 +144,16 @@ def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: Ints | slice)
 
 @dataclass
 class _Open:
-    """A leaf that may still be split. sums: (columns, codes, 2) gradient and curvature. best: as from `best_split`."""
+    """A leaf that may still be split."""
 
     rows: Ints
-    sums: Floats
+    sums: Floats  # (columns, codes, 2) gradient and curvature
     depth: int
-    best: tuple[float, int, int, bool]
+    best: tuple[float, int, int, bool]  # result of `best_split`
 
 
 def _best_first(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth) -> tuple[_GrowingTree, Ints, float] | None:
-    """Grows a tree by always splitting the best leaf. A condition in use is free for other leaves."""
+    """Grows a tree by always splitting the leaf with the largest gain."""
     split = offer.splits[0]
     prices = offer.prices + split
 

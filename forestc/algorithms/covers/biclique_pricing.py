@@ -1,7 +1,7 @@
-"""Finds heavy bicliques: bits a and b that maximize a' H b, the pricing problem of binary matrix factorization.
+"""Finds heavy bicliques: row bits a and column bits b with a large sum a' H b of entries of H.
 
-Greedy solutions are improved by taking the best a for b and the best b for a in turn (Karapetyan and Punnen 2013;
-Kovacs, Gunluk and Hauser 2021, section 3.1). An exact search branches over the shorter side of H.
+Heavy bicliques become columns of binary matrix factorization (Kovacs, Gunluk and Hauser 2021, section 3.1; Karapetyan
+and Punnen 2013).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from forestc.algorithms.arrays import Bits, Floats, Ints
 from forestc.algorithms.covers.column_generation import stoppable
 from forestc.system.compiled import compiled
 
-ORDERS = 15  # starts greedily from this many orders of the rows of H, and from as many of its columns
+ORDERS = 15  # tries this many orders of H's rows, and as many of H's columns
 NOISE = 0.2  # scales the random noise on the sort keys of perturbed orders
-CLOSE = 0.6  # share of the best weight so far that a biclique must exceed to be returned
+CLOSE = 0.6  # returns only bicliques above this share of the best weight so far
 MOST_KEPT = 64  # bicliques that one exact search returns at most
 
 
 @dataclass(frozen=True)
 class Biclique:
-    """Some rows and columns of a matrix H, as bits a and b. weight: a' H b, the sum of the entries of H in them."""
+    """A set of rows and a set of columns of a matrix H."""
 
     rows: Bits
     columns: Bits
-    weight: float
+    weight: float  # sum of the entries of H in these rows and columns
 
 
 def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
-    """Returns distinct, locally optimal bicliques of positive weight from greedy starts, the heaviest first."""
+    """Returns locally optimal bicliques (row and column sets) of positive weight, the heaviest first."""
     bicliques: dict[bytes, Biclique] = {}
     for turned in (False, True):
         matrix = np.ascontiguousarray(H.T) if turned else H
@@ -52,7 +52,8 @@ def greedy_bicliques(H: Floats, random: np.random.Generator) -> list[Biclique]:
 
 
 def improved(H: Floats, columns: Bits) -> Biclique:
-    """Returns the biclique that alternating improvement reaches from the given columns."""
+    """Returns the biclique that results from choosing the best rows and the best columns in turn, starting from the
+    given columns."""
     rows, columns = _alternated(H, columns.copy())
     return Biclique(rows, columns, float(H[np.ix_(rows, columns)].sum()))
 
@@ -60,12 +61,8 @@ def improved(H: Floats, columns: Bits) -> Biclique:
 def heaviest_biclique(
     H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
-    """Returns bicliques heavier than `least`, the heaviest first; an upper bound on the weight of every biclique; and
-    whether the search was complete. If complete, the bound is the weight of the first, or `least` if there is none.
-
-    steps: stops after about this many additions.
-    deadline: stops at this time of time.monotonic().
-    """
+    """Returns bicliques (row and column sets) heavier than `least`, an upper bound on all weights and `least`, and
+    whether the search was complete."""
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
     sides, bound, complete = stoppable(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)
@@ -124,8 +121,7 @@ def _greedy(H: Floats, orders: Ints) -> Any:
 
 @compiled()
 def _branched(flag: Ints, H: Floats, least: float, most: int, limit: int) -> Any:
-    """Searches depth-first over the columns of H, by falling sum of absolute weights. Each is first included, then
-    excluded."""
+    """Searches bicliques depth-first: each column of H is first included, then excluded."""
     n, m = H.shape
     size = np.zeros(m)
     for i in range(n):

@@ -1,11 +1,6 @@
-"""Factorizes a binary matrix into Boolean factors of rank k by column generation (Kovacs, Gunluk and Hauser 2021).
+"""Factorizes a binary matrix X into Boolean factors of rank k by column generation and local search.
 
-The Boolean product of the factors A: (n, k) and B: (k, m), (A o B)_ij = OR_f (A_if AND B_fj), should differ from the
-matrix X in few entries. A column of the master problem is a biclique: all entries in some rows and some columns of X.
-The integer program MIP(rho) charges rho * c for a zero that c bicliques cover. Its optimum is at least the least error
-for rho = 1, and at most the least error for rho = 1 / k (eqs. 14 to 17).
-
-A local search flips single bits of A and B while the error falls (Barahona and Goncalves 2019), and regrows factors.
+Sources: Kovacs, Gunluk and Hauser 2021, eqs. 14 to 17 (MIP(rho), bounds); Barahona and Goncalves 2019 (local search).
 """
 
 from __future__ import annotations
@@ -33,22 +28,21 @@ from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
 from forestc.errors import OptionError, RowsError
 from forestc.system.compiled import compiled, interruptible
 
-HEAT = 0.01  # share of the least error that sets the first temperature of the annealing; more accepts worse factors
+HEAT = 0.01  # multiplies the least error into the first temperature; more accepts worse factors
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors A: (n, k) and B: (k, m) of a matrix X. error: weight of the entries in which the product A o B differs
-    from X."""
+    """Boolean factors of a binary matrix X."""
 
-    A: Bits
-    B: Bits
-    error: float
+    A: Bits  # (n, k)
+    B: Bits  # (k, m)
+    error: float  # weight of the entries where A o B differs from X
 
 
 def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Factors:
-    """Returns k polished factors, each grown greedily over entries not yet covered. weight: (n, m), 0 where X is
-    missing."""
+    """Returns k factors, each grown greedily over entries not yet covered, then improved by single flips. weight: (n,
+    m), 0 where X is missing."""
     H = np.where(X, weight, -weight)
     A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
     for factor in range(k):
@@ -66,7 +60,7 @@ def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
 
 
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
-    """Returns the best factors that a local search finds. tries: how often one or two factors are regrown."""
+    """Returns the best factors that a local search from `start` finds in `tries` random changes."""
     value, A, B = np.where(X, weight, -weight), start.A.copy(), start.B.copy()
     count = A.astype(np.int64) @ B.astype(np.int64)
     A, B, error = stoppable(_searched, value, A, B, count, tries, seed, deadline=deadline)
@@ -75,9 +69,7 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
 
 @compiled()
 def _improve(value: Floats, A: Bits, B: Bits, count: Ints) -> Any:
-    """Flips single bits of A and B, in place, while that lowers the error.
-    value: (n, m) weight of each entry, negative where X is 0.
-    count: (n, m) number of factors that cover each entry."""
+    """Flips single bits of A and B, in place, while that lowers the error."""
     n, k, m = len(A), len(B), B.shape[1]
     again = True
     while again:
@@ -124,7 +116,7 @@ def _error(value: Floats, count: Ints) -> Any:
 
 @compiled()
 def _regrow(value: Floats, A: Bits, B: Bits, f: int, count: Ints) -> None:
-    """Replaces factor f by a new one, grown from the uncovered ones of a random row or from two random columns."""
+    """Replaces factor f by a new one, grown from a random start."""
     n, m = value.shape
     for i in range(n):
         if A[i, f]:
@@ -176,7 +168,7 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
         old_A, old_B, old_count = A.copy(), B.copy(), count.copy()
         for _ in range(1 + np.random.randint(2)):
             _regrow(value, A, B, np.random.randint(k), count)
-        if np.random.random() < 0.25:  # flips a random bit, too: regrowing alone does not reach all factors
+        if np.random.random() < 0.25:  # regrowing alone does not reach all factors
             f, j = np.random.randint(k), np.random.randint(B.shape[1])
             B[f, j] = not B[f, j]
             for i in range(len(A)):
@@ -196,36 +188,25 @@ def _searched(flag: Ints, value: Floats, A: Bits, B: Bits, count: Ints, tries: i
 
 
 RESTARTS, TRIES = 4, 5000  # runs of the first local search, and tries of each
-# Divides the time limit: local search, integer programs, bound from the relaxation of MIP(1 / k).
+# Divides the time limit: local search, integer programs, bound from MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """Factors A: (n, k) and B: (k, m) of a binary matrix X, with bounds on their error. MIP(rho) is the integer program
-    in which each covering of a zero costs rho.
+    """Boolean factors of a binary matrix X. MIP(rho) is the integer program where covering a zero costs rho."""
 
-    error: entries in which A o B differs from X, without missing ones.
-    bound: lower bound on the error of any factors of rank k.
-    optimal: True if error equals bound.
-    model_error: least objective of MIP(rho) or MIP(1) found.
-    model_bound: lower bound on the optimum of MIP(rho).
-    relaxation: optimum of the linear relaxation of MIP(rho) over the generated columns.
-    complete: True if `relaxation` is the optimum over all columns.
-    interrupted: True if Ctrl-C ended the search early.
-    """
-
-    A: Bits
-    B: Bits
-    error: int
-    bound: float
+    A: Bits  # (n, k)
+    B: Bits  # (k, m)
+    error: int  # number of entries where the product A o B differs from X
+    bound: float  # lower bound on the error of any factors of rank k
     optimal: bool
-    model_error: float
-    model_bound: float
-    relaxation: float
-    complete: bool
-    interrupted: bool
+    model_error: float  # least objective found of MIP(rho) or MIP(1)
+    model_bound: float  # lower bound on the optimum of MIP(rho)
+    relaxation: float  # optimum of the relaxation of MIP(rho) over generated columns
+    complete: bool  # True if `relaxation` is the optimum over all columns
+    interrupted: bool  # True if Ctrl-C ended the search early
 
     @property
     def gap(self) -> float:
@@ -252,14 +233,8 @@ def factorize(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Factorization:
-    """Returns Boolean factors of rank k of X.
-
-    X: (n, m) of 0 and 1, or NaN for a missing entry.
-    rho: cost of covering a zero in the master problem.
-    time_limit: in seconds.
-
-    Raises RowsError if X is not a matrix of 0, 1 and NaN; OptionError if k < 1, rho <= 0 or time_limit <= 0.
-    """
+    """Returns Boolean factors of rank k of X, (n, m) of 0, 1 and NaN (missing). Raises RowsError for another X,
+    OptionError for values not above 0."""
     X = _checked(X, k, rho, time_limit)
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
@@ -305,10 +280,10 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
 
 @dataclass(frozen=True)
 class _WeightedMatrix:
-    """A matrix without repeated rows and columns. weight: number of original entries for each entry; 0 if missing."""
+    """A matrix without repeated rows and columns."""
 
     X: Bits
-    weight: Floats
+    weight: Floats  # number of original entries for each entry; 0 if missing
 
     @property
     def ones(self) -> Bits:
@@ -316,7 +291,7 @@ class _WeightedMatrix:
 
 
 def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
-    """Returns X without repeated rows and columns, and the new index of each original row and column."""
+    """Returns X without repeated rows and columns, and the new index of each."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
@@ -326,12 +301,11 @@ def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
 
 @dataclass(frozen=True)
 class _Bicliques:
-    """The pricing problem of column generation over bicliques. index: (n, m) row of the master problem for each one of
-    X; otherwise -1."""
+    """The search for new bicliques (row and column sets) in column generation."""
 
     problem: _WeightedMatrix
-    rho: float
-    index: Ints
+    rho: float  # cost of covering a zero
+    index: Ints  # (n, m) master problem's row of each 1 in X, otherwise -1
     random: np.random.Generator
 
     def matrix(self, duals: Floats) -> Floats:
@@ -366,8 +340,7 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
 
 
 class _BestFactors:
-    """The best factors found so far, and all bicliques found. model_value: least objective found of the integer program
-    with rho = 1."""
+    """Collects the best factors and all bicliques (row and column sets) found so far."""
 
     def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
         self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
@@ -409,7 +382,7 @@ class _BestFactors:
         return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed))
 
     def generated(self, rho: float, deadline: float) -> Generated:
-        """Runs column generation, and offers its best cover as factors."""
+        """Runs column generation, and records its best cover as factors."""
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
         generated = generate(
@@ -431,7 +404,7 @@ class _BestFactors:
         return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
 
     def programs(self, rho: float, generated: Generated, deadline: float) -> None:
-        """Solves an integer program over all bicliques found, for each cost of `OVERLAP_COSTS`; offers the factors."""
+        """Solves integer programs over all bicliques found, and records their solutions as factors."""
         bicliques = [*(_bits(column) for column in generated.columns), *self.met.values()]
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
@@ -446,5 +419,5 @@ class _BestFactors:
             self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:
-        """Returns a lower bound on the true error by column generation with rho = 1 / k; 0 if no time is left."""
+        """Returns a lower bound on the error of any factors of rank k; 0 if no time is left."""
         return self.generated(1.0 / self.k, deadline).bound if time.monotonic() < deadline else 0.0

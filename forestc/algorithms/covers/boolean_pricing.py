@@ -1,9 +1,6 @@
-"""Finds clauses of high worth (gain / size), by a beam search and by an exact branch and bound.
+"""Finds clauses (ANDs of literals) of high worth: weight of the covered rows / (literals + 1).
 
-A clause is an AND of literals. Its gain is the total weight of the rows that satisfy it; its size is the number of
-literals plus one. In the pricing problem of Dash, Gunluk and Wei (2018, eqs. 6 to 10), positive rows weigh their dual,
-other rows less than 0, and the reduced gain is gain - price * size. The paper's integer program is not used: in 20 s,
-HiGHS and CP-SAT proved weaker bounds than this branch and bound.
+The integer program of Dash, Gunluk and Wei (2018, eqs. 6 to 10) gave weaker bounds than the branch and bound here.
 """
 
 from __future__ import annotations
@@ -23,21 +20,14 @@ MOST_KEPT = 64  # clauses that `beam_search` and `best_clauses` return at most
 
 
 class SpanLiterals(NamedTuple):
-    """Literals as spans of integer codes.
+    """Literals as ranges of integer codes: a literal holds if its feature's code lies in its range."""
 
-    codes: (rows, features); no two features share a code.
-    start: (features + 1,) first code of each feature.
-    feature: (literals,) index of each literal's feature.
-    low, high: (literals,) a literal holds if the code of its feature is in low .. high - 1.
-    inverted: (literals,) True if the literal holds outside of that span instead.
-    """
-
-    codes: Int32s
-    start: Ints
-    feature: Ints
-    low: Ints
-    high: Ints
-    inverted: Bits
+    codes: Int32s  # (rows, features); no two features share a code
+    start: Ints  # (features + 1,) first code of each feature
+    feature: Ints  # (literals,) index of each literal's feature
+    low: Ints  # (literals,) first code of the range
+    high: Ints  # (literals,) last code of the range, plus one
+    inverted: Bits  # (literals,) True if the literal holds outside of the range
 
     def of(self, rows: Ints, chosen: Ints) -> SpanLiterals:
         """Returns the given literals on the given rows; the literals are renumbered from 0."""
@@ -55,9 +45,8 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Returns the literals of a table of bits: (rows, literals), True where the literal holds. groups: (literals,) the
-    feature of each literal, for faster pricing; by default each literal is a feature. If the literals of a group are
-    not spans of one order, each becomes a feature."""
+    """Returns the literals of a table of bits, (rows, literals). groups: (literals,) feature of each literal; helps
+    speed only."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []
@@ -89,14 +78,13 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Orders a group's distinct bit patterns by Hamming distance from an extreme one, which makes thresholds spans."""
+    """Orders bit patterns by Hamming distance from an extreme one, which makes thresholds contiguous ranges."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, False) if the True entries are contiguous, (first, past, True) if the False ones are;
-    otherwise None."""
+    """Returns (first, past, inverted) if the True or False entries are contiguous; otherwise None."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):
@@ -108,12 +96,11 @@ def _span(column: Bits) -> tuple[int, int, bool] | None:
 
 @dataclass(frozen=True)
 class Clauses:
-    """Result of a search for clauses. clauses: by reduced gain, the largest first. worth: upper bound on gain / size of
-    any clause, at least the price (only from `best_clauses`). complete: True if the search was exhaustive."""
+    """Clauses that a search found, the largest gain above the price of their literals first."""
 
     clauses: list[tuple[int, ...]]
-    worth: float = math.inf
-    complete: bool = False
+    worth: float = math.inf  # upper bound on gain / size of any clause
+    complete: bool = False  # True if the search was exhaustive
 
 
 def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: int, width: int) -> Clauses:
@@ -125,11 +112,8 @@ def beam_search(literals: SpanLiterals, weight: Floats, price: float, longest: i
 def best_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, deadline: float
 ) -> Clauses:
-    """Returns clauses of high gain / size with at most `longest` literals, by branch and bound.
-
-    steps: stops after about this many additions.
-    deadline: stops at this time of time.monotonic().
-    """
+    """Returns clauses with at most `longest` literals and high worth: weight of covered rows / (literals + 1). The
+    search stops after about `steps` additions."""
     clauses, gain, worth, complete = stoppable(
         _branched, literals, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
@@ -139,9 +123,8 @@ def best_clauses(
 def all_clauses(
     literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
 ) -> Clauses:
-    """Returns all clauses with gain - price * size > -slack, without dominated ones. A clause is dominated if another
-    one covers the same positive rows or more, has no more negative weight, and is no larger. The result is incomplete
-    if there are more than `most` clauses, or after the deadline."""
+    """Returns the undominated clauses with weight of covered rows > price * (literals + 1) - slack. The list is
+    incomplete after `most` clauses or the deadline (of time.monotonic())."""
     clauses, gain, _, complete = stoppable(
         _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
     )
@@ -159,8 +142,7 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Returns the positive and the negative weight of the rows, both as numbers >= 0. Writes to p and q the same two
-    weights of the rows that satisfy each chosen literal."""
+    """Returns the rows' positive and negative weight; writes those of each literal to p, q."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0
@@ -202,7 +184,7 @@ def _holds(literals: SpanLiterals, i: int, k: int) -> bool:
 
 @compiled()
 def _implies(literals: SpanLiterals, k: int, other: int) -> Any:
-    """Returns True if the spans show that literal k implies literal `other`; some implications are missed."""
+    """Returns True if literal k surely implies `other`; misses some implications."""
     _, _, feature, low, high, inverted = literals
     if feature[k] != feature[other]:
         return False
@@ -229,9 +211,7 @@ def _same(clause: Ints, other: Ints, length: int) -> Any:
 
 @compiled()
 def _keep(clauses: Ints, gain: Floats, value: Floats, count: int, clause: Ints, length: int, g: float, v: float) -> Any:
-    """Adds a clause to the list of best clauses, or replaces the worst if the list is full. Returns the length of the
-    list.
-    g: gain of the clause. v: value that ranks it."""
+    """Adds a clause to a bounded list of the best clauses. Returns the list's length."""
     worst, most = 0, len(gain)
     for e in range(count):
         if value[e] == v and _same(clauses[e], clause, length):
@@ -302,8 +282,7 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Writes candidate literals to `tail`, the largest loss of positive weight first, and upper bounds on their worth
-    to `bound`. Returns their number, or 0 if no extension of the clause is good enough."""
+    """Writes the literals worth adding to `tail`, and bounds on their worth; returns their number."""
     count = len(candidates)
     order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)
@@ -332,8 +311,7 @@ def _followers(
 def _branched(
     flag: Ints, literals: SpanLiterals, weight: Floats, price: float, longest: int, steps: int, most: int, slack: float
 ) -> tuple[Ints, Floats, float, bool]:
-    """Searches clauses depth-first. slack: 0 to find the clauses of highest worth; otherwise lists all clauses of
-    reduced gain above -slack."""
+    """Searches clauses depth-first: the best ones, or all if `slack` is not 0."""
     many, n, codes = len(literals.feature), len(literals.codes), literals.start[-1]
     plus, minus, p, q = np.zeros(codes), np.zeros(codes), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0

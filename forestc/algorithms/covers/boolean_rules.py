@@ -1,8 +1,7 @@
 """Learns small decision rules by column generation (Dash, Gunluk and Wei, Boolean Decision Rules via Column Generation,
 2018).
 
-A DNF rule is an OR of clauses, each an AND of literals. A CNF rule is an AND of clauses, each an OR; it is learnt as
-the DNF of the negated labels over the negated literals.
+A DNF rule is an OR of ANDs of literals; a CNF rule is an AND of ORs.
 """
 
 from __future__ import annotations
@@ -29,41 +28,31 @@ Clause = tuple[int, ...]
 
 WIDTH = 20  # clauses of each length that the beam search extends
 LONGEST_IN_BEAM = 6  # literals of a clause in the beam search at most
-MOST_CACHED = 20_000  # columns that are cached by their clause; one more clears the cache
+MOST_CACHED = 20_000  # columns in the cache at most; one more clears the cache
 MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 # Limits the clauses listed to prove optimality, and their share of the remaining time.
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
-FIRST_COMPLEXITY = 4  # starts with a rule of this complexity, then doubles the complexity up to the limit
+FIRST_COMPLEXITY = 4  # starts with this complexity, then doubles it up to the limit
 SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules
 SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 
 
 @dataclass(frozen=True)
 class RuleLearning:
-    """A learnt rule.
+    """A learnt rule."""
 
-    clauses: tuples of literals (columns of the bits), each ascending.
-    loss: Hamming loss on the training rows.
-    complexity: number of clauses plus literals.
-    bound: lower bound on the loss of any rule within the limits (constant literals apart).
-    optimal: True if the loss equals the bound.
-    interrupted: True if Ctrl-C ended the search early.
-    rounds: rounds of column generation.
-    candidates: all clauses generated; those of the rule come first.
-    """
-
-    clauses: tuple[Clause, ...]
+    clauses: tuple[Clause, ...]  # tuples of literals (columns of the bits)
     form: Form
-    loss: float
-    complexity: int
-    bound: float
-    optimal: bool
-    interrupted: bool
-    rounds: int
-    candidates: tuple[Clause, ...]
+    loss: float  # Hamming loss on the training rows
+    complexity: int  # number of clauses plus literals
+    bound: float  # lower bound on the loss of any rule within the limits
+    optimal: bool  # True if the loss equals the bound
+    interrupted: bool  # True if Ctrl-C ended the search early
+    rounds: int  # number of rounds of column generation
+    candidates: tuple[Clause, ...]  # all clauses generated; the rule's clauses come first
 
     @property
     def gap(self) -> float:
@@ -85,9 +74,8 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
 
 
 def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
-    """Returns the Hamming loss of a rule. For a DNF, each row of class 1 without a covering clause loses its weight.
-    Each row of class 0 loses its weight once for each covering clause. A CNF has the loss of the DNF over negated
-    labels and literals."""
+    """Returns the Hamming loss of a rule. For a DNF: the weight of uncovered rows of class 1, plus the weight of rows
+    of class 0 once per covering clause."""
     negated = form == "cnf"
     positive = np.asarray(y, dtype=bool) != negated
     count = np.zeros(len(bits), dtype=np.int64)
@@ -98,22 +86,14 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
 
 @dataclass(frozen=True)
 class RuleLimits:
-    """Limits of a rule and of the search for it.
+    """Limits of a rule and of the search for it. Raises OptionError for limits not above 0."""
 
-    complexity: most clauses plus literals; a clause takes at least 2.
-    longest: most literals of a clause.
-    time_limit: in seconds.
-    rounds: most rounds of column generation; if given, integer programs are limited by nodes, too.
-
-    Raises OptionError if complexity, time_limit or longest is not above 0, or the form is unknown.
-    """
-
-    complexity: int
+    complexity: int  # most clauses plus literals of the rule
     form: Form = "dnf"
-    time_limit: float = 60.0
+    time_limit: float = 60.0  # seconds
     seed: int = 0
-    longest: int | None = None
-    rounds: int | None = None
+    longest: int | None = None  # most literals of a clause
+    rounds: int | None = None  # most rounds of column generation
 
     def __post_init__(self) -> None:
         if self.complexity < 1 or self.time_limit <= 0 or (self.longest is not None and self.longest < 1):
@@ -136,17 +116,8 @@ def learn_rules(
     start: Sequence[Clause] = (),
     progress: Progress | None = None,
 ) -> RuleLearning:
-    """Returns the rule of least Hamming loss that is found within the limits.
-
-    bits: (rows, literals) booleans; a negated literal is a column of its own.
-    y: (rows,) of 0 and 1.
-    groups: (literals,) the feature of each literal, for faster pricing; see `literals_of`.
-    weight: (rows,) of at least 0.
-    start: clauses to begin with, such as the candidates of another run. Without them, smaller rules are learnt first.
-
-    Raises RowsError if bits, labels, weights or groups have wrong values or shapes; OptionError if `start` has an
-    unknown literal.
-    """
+    """Returns the rule of least Hamming loss found for bits, (rows, literals), and labels y. `start` holds clauses to
+    begin with. Raises RowsError for invalid data, OptionError for unknown literals."""
     bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
         raise RowsError(
@@ -192,7 +163,7 @@ def _learnt(
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
-        # If every clause that a better rule may use is listed, the integer program proves the rule optimal.
+        # An integer program over all clauses that can help proves the rule optimal.
         try:
             reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
             if reachable is not None:
@@ -215,7 +186,7 @@ def _learnt(
 
 @cache
 def _compile() -> None:
-    """Runs the compiled functions once, so that the time to compile them does not count against the time limit."""
+    """Compiles the functions in advance, so that this time does not count against the limit."""
     y = np.array([True, False])
     problem = _RuleProblem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
@@ -245,19 +216,14 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
 
 @dataclass(frozen=True)
 class _RuleProblem:
-    """The pricing problem over distinct rows.
-
-    positive: indices of the distinct rows to cover.
-    negative: (distinct rows,) weight of the rows not to cover.
-    identity: column of each literal in the caller's bits, without constant and repeated columns.
-    """
+    """The covering problem of a rule over distinct rows."""
 
     cover: Cover
     literals: SpanLiterals
-    positive: Ints
-    negative: Floats
-    identity: Ints
-    longest: int
+    positive: Ints  # indices of the distinct rows to cover
+    negative: Floats  # (distinct rows,) weight of the rows not to cover
+    identity: Ints  # column of each literal in the caller's bits
+    longest: int  # most literals of a clause
     random: np.random.Generator
     # Caches columns by clause, because beam searches find most clauses repeatedly.
     cached: dict[Clause, Column] = field(default_factory=dict)
@@ -301,8 +267,7 @@ class _RuleProblem:
         return result
 
     def column(self, clause: Clause) -> Column:
-        """Returns the column of a clause over the caller's literals. It covers no row if `identity` lacks one of the
-        literals."""
+        """Returns the column (covered rows and cost) of a clause over the caller's literals."""
         indices = np.searchsorted(self.identity, clause)
         if len(clause) == 0 or (indices >= len(self.identity)).any() or (self.identity[indices] != clause).any():
             return Column(np.zeros(0, dtype=np.int32), float(self.negative.sum()), float(len(clause) + 1), clause)
@@ -311,8 +276,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns distinct columns of these clauses, at most `COLUMNS_A_ROUND`. clauses: over the literals of
-        `identity`."""
+        """Returns distinct columns of these clauses (over `identity`), at most `COLUMNS_A_ROUND`."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:
@@ -368,17 +332,12 @@ class _RuleProblem:
 
 @dataclass(frozen=True)
 class RuleSets:
-    """Rules for several classes, one for each.
+    """Rules for several classes, one for each."""
 
-    classes: labels, ascending.
-    order: class indices; a row gets the first class in this order with a rule that holds.
-    default: index of the class for rows where no rule holds.
-    """
-
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # labels, ascending
     rules: tuple[RuleLearning, ...]
-    order: tuple[int, ...]
-    default: int
+    order: tuple[int, ...]  # class indices; the first class with a rule that holds wins
+    default: int  # index of the class for rows where no rule holds
 
     def predict(self, bits: Bits) -> NDArray[Any]:
         """Returns the predicted label of each row."""
@@ -405,8 +364,8 @@ def learn_rule_sets(
     groups: Ints | None = None,
     weight: Floats | None = None,
 ) -> RuleSets:
-    """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
-    rules together. Raises RowsError if all rows are of one class, and the errors of `learn_rules`."""
+    """Learns a rule for each class against the rest; with two classes, only for the second. Raises RowsError if all
+    rows are of one class."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
@@ -438,8 +397,7 @@ def _decided(claims: Bits, order: Sequence[int], default: int) -> Ints:
 
 
 def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, ...], int]:
-    """Returns class indices by priority, and the default class. Classes are sorted by precision, then pairs are swapped
-    while that raises the accuracy."""
+    """Returns class indices, the highest priority first, and the default class."""
     free = ~claims.any(axis=0)
     among = np.bincount(label, np.where(free, weight, 0.0) if free.any() else weight, minlength=len(claims))
     default = int(np.argmax(among))

@@ -1,24 +1,7 @@
-"""Column generation for penalized covers: one engine for decision rules and for binary matrix factorization.
+"""Covers rows by columns when the columns are too many to list.
 
-A row that no chosen column covers costs its penalty. Column k costs cost_k and takes size_k of a budget. There are far
-too many columns to list:
-
-    minimize    sum_i penalty_i * missed_i + sum_k cost_k * w_k
-    subject to  missed_i + sum_{k covers i} w_k >= 1 for every row i,   sum_k size_k * w_k <= budget,   w_k in {0, 1}
-
-This is the master problem of Dash, Gunluk and Wei (2018, eqs. 1 to 4) and MIP(rho) of Kovacs, Gunluk and Hauser (2021,
-eqs. 14 and 15). The restricted master is its linear relaxation over the columns found so far, solved as its dual:
-
-    maximize  sum_i dual_i - budget * price   subject to  sum_{i in k} dual_i - price * size_k <= cost_k,
-              0 <= dual_i <= penalty_i, price >= 0
-
-The worth of a column is (sum_{i in k} dual_i - cost_k) / size_k. With the largest worth of all columns, or more, every
-cover costs at least
-
-    sum_i dual_i - budget * max(0, worth)
-
-Before pricing, duals are smoothed towards the best duals so far (Wentges 1997). The best cover may need columns that
-the relaxation does not use, so `refill` searches for these.
+An uncovered row costs its penalty, a column its cost; the columns' sizes must fit a budget (Dash, Gunluk and Wei 2018,
+eqs. 1 to 4).
 """
 
 from __future__ import annotations
@@ -42,22 +25,17 @@ Progress = Callable[[str], None]
 
 COLUMNS_A_ROUND = 20  # columns that one pricing returns at most
 MOST_DROPPED = 3  # columns that one try of `refill` drops at most
-MOST_IN_VAIN = 100  # stops `refill` after this many tries in a row without a better cover
-PRICES = (0.0, 0.5, 1.0)  # multiplies the price of the budget in `refill`; each try draws one of these
+MOST_IN_VAIN = 100  # stops `refill` after this many tries without a better cover
+PRICES = (0.0, 0.5, 1.0)  # multiplies the price of the budget in `refill`, drawn for each try
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Result of pricing.
+    """Columns that a pricing found, with a bound on all columns."""
 
-    columns: of positive reduced gain, the best first.
-    worth: upper bound on (sum of duals - cost) / size of every column; inf if unknown.
-    complete: True if the search was exhaustive.
-    """
-
-    columns: list[Column]
-    worth: float = math.inf
-    complete: bool = False
+    columns: list[Column]  # columns of positive reduced gain, the best first
+    worth: float = math.inf  # upper bound on (sum of duals - cost) / size
+    complete: bool = False  # True if the search was exhaustive
 
 
 class Pricer(Protocol):
@@ -72,19 +50,19 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """Returns columns and an upper bound on the worth of all. Stops after about `steps` additions or at the
-        deadline (of time.monotonic()), with the results so far."""
+        """Returns columns and an upper bound on the worth of all. Stops after about `steps` additions, or at the
+        deadline (of time.monotonic())."""
         ...
 
 
 LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
-SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far in the duals that are priced; tried in turn
+SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
-FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing: in most rounds; if nothing else finds a column
+FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
-LAST_SHARE = 0.15  # share of the time reserved for a last exact pricing, which gives the bound
+LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
-# Limits the tries of `refill`: in some rounds, if pricing finds no column, and as a last resort.
+# Limits the tries of `refill`: in some rounds, without new columns, at the end.
 SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
 REFILL_SHARE = 0.1  # share of the remaining time for SOME_TRIES
 MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive
@@ -92,32 +70,23 @@ MOST_IDLE = 8  # rounds that a column may be unused before it becomes inactive
 
 @dataclass(frozen=True)
 class Generated:
-    """Result of `generate`.
-
-    chosen: column indices of the best cover found.
-    value: objective of that cover.
-    bound: lower bound on every cover over all columns.
-    relaxed: optimum of the last relaxation solved.
-    complete: True if `relaxed` is the optimum over all columns.
-    duals, price: the dual solution behind the bound.
-    interrupted: True if Ctrl-C ended the search early.
-    """
+    """Columns that `generate` found, with the best cover and a bound."""
 
     columns: list[Column]
-    chosen: tuple[int, ...]
-    value: float
-    bound: float
-    relaxed: float
-    complete: bool
-    duals: Floats
-    price: float
+    chosen: tuple[int, ...]  # column indices of the best cover found
+    value: float  # objective of the best cover
+    bound: float  # lower bound on the objective of every cover
+    relaxed: float  # optimum of the last relaxation solved
+    complete: bool  # True if `relaxed` is the optimum over all columns
+    duals: Floats  # duals of the rows for the bound
+    price: float  # dual of the budget for the bound
     rounds: int
-    interrupted: bool
+    interrupted: bool  # True if Ctrl-C ended the search early
 
 
 def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math.inf) -> Any:
-    """Runs compiled code in a thread, as function(flag, *values), and returns its result. Sets the flag, which the code
-    polls, at the deadline (of time.monotonic()) and on Ctrl-C."""
+    """Runs compiled code in a thread as function(flag, *values). At the deadline (of time.monotonic()) or Ctrl-C it
+    sets flag[0], which the code must poll."""
     flag: Ints = np.zeros(1, dtype=np.int64)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(function, flag, *values)
@@ -132,8 +101,7 @@ def stoppable(function: Callable[..., Any], *values: Any, deadline: float = math
 
 
 class Master:
-    """The dual of the restricted master problem. Columns unused for long become inactive until `activate` brings them
-    back."""
+    """The linear relaxation of the cover problem over the columns found so far, solved as its dual."""
 
     def __init__(self, cover: Cover, seed: int) -> None:
         import highspy
@@ -162,7 +130,7 @@ class Master:
         self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=np.int64)])
 
     def activate(self, indices: Sequence[int]) -> int:
-        """Activates the inactive ones among these columns. Returns how many."""
+        """Puts inactive columns back into the relaxation. Returns how many were inactive."""
         many = 0
         for position in indices:
             if self._idle[position] == INACTIVE:
@@ -172,7 +140,7 @@ class Master:
         return many
 
     def solve(self) -> Relaxed:
-        """Solves the problem, then deactivates columns unused for more than `MOST_IDLE` rounds."""
+        """Solves the relaxation, then deactivates columns unused for more than `MOST_IDLE` rounds."""
         self._highs.run()
         used = self._highs if self._highs.getModelStatus() == self._optimal else self._again()
         value, solution = float(used.getInfo().objective_function_value), used.getSolution()
@@ -187,7 +155,7 @@ class Master:
         return Relaxed(value, duals, price, taken)
 
     def _again(self) -> Any:
-        """Solves the problem without a warm start. Raises InternalError if no optimum is found."""
+        """Solves the problem without a warm start."""
         fresh = make_highs(seed=self._seed, solver="simplex")
         fresh.passModel(self._highs.getModel())
         fresh.run()
@@ -198,13 +166,12 @@ class Master:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An optimum of the restricted master. price: dual of the budget. taken: (columns,) value of each column's
-    variable."""
+    """An optimum of the relaxation over the active columns."""
 
     value: float
     duals: Floats
-    price: float
-    taken: Floats
+    price: float  # dual of the budget
+    taken: Floats  # (columns,) value of each column's variable
 
 
 def refill(
@@ -217,13 +184,8 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Improves the best cover: each try drops up to `MOST_DROPPED` of its columns and prices new ones for the uncovered
-    rows.
-
-    add: puts a column into the selection and returns its index.
-    price: of one unit of the budget.
-    until: stops at this time of time.monotonic().
-    """
+    """Improves the best cover: each try drops some columns and prices new ones for the uncovered rows. `add` adds a
+    column to the search and returns its index."""
     cover, columns, vain = selection.cover, selection.columns, 0
     for _ in range(tries):
         if time.monotonic() > until or vain == MOST_IN_VAIN:
@@ -261,12 +223,7 @@ def generate(
     rounds: int | None = None,
 ) -> Generated:
     """Generates columns, finds the best cover over them, and bounds the cost of every cover. Ctrl-C ends the search
-    early.
-
-    selection: a search without columns; it finds the best cover.
-    start: columns to begin with; the first, the first two and so on are tried as covers.
-    deadline: a time of time.monotonic().
-    """
+    early. `start` holds columns to begin with."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -285,7 +242,7 @@ def generate(
 
 
 class _Run:
-    """The state of `generate`. Its center holds the duals of the best bound so far."""
+    """Holds the state of `generate`."""
 
     def __init__(
         self, pricer: Pricer, selection: CoverSearch, deadline: float, seed: int, progress: Progress | None,
@@ -305,7 +262,7 @@ class _Run:
         self.random = np.random.default_rng(seed)
 
     def add(self, columns: Sequence[Column]) -> int:
-        """Adds new columns, and activates the others if they are inactive. Returns how many became active."""
+        """Adds new columns and reactivates inactive ones. Returns how many became active."""
         pool_size = len(self.selection.columns)
         new: list[Column] = []
         again: list[int] = []
@@ -321,7 +278,7 @@ class _Run:
         return len(new) + activated
 
     def offer(self, columns: Sequence[Column]) -> None:
-        """Offers the first of these columns, the first two and so on as covers, as far as the budget allows."""
+        """Tries the first column, the first two and so on as covers, within the budget."""
         sizes = np.cumsum([column.size for column in columns])
         indices = [self.indices[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
         for count in range(1, len(indices) + 1):
@@ -360,12 +317,12 @@ class _Run:
         self.tell()
 
     def closed(self) -> bool:
-        """Returns True if the bound meets the relaxation or the best cover."""
+        """Returns True if the bound reaches the relaxation's optimum or the best cover's objective."""
         self.complete = self.complete or self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
         return self.complete or self.cover.rounded(self.bound) >= self.selection.best[0] - 1e-9
 
     def find(self, at: Relaxed) -> int:
-        """Adds columns that gain at the master's duals, and returns how many."""
+        """Adds columns that improve the relaxation, and returns how many."""
         added = 0
         if self.wait:
             self.wait -= 1
@@ -395,9 +352,10 @@ class _Run:
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
-        """Prices exactly at these duals and updates the bound. Returns how many columns were added, and whether pricing
-        was complete."""
+        """Prices columns exactly and updates the bound. Returns how many columns were added, and whether pricing was
+        complete."""
         pricing = self.pricer.exact(duals, price, steps, deadline)
+        # Every cover costs at least this, because no column is worth more.
         value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.center_value:
             self.center, self.center_price, self.center_value = duals, max(0.0, pricing.worth), value

@@ -1,5 +1,5 @@
-"""Finds the best cover over given columns, by local search (adding, dropping and swapping columns) and by an integer
-program. Of covers with equal objectives, the smaller one wins."""
+"""Finds the best cover over given columns by local search and by an integer program. Of covers with equal objectives,
+the smaller one wins."""
 
 from __future__ import annotations
 
@@ -22,32 +22,22 @@ LONGEST = 2.0  # seconds after which `improve` starts no further try
 
 @dataclass(frozen=True)
 class Column:
-    """A set of rows that a cover may choose.
+    """A set of rows that a cover may choose."""
 
-    rows: indices, ascending.
-    size: units of the budget that it takes.
-    key: hashable identity, such as a clause; columns with equal keys are equal.
-    """
-
-    rows: Int32s
+    rows: Int32s  # indices, ascending
     cost: float
-    size: float
-    key: Any
+    size: float  # units of the budget that the column takes
+    key: Any  # hashable identity, such as a clause
 
 
 @dataclass(frozen=True)
 class Cover:
-    """A covering problem without its columns.
+    """A covering problem without its columns."""
 
-    penalty: (rows,) cost of leaving each row uncovered.
-    least_size: lower bound on the size of every column.
-    integral: True if penalties and costs are whole numbers.
-    """
-
-    penalty: Floats
+    penalty: Floats  # (rows,) cost of leaving each row uncovered
     budget: float
-    least_size: float
-    integral: bool
+    least_size: float  # lower bound on the size of every column
+    integral: bool  # True if penalties and costs are whole numbers
 
     def rounded(self, bound: float) -> float:
         """Returns a bound on covers, given a bound on fractional covers."""
@@ -78,8 +68,8 @@ class CoverSearch:
             self._flat = None
 
     def improve(self, taken: Floats) -> None:
-        """Improves the best cover by local search from several starts. taken: (columns,) value of each column's
-        variable in the relaxation."""
+        """Improves the best cover by local search. taken: (columns,) values of the columns' variables in the
+        relaxation."""
         if not self.columns:
             return
         until = time.monotonic() + LONGEST
@@ -94,7 +84,7 @@ class CoverSearch:
             self._search(near)
 
     def offer(self, chosen: Sequence[int]) -> None:
-        """Replaces the best cover by `chosen`, column indices, if that is better and fits the budget."""
+        """Replaces the best cover by `chosen` (column indices) if `chosen` is better and within the budget."""
         distinct = sorted(set(map(int, chosen)))
         missed = self.cover.penalty.copy()
         for index in distinct:
@@ -107,12 +97,8 @@ class CoverSearch:
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
     def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
-        """Solves the integer program over all columns, starting from the best cover. Returns True if the best cover is
-        proved optimal over these columns.
-
-        target: lower bound; an empty cover that meets it is optimal.
-        nodes: limit of the search tree.
-        """
+        """Improves the best cover by an integer program. Returns True if the best cover is proved optimal. target:
+        lower bound; an empty cover that meets it is optimal."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True
         seconds = deadline - time.monotonic()
@@ -143,8 +129,7 @@ class CoverSearch:
 
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
-    """Returns a cover that no add, drop or swap improves, found from `start` by the best move each time. cost:
-    (columns,) cost plus tie-break."""
+    """Returns a cover that no single addition, removal or swap improves, found from `start`."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)
@@ -205,7 +190,7 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int 
     bounds = np.append(np.ones(rows), -np.inf), np.append(np.full(rows, np.inf), cover.budget)
     lines: list[tuple[ArrayLike, ArrayLike]] = [([row], [1.0]) for row in range(rows)]
     lines += [(np.append(c.rows, rows), np.append(np.ones(len(c.rows)), c.size)) for c in columns]
-    # If the variables missed_i are continuous, HiGHS 1.14 reports wrong optima (9 of 2,500 small covers).
+    # All variables are integers: with continuous ones, HiGHS 1.14 reported wrong optima.
     model = make_model(cost, np.ones(rows + many), bounds, lines, by_rows=False, whole=rows + many)
     limits = {} if nodes is None else {"mip_max_nodes": nodes}
     highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)

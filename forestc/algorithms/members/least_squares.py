@@ -1,4 +1,4 @@
-"""Selects trees of a regression by least squares, each choice with its best scale and offset."""
+"""Selects trees of a regression by least squares; the sum of the chosen trees gets the best scale and offset."""
 
 from __future__ import annotations
 
@@ -15,17 +15,11 @@ SWEEPS = 4  # sweeps of `refit` over all trees
 
 @dataclass(frozen=True)
 class Squares:
-    """An objective for a regression: the members' values are added, scaled and offset. Its value is the number of rows
-    times R squared, for the best scale and offset.
+    """An objective for choosing trees of a regression: rows times R squared, after the best scale and offset."""
 
-    products: (members, members) sums over the rows of products of two members' centered values.
-    targets: (members,) sums over the rows of products of centered values and centered labels.
-    total: sum of the squared centered labels.
-    """
-
-    products: Floats
-    targets: Floats
-    total: float
+    products: Floats  # (members, members) products of centered values, summed over rows
+    targets: Floats  # (members,) products of centered values and labels, summed over rows
+    total: float  # sum of the squared centered labels
     rows: int
 
     @staticmethod
@@ -62,19 +56,14 @@ class Squares:
         return max(0.0, target) / square if square > 0 else 0.0
 
     def _explained(self, target: Floats, square: Floats) -> Any:
-        """Returns rows times R squared. target: sum of products with the labels. square: sum of squares."""
+        """Returns rows times R squared."""
         won = np.divide(np.maximum(target, 0.0) ** 2, square, out=np.zeros_like(square * 1.0), where=square > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
 
 
 def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list[Ints]:
-    """Returns new integer leaf values by least squares, one tree after the other, within the range of the old values.
-
-    leaf: (trees, rows) the leaf that each row reaches.
-    values: for each tree, (leaves,).
-    bias: added to the sum of the trees.
-    target: (rows,) in units of the leaves.
-    """
+    """Returns new integer leaf values by least squares, within the range of the old values. leaf: (trees, rows) leaf
+    that each row reaches."""
     values = [leaves.copy() for leaves in values]
     low, high = min(int(leaves.min()) for leaves in values), max(int(leaves.max()) for leaves in values)
     total = bias + sum(leaves[at] for leaves, at in zip(values, leaf, strict=True))
@@ -82,7 +71,7 @@ def refit(leaf: Int32s, values: list[Ints], bias: float, target: Floats) -> list
         for leaves, at in zip(values, leaf, strict=True):
             rows = np.bincount(at, minlength=len(leaves))
             missing = np.bincount(at, target - total, minlength=len(leaves))
-            # Adds a row without error to each leaf, so that leaves with few rows move less.
+            # Adds a row without error to each leaf, which slows leaves with few rows.
             new = np.clip(np.rint(leaves + missing / (rows + 1)), low, high).astype(np.int64)
             total = total + (new - leaves)[at]
             leaves[:] = new

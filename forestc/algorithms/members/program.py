@@ -1,8 +1,5 @@
-"""Solves the integer program of ensemble selection with HiGHS, from a given selection and with cuts.
-
-Variables are x of the members, the threshold L, and t of the patterns, 1 if a pattern is decided as its gain asks.
-Constraints (3) and (6) of the paper are redundant and left out.
-"""
+"""Solves the integer program of ensemble selection (M. A. Mendes Bastos et al., INOC 2024) with HiGHS, from a given
+selection. Constraints (3) and (6) are redundant and left out."""
 
 from __future__ import annotations
 
@@ -18,12 +15,11 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 @dataclass(frozen=True)
 class Solved:
-    """Result of `solve`. found: the best selection. bound: upper bound on the value of any selection. nodes: nodes of
-    HiGHS's search tree."""
+    """The best selection, with a bound on all selections."""
 
     found: MemberChoice
-    bound: float
-    nodes: int
+    bound: float  # upper bound on the value of any selection
+    nodes: int  # nodes of HiGHS's search tree
 
 
 class _Program:
@@ -35,7 +31,7 @@ class _Program:
         self.rows: list[tuple[float, dict[int, float]]] = []
 
     def columns(self, count: int, *, upper: float = 1.0, cost: Floats | float = 0.0) -> int:
-        """Adds variables with values from 0 to `upper`. Returns the index of the first."""
+        """Adds `count` variables with values from 0 to `upper` to the program. Returns the index of the first."""
         first = len(self.cost)
         self.cost += np.broadcast_to(cost, count).astype(float).tolist()
         self.upper += [upper] * count
@@ -53,9 +49,8 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """Returns the best selection that HiGHS finds, never worse than `start`. The price in `limits` is ignored.
-    cuts: sets of patterns; at least one of each set must be decided against its gain.
-    time_limit: in seconds."""
+    """Returns the best selection that HiGHS finds, never worse than `start`. cuts: sets of patterns (rows with equal
+    votes); each set must lose one pattern's gain."""
     import highspy
 
     program = _Program()
@@ -67,7 +62,7 @@ def solve(
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
-        # If t is 1, the sum of votes must be above L (2), or at most L (5); if t is 0, `slack` lifts this.
+        # Constraints (2) and (5) hold if t is 1; otherwise `slack` lifts them.
         votes = patterns.votes[voters, row].astype(float)
         slack = most + 1.0 if gain > 0 else float(votes.sum())
         terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
@@ -89,7 +84,7 @@ def solve(
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
-    # If pairs and parts are continuous, HiGHS 1.14 has called wrong optima optimal.
+    # All variables are integers: with continuous ones, HiGHS 1.14 called wrong solutions optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
     unbounded = np.full(len(lowest), np.inf)
@@ -114,12 +109,11 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block
+StartValues = list[tuple[int, Floats]]  # index of a block's first column, and the block's start values
 
 
 def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
-    """Adds a constraint for each bill, and a variable for each shared part that is 1 if a chosen member needs the part.
-    Returns the start's values of the new variables."""
+    """Adds the limits on hardware cost. Returns the start's values of the new variables."""
     start_values: StartValues = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
@@ -136,8 +130,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
 
 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
-    """Adds constraints (14)-(18) and (20), a variable y for each pair of members, and the demand for two members.
-    Returns the start's values of the new variables."""
+    """Adds the limits on diversity. Returns the start's values of the new variables."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))

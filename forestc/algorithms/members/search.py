@@ -1,9 +1,5 @@
-"""Selects members of an ensemble by local search: steepest ascent by single moves, with random kicks, from several
-starts.
-
-A move puts a member in or out, or counts it once more or less. In some starts, rows just below the threshold count in
-part, which leads the search across plateaus of the value.
-"""
+"""Selects members of an ensemble by local search with random changes, from several starts. A move adds or removes a
+member, or changes by one how often it counts."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Ints
 from forestc.algorithms.members.vote_patterns import Limits, Objective
 
-SMOOTH = (0.0, 0.1, 0.3)  # shares by which rows just below the threshold count; starts take them in turn
+SMOOTH = (0.0, 0.1, 0.3)  # weighs rows just below the threshold; starts take these weights in turn
 KICK = 4  # changes at most this many random members at a local optimum
 MEMBERS_A_MOVE = 50  # adds one more move after each scan for every 50 members
 LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each start
@@ -24,13 +20,12 @@ LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each st
 
 @dataclass(frozen=True)
 class MemberChoice:
-    """A choice of members. times: (members,) how often each member counts. gained: value of the choice. cost: hardware
-    cost in units of the value, not subtracted from `gained`."""
+    """A choice of members."""
 
-    times: Ints
-    threshold: int
-    gained: float
-    cost: float = 0.0
+    times: Ints  # (members,) how often each member counts
+    threshold: int  # decides positive above this many votes
+    gained: float  # value of the choice, before hardware cost
+    cost: float = 0.0  # hardware cost in units of the value
 
     @property
     def members(self) -> list[int]:
@@ -39,12 +34,11 @@ class MemberChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """Limits on the work of `search`. scans: each start gets at most scans x members scans of all moves. work: rough
-    limit of rows (times classes) x members x scans, over all starts."""
+    """Limits on the work of `search`."""
 
     starts: int = 16
-    scans: int = 20
-    work: float = 1e9
+    scans: int = 20  # limits the scans of all moves, per start and member
+    work: float = 1e9  # limits rows x members x scans, roughly, over all starts
 
 
 def search(
@@ -58,13 +52,8 @@ def search(
     enough: float = np.inf,
     few: bool = True,
 ) -> MemberChoice | None:
-    """Returns the best choice found; None if none keeps the limits.
-
-    begin: a choice to start from, in addition to others.
-    most_times: how often a member may count.
-    enough: upper bound on the value; the search may end when a choice reaches it.
-    few: prefers fewer members among equal choices; if False, more.
-    """
+    """Returns the best choice found; None if no choice found keeps the limits. most_times: largest count of a member.
+    enough: value that ends the search."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
@@ -80,7 +69,7 @@ def search(
 
 
 def _better(choice: MemberChoice, best: MemberChoice, few: bool) -> bool:
-    """Returns True if a choice is worth more than the best, or as much with fewer members (with more, if not `few`)."""
+    """Returns True if a choice is worth more; the number of members breaks ties."""
     gain, least = (choice.gained - choice.cost) - (best.gained - best.cost), 1e-9 * max(1.0, abs(best.gained))
     if abs(gain) > least:
         return gain > 0
@@ -93,7 +82,7 @@ def _starts(task: Objective, limits: Limits, count: int, random: np.random.Gener
     if limits.diversity is not None:
         pair = np.zeros(members, dtype=np.int64)
         pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
-        chosen.append(pair)  # the most diverse pair keeps the limits on diversity if any choice does
+        chosen.append(pair)  # The most diverse pair keeps the limits if any choice does.
         count = max(count, len(chosen))
     chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     while len(chosen) < count:
@@ -111,7 +100,7 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> MemberChoice | None:
-    """Returns the best choice found in `scans` scans of all moves from one start; None if none keeps the limits."""
+    """Returns the best choice found from one start; None if none keeps the limits."""
     best: MemberChoice | None = None
     current, current_worth = times, (np.inf, -np.inf)
     while scans > 0:
@@ -137,15 +126,14 @@ def _cost(limits: Limits, chosen: Bits) -> float:
 def _ascend(
     task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int
 ) -> tuple[Ints, tuple[float, float], int]:
-    """Returns a choice that no single move improves, or the last one after `most` scans; its (violation, worth); and
-    the number of scans."""
+    """Improves a choice by single moves; returns the choice, (violation, worth), and number of scans."""
     times = times.copy()
     sums = task.sums(times)
     violation, worth = limits.violation(times > 0), -np.inf
     for scan in range(1, most + 1):
         moves = _moves(task, limits, times, sums, smooth, most_times)
         improved = False
-        # With many members, several moves follow one scan, each only if it still improves the choice.
+        # With many members, several moves follow one scan while each improves the choice.
         for turn, move in enumerate(moves[: 1 + len(times) // MEMBERS_A_MOVE]):
             if turn:
                 move = _again(task, limits, times, sums, smooth, move)
@@ -162,18 +150,18 @@ def _ascend(
 
 
 class _Move(NamedTuple):
-    """A move: `member` counts `step` times more. violation, worth: of the choice after it."""
+    """A change of how often one member counts."""
 
-    violation: float
-    worth: float
+    violation: float  # violation of the limits after the move
+    worth: float  # value less price after the move
     member: int
-    step: int
+    step: int  # change of how often the member counts
 
 
 def _moves(
     task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
 ) -> list[_Move]:
-    """Returns the best moves, by least violation of the limits and then by largest worth."""
+    """Returns moves, the least violation of the limits first, then the largest worth."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
     priced = limits.price if limits.bills else 0.0

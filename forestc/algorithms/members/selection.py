@@ -1,9 +1,7 @@
 """Selects members of an ensemble of 0/1 votes, and the number of votes that decides for 1.
 
-M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity
-constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive if more
-than L of the chosen members vote 1. Constraints (14)-(18) ask for a least diversity `tau` of each member, (20) for a
-least mean diversity `gamma`. The gain of a row is the worth of deciding it positive rather than negative.
+Source: M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with
+diversity constraints", INOC 2024.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
-BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combinatorial bounds, and the most seconds
+BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # limits the combinatorial bounds: share of the time limit, and seconds
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Weights:
 
     @staticmethod
     def named(name: str, y: Votes) -> Weights:
-        """Returns the weights called accuracy, recall or balanced (the theta-weighted form of section 3.1). y: (rows,)
-        0/1. Raises OptionError for another name."""
+        """Returns the weights called accuracy, recall or balanced (section 3.1 of the paper). Raises OptionError for
+        another name."""
         theta = float(np.mean(y)) if len(y) else 0.0
         by_name = {
             "accuracy": Weights(),
@@ -51,22 +49,14 @@ class Weights:
 
 @dataclass(frozen=True)
 class Selection:
-    """Result of `select`.
+    """Members that `select` chose, with a bound on all choices."""
 
-    members: indices, ascending.
-    threshold: more than this many votes of the members decide positive.
-    objective: of equation (1), divided by the number of rows.
-    bound: upper bound on the objective of any selection.
-    gap: (bound - objective) / |objective|.
-    optimal: True if the objective is proved to be the largest.
-    """
-
-    members: tuple[int, ...]
-    threshold: int
-    objective: float
-    bound: float
-    gap: float
-    optimal: bool
+    members: tuple[int, ...]  # indices, ascending
+    threshold: int  # decides positive above this many votes
+    objective: float  # objective of equation (1), divided by the number of rows
+    bound: float  # upper bound on the objective of any selection
+    gap: float  # (bound - objective) / |objective|
+    optimal: bool  # True if the objective is proved to be the largest
     seconds: float
 
     def decide(self, votes: Votes) -> Votes:
@@ -75,8 +65,8 @@ class Selection:
 
 
 def failure_credits(votes: Votes, y: Votes) -> Floats:
-    """Returns the failure credits FC of section 4, (members, members): rows on which exactly one of two members fails,
-    over the failures of both; 0 if neither fails."""
+    """Returns the failure credits of section 4, (members, members): rows on which exactly one of two members fails,
+    over the failures of both."""
     wrong = (votes != y[:, None]).astype(np.float32)
     both = (wrong.T @ wrong).astype(np.float64)
     total = wrong.sum(axis=0, dtype=np.float64)
@@ -85,8 +75,7 @@ def failure_credits(votes: Votes, y: Votes) -> Floats:
 
 
 def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
-    """Returns (tau, gamma) of the paper's configurations (section 5.4). F1 sets no limits. F2 sets gamma halfway
-    between the least and the mean diversity of all members. F3 also sets tau to the least."""
+    """Returns the least diversities (tau, gamma) of configuration F1, F2 or F3 of section 5.4."""
     if form == "F1":
         return 0.0, 0.0
     of_member = credits.sum(axis=1) / max(1, len(credits) - 1)
@@ -106,15 +95,8 @@ def select(
     seed: int = 0,
     starts: int = 16,
 ) -> Selection:
-    """Returns the members and the threshold with the largest objective found, and a bound on the objective.
-
-    votes: (rows, members) 0/1.
-    y: (rows,) 0/1, with both classes.
-    tau, gamma: least diversities, 0 for none; with either, at least two members are chosen.
-    time_limit: in seconds; with 0, only a local search and a combinatorial bound run.
-
-    Raises RowsError for invalid votes or labels, OptionError for unknown weights or limits that no selection can meet.
-    """
+    """Returns the best members found for 0/1 votes, (rows, members), with least diversities tau and gamma. Raises
+    RowsError for invalid data, OptionError for impossible limits."""
     begun = time.perf_counter()
     votes, y = _checked(votes, y)
     weighed = Weights.named(weights, y) if isinstance(weights, str) else weights
@@ -172,8 +154,7 @@ def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) 
 
 def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
     """Returns the limits on diversity; None if tau and gamma are 0. Raises OptionError for limits that no selection can
-    meet.
-    most: most members of a selection."""
+    meet."""
     for name, value in (("tau", tau), ("gamma", gamma)):
         if not 0 <= value <= 1:
             raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")

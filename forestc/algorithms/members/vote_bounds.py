@@ -1,9 +1,7 @@
-"""Bounds the value of any selection from above, more tightly than the relaxation of the integer program does.
+"""Bounds the value of any selection of members from above, by a linear program over sets of rows that cannot all be
+right.
 
-Some sets of rows can't all be decided as their gains ask, so each set loses at least one row: a cut. Two rows conflict
-if the first should be positive, the second negative, and the second has all votes of the first. Larger sets follow from
-Farkas' lemma (combinatorial Benders cuts, G. Codato and M. Fischetti, 2006). A linear program over the cuts bounds the
-loss from below.
+The sets are combinatorial Benders cuts (G. Codato and M. Fischetti, 2006).
 """
 
 from __future__ import annotations
@@ -17,28 +15,27 @@ from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
-MOST_PAIRS = 200_000  # stops collecting pairs of conflicting rows beyond this many; the largest gains come first
-PAIRS_A_ROUND = 4000  # adds at most this many violated pairs to the linear program before it is solved again
-MOST_SETS = 5000  # sets above which only tight ones (equality in the linear program) are returned
-SETS_A_ROUND = 40  # searches this often for larger sets before the linear program is solved again
-LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
-LEAST_VIOLATION = 1e-6  # treats a smaller violation of a cut, in lost rows, as rounding of the solver
-UNITS = 1 << 30  # scales the largest multiplier of a set to this integer, so that sums stay below 2^63
+MOST_PAIRS = 200_000  # limits the pairs of conflicting rows; the largest gains come first
+PAIRS_A_ROUND = 4000  # limits the pairs added between two solves of the linear program
+MOST_SETS = 5000  # returns only sets with equality if there are more sets
+SETS_A_ROUND = 40  # searches for larger sets between two solves of the linear program
+LEAST_SECONDS = 10.0  # seconds for a linear program in any case
+LEAST_VIOLATION = 1e-6  # ignores a smaller violation of a cut as rounding of the solver
+UNITS = 1 << 30  # scales multipliers to integers, so that sums stay below 2^63
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Result of `bound`. value: upper bound on the value of any selection. pairs: the same from conflicting pairs
-    alone. sets: sets of rows; each loses at least one row."""
+    """Upper bounds on the value of any selection."""
 
     value: float
-    pairs: float
-    sets: tuple[tuple[int, ...], ...]
+    pairs: float  # the same bound from pairs of rows alone
+    sets: tuple[tuple[int, ...], ...]  # sets of rows; each loses at least one row
 
 
 def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """Returns an upper bound on `Patterns.value` for 0/1 votes, and cuts for the integer program. time_limit: seconds
-    for the search for larger sets."""
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and sets of rows that each lose at least one row
+    (cuts). `time_limit` is in seconds."""
     import highspy
 
     begun = time.perf_counter()
@@ -85,8 +82,7 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
 
 
 def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
-    """Returns pairs of rows that conflict: one of positive gain, and one of negative gain that has all of its votes. A
-    row of positive gain without votes is always lost, and comes alone."""
+    """Returns rows and pairs of rows that no selection decides as their gains ask."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
     wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
     votes = patterns.votes.T.astype(np.float32)
@@ -109,8 +105,7 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """A search for sets of rows that no selection decides as their gains ask. A linear program, with members relaxed to
-    values from 0 to 1, gives multipliers of the rows that prove such a set (Farkas' lemma)."""
+    """A search for sets of rows that no selection decides as their gains ask (Farkas' lemma)."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy
@@ -119,7 +114,7 @@ class _Systems:
         sign = np.where(patterns.gain > 0, 1.0, -1.0)
         votes = patterns.votes.astype(np.float64) * sign  # (members, rows)
         infinity = float("inf")
-        # Constraints: one on each member's weighted votes, one on the threshold, one that normalizes the margins.
+        # Constraints bound each member's weighted votes and the threshold, and normalize the margins.
         matrix = np.zeros((members + 2, rows + members + 1))
         matrix[:members, :rows] = votes
         matrix[:members, rows : rows + members] = -np.eye(members)
@@ -136,9 +131,8 @@ class _Systems:
         self.random = np.random.default_rng(0)
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
-        """Returns new sets of rows with shares that add up to less than 1. share: (rows,) how far each row is lost so
-        far.
-        time_limit: in seconds."""
+        """Returns new sets of rows whose entries in `share`, (rows,), add up to less than 1. `time_limit` is in
+        seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)
@@ -158,8 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns the rows with positive multipliers if these, rounded to integers, prove in exact arithmetic that one
-        of the rows is lost; otherwise no rows."""
+        """Returns the rows of a set if exact arithmetic proves one lost; otherwise none."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

@@ -1,4 +1,4 @@
-"""Objectives and limits of ensemble selection. A choice says how many times each member counts, 0 if it is left out."""
+"""Objectives and limits of choosing members (models) of an ensemble."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SHARED_WORK = 1 << 20  # rows times members above which moves are shared among t
 
 
 class Objective(Protocol):
-    """An objective of ensemble selection. members: number of members to choose from."""
+    """An objective that scores choices of ensemble members."""
 
     @property
     def members(self) -> int: ...
 
     def sums(self, times: Ints) -> NDArray[Any]:
-        """Returns the state of a choice: the sums over its members, such as the votes on each row."""
+        """Returns the state of a choice: sums over its members, such as the votes on each row."""
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
         """Returns the state after a member counts `step` times more."""
@@ -30,21 +30,16 @@ class Objective(Protocol):
         """Returns the value of a state, and the best threshold; 0 if the objective has none."""
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
-        """Returns the value after each member counts steps[member] times more, (members,); -inf if that is 0 times.
-        smooth: share by which rows just below the threshold count."""
+        """Returns the value after each member counts steps[member] times more, (members,); -inf for a step of 0.
+        `smooth` weighs rows just below the threshold."""
 
 
 @dataclass(frozen=True)
 class Patterns:
-    """An objective of members that vote with integers >= 0. A pattern is decided positive if the sum of its votes
-    exceeds the best threshold. The value is the sum of the gains of these patterns.
+    """An objective for members that vote with integers: the summed gains of all rows with votes above a threshold."""
 
-    votes: (members, patterns).
-    gain: (patterns,) worth of deciding a pattern positive rather than negative, over all rows with these votes.
-    """
-
-    votes: Int32s
-    gain: Floats
+    votes: Int32s  # (members, patterns) integers of at least 0
+    gain: Floats  # (patterns,) worth of deciding a pattern's rows positive, not negative
     most: int = 1  # times that a member may count
 
     @property
@@ -80,25 +75,16 @@ class Patterns:
 
 
 class Classes(NamedTuple):
-    """An objective of trees that score several classes. The class with the largest sum wins a row; the value is the
-    weight of the rows decided correctly.
+    """An objective of trees that score several classes: the weight of correctly decided rows."""
 
-    leaf: (members, rows) the leaf that each row reaches.
-    begin: (members + 1,) start of each member's entries in `score`: leaf by leaf, one for each class it feeds.
-    fed: (members, 2) the first class that the member feeds, and one past the last.
-    start: (classes,) added to all rows.
-    label, weight: (rows,).
-    last: True if the last of equal classes wins.
-    """
-
-    leaf: Int32s
-    begin: Ints
-    score: Floats
-    fed: Ints
-    start: Floats
+    leaf: Int32s  # (members, rows) leaf that each row reaches
+    begin: Ints  # (members + 1,) start of each member's entries in `score`
+    score: Floats  # score of each leaf and class
+    fed: Ints  # (members, 2) first class that the member feeds; last plus one
+    start: Floats  # (classes,) bias of each class
     label: Ints
     weight: Floats
-    last: bool = False
+    last: bool = False  # True if the last of equal classes wins
 
     @property
     def members(self) -> int:
@@ -153,7 +139,7 @@ def _threshold_values(
     first: int,
     past: int,
 ) -> None:
-    """Writes `Patterns.values_after` of the members first .. past - 1 to `pattern`."""
+    """Writes `Patterns.values_after` for the members first .. past - 1 to `pattern`."""
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -177,8 +163,7 @@ def _wins(score: float, kind: int, other: float, other_kind: int, last: bool) ->
 def _class_values(
     trees: Classes, sums: Floats, rivals: tuple[Ints, Ints], steps: Ints, values: Floats, first: int, past: int
 ) -> None:
-    """Writes `Classes.values_after` of the members first .. past - 1 to `values`. rivals: result of
-    `Classes._two_best`."""
+    """Writes `Classes.values_after` for the members first .. past - 1 to `values`."""
     leaf, begin, score, fed, _, label, weight, last = trees
     best, second = rivals
     for member in range(first, past):
@@ -221,31 +206,22 @@ def merged_patterns(votes: Bytes, gain: Floats) -> Patterns:
 
 @dataclass(frozen=True)
 class Diversity:
-    """Limits on the diversity of a choice, which then has at least two members. credits: (members, members) failure
-    credits.
-    tau: least diversity of a chosen member, constraint (18). gamma: least mean diversity, constraint (20)."""
+    """Limits on the diversity of a choice, which then needs at least two members."""
 
-    credits: Floats
-    tau: float
-    gamma: float
+    credits: Floats  # (members, members) failure credits
+    tau: float  # least diversity of a chosen member, constraint (18)
+    gamma: float  # least mean diversity, constraint (20)
 
 
 @dataclass(frozen=True)
 class Bill:
-    """A linear cost of a choice: of its members, and of the parts that they share.
+    """A linear hardware cost of a choice: of its members, and of parts that members share."""
 
-    name: unit of the cost.
-    own: (members,) cost of each member.
-    uses: (members, parts) 1 if a member needs a part.
-    part: (parts,) cost of each part.
-    most: largest cost allowed.
-    """
-
-    name: str
-    own: Floats
-    uses: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    part: Floats = field(default_factory=lambda: np.zeros(0))
-    most: float = np.inf
+    name: str  # unit of the cost
+    own: Floats  # (members,) cost of each member
+    uses: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (members, parts)
+    part: Floats = field(default_factory=lambda: np.zeros(0))  # (parts,) cost of each part
+    most: float = np.inf  # largest cost allowed
 
     def of(self, chosen: Bits) -> float:
         """Returns the cost of a choice. chosen: (members,) bits."""
@@ -253,7 +229,7 @@ class Bill:
         return float(self.own[chosen].sum()) + shared
 
     def after(self, chosen: Bits) -> Floats:
-        """Returns, for each member, the cost after it alone is put in or out, (members,)."""
+        """Returns the cost of the choice after one member is added or removed, for each member, (members,)."""
         own = np.where(chosen, -self.own, self.own)
         if not self.part.size:
             return np.asarray(self.of(chosen) + own)
@@ -265,12 +241,12 @@ class Bill:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a choice. most: most members. price: of one unit of the first bill, in units of the objective."""
+    """Limits of a choice of members."""
 
-    most: int
+    most: int  # number of members at most
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()
-    price: float = 0.0
+    price: float = 0.0  # price of one unit of the first cost, in units of value
 
     def violation(self, chosen: Bits) -> float:
         """Returns how far a choice breaks the limits; 0 if it keeps them."""
@@ -287,7 +263,7 @@ class Limits:
         return total
 
     def violation_after(self, chosen: Bits) -> Floats:
-        """Returns, for each member, the violation after it alone is put in or out, (members,)."""
+        """Returns the violation after one member is added or removed, for each member, (members,)."""
         count = chosen.sum() + np.where(chosen, -1, 1)
         total = np.maximum(0.0, count - self.most) + (count == 0)
         for bill in self.bills:

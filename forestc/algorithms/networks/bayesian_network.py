@@ -1,7 +1,6 @@
 """Bayesian networks over columns of few states, stored as counts.
 
-Probabilities are posterior means under a uniform Dirichlet prior worth `ess` rows in total (the BDeu prior of Buntine
-1991, Heckerman et al. 1995), so none is 0.
+Probabilities are posterior means under the BDeu prior (Buntine 1991, Heckerman et al. 1995), so none is 0.
 """
 
 from __future__ import annotations
@@ -25,29 +24,16 @@ _BATCH = 8192  # rows that `log_likelihood` takes at a time
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """A Bayesian network: its structure and its counts.
+    """A Bayesian network: its structure and its counts. Raises ModelError for an invalid structure, counts or order."""
 
-    states: number of states of each variable.
-    parents: parents of each variable, ascending.
-    tables: int64 counts of each variable, (product of the parents' states, states[i]); the first parent changes
-    slowest.
-    ess: equivalent sample size of the prior.
-    score: BDeu score of the structure on the rows it was learnt from.
-    bound: upper bound on the score of any network of this treewidth.
-    optimal: True if the score is proved to be the best.
-    order: elimination order of the moral graph; if empty, `min_fill_order` finds one.
-
-    Raises ModelError for a cycle, wrong parents, counts or order, a width above 20, or more than 2^22 cells.
-    """
-
-    states: tuple[int, ...]
-    parents: tuple[tuple[int, ...], ...]
-    tables: tuple[Ints, ...] = field(repr=False)
-    ess: float = 1.0
-    score: float = nan
-    bound: float = inf
-    optimal: bool = False
-    order: tuple[int, ...] = ()
+    states: tuple[int, ...]  # number of states of each variable
+    parents: tuple[tuple[int, ...], ...]  # parents of each variable, ascending
+    tables: tuple[Ints, ...] = field(repr=False)  # counts, (product of the parents' states, states)
+    ess: float = 1.0  # equivalent sample size of the prior
+    score: float = nan  # BDeu score of the structure on the rows
+    bound: float = inf  # upper bound on the score of any network of this treewidth
+    optimal: bool = False  # True if the score is proved to be the best
+    order: tuple[int, ...] = ()  # elimination order; `min_fill_order` replaces an empty one
 
     def __post_init__(self) -> None:
         check_ess(self.ess)
@@ -89,16 +75,16 @@ class BayesianNetwork:
         return max(map(len, self.separators))
 
     def probabilities(self, i: int) -> Floats:
-        """Returns P(x[i] | parents) in the shape of the table: (count + ess / (q r)) / (row total + ess / q), for q
-        configurations of the parents and r states."""
+        """Returns P(x[i] | parents), (configurations of the parents, states): (count + ess / (q r)) / (row total + ess
+        / q) for shape (q, r)."""
         table = self.tables[i]
         q, r = table.shape
         shares: Floats = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
         return shares
 
     def log_likelihood(self, rows: Bytes) -> Floats:
-        """Returns the natural logarithm of the probability of each row. rows: (rows, variables) states. Raises
-        RowsError for other rows."""
+        """Returns the natural logarithm of the probability of each row, (rows,). Raises RowsError for rows that are not
+        states."""
         rows = checked_rows(rows, self.states)
         logs = [np.log(self.probabilities(i)).ravel() for i in range(len(self.states))]
         total = np.zeros(len(rows))
@@ -109,9 +95,8 @@ class BayesianNetwork:
         return total
 
     def with_least_count(self, m: int) -> BayesianNetwork:
-        """Returns the network with every count below m replaced by 0, so that a file does not show where few rows were.
-        This is no promise of privacy: a hidden count may follow from other tables. Raises OptionError for a negative m.
-        """
+        """Returns the network with counts below m replaced by 0. This is no promise of privacy: other tables may reveal
+        a hidden count."""
         if m < 0:
             raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
@@ -124,9 +109,8 @@ def counted(
     ess: float = 1.0,
     order: Sequence[int] = (),
 ) -> BayesianNetwork:
-    """Returns the network of a given structure, with the counts of the rows and without a score. bits: (rows,
-    variables) states. order: elimination order; if empty, one is found. Raises RowsError for rows of other variables or
-    states, ModelError for parents that make no network."""
+    """Returns the network of a given structure with the counts of rows, (rows, variables). Raises RowsError for invalid
+    rows, ModelError for an invalid structure."""
     sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, family))) for family in parents)
     check_structure(sizes, structure)
     columns = np.ascontiguousarray(checked_rows(bits, sizes).T)
@@ -139,7 +123,7 @@ def counted(
 
 
 def _cells(columns: Bytes, states: Sequence[int], parents: Sequence[int], i: int) -> Int32s:
-    """Returns for each row the index of its cell in variable i's table. columns: (variables, rows)."""
+    """Returns the index of each row's cell in variable i's table."""
     cell = np.zeros(columns.shape[1], dtype=np.int32)
     for variable in (*parents, i):
         cell *= states[variable]

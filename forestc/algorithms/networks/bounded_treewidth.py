@@ -1,5 +1,5 @@
-"""Learns Bayesian networks of bounded treewidth from rows: maximizes the BDeu score (Nie, Maua, de Campos and Ji,
-Advances in Learning Bayesian Networks of Bounded Treewidth, 2014)."""
+"""Learns Bayesian networks of bounded treewidth with a high BDeu score from rows (Nie, Maua, de Campos and Ji, Advances
+in Learning Bayesian Networks of Bounded Treewidth, 2014)."""
 
 from __future__ import annotations
 
@@ -25,31 +25,22 @@ from forestc.errors import OptionError, RowsError
 Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192  # columns of a table of rows at most
-SEARCH_SHARE = 0.2  # share of the time limit for the search that follows an unfinished proof
-PROBE = 0.05  # share of the time limit after which "auto" may give up a proof
+SEARCH_SHARE = 0.2  # share of the time limit for a search after an unfinished proof
+PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSearch:
-    """Limits of a network, and options of the search for it.
-
-    ess: equivalent sample size of the BDeu score.
-    method: "search" anneals over arcs. "exact" also proves the optimum by branch and bound, for up to 20 columns.
-    "auto" tries the proof and gives it up if it seems out of reach.
-    time_limit: in seconds.
-    samples: number of runs of the search, instead of a time.
-
-    Raises OptionError for a value out of range.
-    """
+    """Limits of a network, and options of the search for it. Raises OptionError for a value out of range."""
 
     treewidth: int
     max_parents: int = 3
-    ess: float = 1.0
-    method: Method = "auto"
-    time_limit: float = 60.0
-    samples: int | None = None
+    ess: float = 1.0  # equivalent sample size of the BDeu score
+    method: Method = "auto"  # "exact" proves the optimum; "auto" gives up hopeless proofs
+    time_limit: float = 60.0  # seconds
+    samples: int | None = None  # number of runs of the search, instead of a time
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -74,14 +65,8 @@ def learn(
     states: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> BayesianNetwork:
-    """Returns the network of highest BDeu score that is found. Ctrl-C ends the search early.
-
-    bits: (rows, columns) state of each column, numbered from 0.
-    states: number of states of each column; by default the largest state plus one, at least 2.
-
-    Raises RowsError for invalid rows; OptionError for invalid numbers of states, or more columns than the method or
-    max_parents allow.
-    """
+    """Returns the network of highest BDeu score found for bits, (rows, columns) states from 0 on. Raises RowsError for
+    invalid rows, OptionError for impossible options."""
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
@@ -106,7 +91,7 @@ def learn(
 
 @cache
 def _compile(method: Method) -> None:
-    """Compiles the functions on a few rows, so that the time to compile them does not count against the time limit."""
+    """Compiles the functions in advance, so that this time does not count against the limit."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
     quick = NetworkSearch(treewidth=1, method=method, samples=1)
@@ -121,7 +106,7 @@ def _solved(
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
-    """Returns the network found, and a bound if one is proved. end: a time of time.monotonic()."""
+    """Returns the best network found, with a bound on all networks."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: ScoredNetwork) -> None:

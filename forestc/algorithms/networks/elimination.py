@@ -1,8 +1,7 @@
-"""Tests by a heuristic whether a graph has treewidth at most k: "yes" comes with an elimination order, "no" may be
+"""Tests by a heuristic whether a graph has treewidth at most k. Each True comes with an elimination order; False may be
 wrong.
 
-A graph is rows of bits: bit v of row u is the edge u - v. A vertex with at most k neighbors is next if they, or all but
-one, are a clique (Bodlaender, Koster and van den Eijkhof 2005). Otherwise the vertex that adds fewest edges is next.
+Source of the rules: Bodlaender, Koster and van den Eijkhof 2005.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ ONE = np.uint64(1)
 
 
 class Room(NamedTuple):
-    """Working memory of an elimination. rows: the remaining graph; for an eliminated vertex, its later neighbors.
-    stack: the vertices to try the rules on."""
+    """Working memory for eliminating the vertices of a graph."""
 
-    rows: Words  # (n, words)
-    order: Ints  # (n,)
-    stack: Ints  # (n,)
+    rows: Words  # (n, words) remaining graph; later neighbors of eliminated vertices
+    order: Ints  # (n,) elimination order
+    stack: Ints  # (n,) vertices to try next
     queued: Bits  # (n,)
     gone: Bits  # (n,)
     near: Ints  # (n,)
@@ -82,7 +80,7 @@ def neighbors(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """Returns how many edges the `count` neighbors of v lack among each other, and the most that one of them lacks."""
+    """Returns how many edges v's neighbors lack: in all, and at most at one."""
     total, most = 0, 0
     for index in range(count):
         u = near[index]
@@ -105,7 +103,7 @@ def _push(room: Room, v: int, top: int) -> int:
 
 @compiled()
 def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
-    """Joins the `count` neighbors of v, removes v, and queues the vertices to which a rule may now apply."""
+    """Joins v's neighbors, removes v, and queues the vertices that may come next."""
     rows, near = room.rows, room.near
     if fill:
         for first in range(count):
@@ -128,8 +126,7 @@ def _eliminate(room: Room, v: int, count: int, fill: int, top: int) -> int:
 
 @compiled()
 def eliminates(graph: Words, k: int, room: Room) -> bool:
-    """Returns True if an elimination order of width at most k is found. The order is then in `room.order`, and
-    `room.rows[v]` holds the neighbors of v that come later."""
+    """Returns True if an elimination order of width at most k is found, and writes the order to `room.order`."""
     n = len(graph)
     rows, near = room.rows, room.near
     rows[:] = graph

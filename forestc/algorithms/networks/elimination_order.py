@@ -1,8 +1,5 @@
-"""Finds orders for eliminating the variables of a graph, and the cliques that elimination makes.
-
-Eliminating a variable joins all its remaining neighbors. The width of an order is the largest number of neighbors at an
-elimination; the treewidth is the least width of any order.
-"""
+"""Finds orders for eliminating the variables of a graph. Eliminating a variable joins its remaining neighbors; the
+order's width is the largest number of neighbors joined at once."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
 
 
 def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
-    """Returns an elimination order of small width by a heuristic: the variable that joins the fewest pairs of neighbors
-    is next. neighbors: of each variable. Raises ModelError if the width is above 20."""
+    """Returns an elimination order that takes the variable with the fewest missing edges among its neighbors next.
+    Raises ModelError if the width is above 20."""
     graph = [set(around) for around in neighbors]
     keys = [_fill(graph, variable) for variable in range(len(graph))]
     heap = [(key, variable) for variable, key in enumerate(keys)]
@@ -58,8 +55,7 @@ def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
 
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
-    """Returns the number of neighbor pairs not yet joined, and the number of neighbors. With more than `MOST_WIDTH`
-    neighbors, pairs are not counted, to save time."""
+    """Returns the number of neighbor pairs without an edge, and the number of neighbors."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)
@@ -68,8 +64,8 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
 
 
 def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Returns for each position of the order its separator: the later positions joined with it when its variable is
-    eliminated, ascending. Raises ModelError if a separator has more than 20."""
+    """Returns for each position of the order the later positions joined with it when its variable is eliminated. Raises
+    ModelError if there are more than 20."""
     position = [0] * len(order)
     for k, variable in enumerate(order):
         position[variable] = k

@@ -1,8 +1,6 @@
-"""Proves the best network of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
+"""Proves the best Bayesian network of bounded treewidth for few variables, by branch and bound.
 
-The relaxation ignores the treewidth: dynamic programming over subsets finds the best network without some forbidden
-edges in its moral graph (Silander and Myllymaki 2006). If its treewidth is too large, a minimal set of edges causes
-this. Each of these edges gives a branch in which it is forbidden, and the edges before it are required.
+Each bound comes from dynamic programming over subsets (Silander and Myllymaki 2006), which ignores the treewidth.
 """
 
 from __future__ import annotations
@@ -20,26 +18,24 @@ from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, us
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 
-MOST_VARIABLES = 20  # variables of a proof at most; arrays over all their subsets must fit in memory
+MOST_VARIABLES = 20  # variables of a proof at most, for arrays over all subsets
 
 
 class Families(NamedTuple):
-    """The parent sets that an optimum may need. masks: bit masks, variable by variable, each variable's best first.
-    first: (n + 1,) index of each variable's first set."""
+    """The parent sets that an optimal network may need."""
 
-    masks: Ints
+    masks: Ints  # bit masks of parents, by variable; the best set first
     scores: Floats
-    first: Ints
+    first: Ints  # (n + 1,) index of each variable's first set
 
 
 class Space(NamedTuple):
-    """Working memory over subsets, (2**n,) each. best: score of the best network over the subset. last: family index of
-    the variable that is last in this network. stack: subsets to visit."""
+    """Working memory over all subsets of the variables, (2**n,) each."""
 
-    best: Floats
-    last: Ints
+    best: Floats  # score of the best network over the subset
+    last: Ints  # index of the last variable's family in this network
     seen: Ints
-    stack: Ints
+    stack: Ints  # subsets to visit
 
 
 def make_space(n: int) -> Space:
@@ -60,7 +56,7 @@ def make_families(scorer: FamilyScorer, most: int) -> Families:
 
 @compiled()
 def _may_be(family: int, forbidden: Ints) -> bool:
-    """Returns True if no edge among the members of a family, a bit mask, is forbidden."""
+    """Returns True if no edge within a family (a bit mask) is forbidden."""
     for v in range(len(forbidden)):  # noqa: SIM110, numba compiles no generators
         if family >> v & 1 and forbidden[v] & family:
             return False
@@ -69,9 +65,8 @@ def _may_be(family: int, forbidden: Ints) -> bool:
 
 @compiled()
 def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
-    """Returns the best score of a network of any treewidth that lacks the forbidden edges in its moral graph.
-    forbidden: (n,) bit masks of neighbors.
-    chosen: (n,) receives the index of each variable's family."""
+    """Returns the best score of a network of any treewidth whose moral graph lacks the forbidden edges. Writes each
+    variable's family index to `chosen`."""
     n = len(forbidden)
     masks, scores, first = families
     allowed = np.zeros(len(masks), np.int64)  # indices of allowed families; each variable's begin at first[child]
@@ -110,9 +105,8 @@ def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> fl
 
 @compiled()
 def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
-    """Returns True if the treewidth is at most k, by an exact search over elimination orders.
-    graph: (n,) bit masks of neighbors.
-    mark: a number not used with `space` before."""
+    """Returns True if the graph's treewidth is at most k, exactly. graph: (n,) bit masks of neighbors. mark: a number
+    not used with `space` before."""
     n = len(graph)
     later = np.zeros(n, np.int64)  # neighbors, also through eliminated vertices
     space.stack[0] = 0
@@ -129,13 +123,13 @@ def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
         safe = -1
         for v in range(n):
             if not gone >> v & 1 and _count(later[v]) <= k:
-                total, most = 0, 0  # missing edges among the neighbors, counted at both ends; the most at one
+                total, most = 0, 0  # missing edges among the neighbors: in all (twice), most at one
                 for u in range(n):
                     if later[v] >> u & 1:
                         lacking = _count(later[v] & ~later[u]) - 1
                         total += lacking
                         most = max(most, lacking)
-                if total == 2 * most:  # a clique, or one but for a single vertex: v may be next without loss
+                if total == 2 * most:  # a clique, or one but for a single vertex
                     safe = v
                     break
         for v in range(n):
@@ -156,7 +150,7 @@ def _count(mask: int) -> int:
 
 @compiled()
 def _reached(graph: Ints, v: int, gone: int) -> int:
-    """Returns the neighbors of v, as a bit mask, after the vertices of the mask `gone` are eliminated."""
+    """Returns v's neighbors (a bit mask) after the vertices in `gone` are eliminated."""
     near, inside = graph[v] & ~gone, graph[v] & gone
     seen = inside
     while inside:
@@ -173,8 +167,8 @@ def _reached(graph: Ints, v: int, gone: int) -> int:
 def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
-    """Finds the edges to branch on: a minimal set of moral edges, beside required ones, that makes the treewidth exceed
-    k. Returns their number; -1 if the treewidth is at most k. edges: (n * n, 2) receives them, the costliest first."""
+    """Writes to `edges` a minimal set of moral edges that makes the treewidth exceed k. Returns their number; -1 if the
+    treewidth is at most k."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -230,8 +224,7 @@ def blame(
 
 
 class Outlook:
-    """A forecast of whether a proof will end in time, by extrapolating its falling bound along a straight line. first,
-    end: times of time.monotonic() at which forecasts begin and the proof must end."""
+    """A forecast, along a straight line, of whether a proof will end in time."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end
@@ -254,12 +247,8 @@ def prove(
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k; if stopped early, the best one found and a bound.
-
-    start: a network to beat.
-    end: stops at this time of time.monotonic().
-    better: called with a better network and the bound.
-    """
+    """Returns the best network of treewidth at most k. If the time ends first, the result is `start` with an upper
+    bound on all scores."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)
@@ -282,6 +271,7 @@ def prove(
                 better(best, -negative)
             return NetworkProof(best, best.score, nodes)
         required = required.copy()
+        # Each branch forbids one of these edges and requires the edges before it.
         for u, v in edges[:count].tolist():
             if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
                 return NetworkProof(best, -negative, nodes)
@@ -305,7 +295,7 @@ def prove(
 
 
 def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
-    """Returns an elimination order of width at most k of a small moral graph. k: at least its treewidth."""
+    """Returns an elimination order of width at most k for a small moral graph of treewidth at most k."""
     n = len(parents)
     graph = np.array([sum(1 << u for u in around) for around in moral_graph(parents)], np.int64)
     space = make_space(n)

@@ -1,12 +1,7 @@
-"""Computes BDeu scores of families (a child with its parents).
+"""Computes BDeu scores of families (a child with its parents), in natural logarithms (Heckerman, Geiger and Chickering
+1995).
 
-The score with equivalent sample size `ess` (Heckerman, Geiger and Chickering 1995), in natural logarithms, is a
-difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), where
-
-    f(S) = sum over configurations c of S of log G(n_c + ess / q_S) - log G(ess / q_S)
-
-n_c is the number of rows with configuration c, and q_S the number of configurations. Values of sets are cached. Binary
-columns are packed 64 rows to a word and counted by popcounts of ANDs.
+A score is term(family) - term(parents). A term sums log gamma(count + prior) - log gamma(prior) over configurations.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ import numpy as np
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
 from forestc.system.compiled import compiled
 
-MOST_CELLS = 1 << 16  # configurations of a set at most; a set with more has the value -inf
+MOST_CELLS = 1 << 16  # configurations of a set at most; larger sets have the value -inf
 MOST_CACHED = 1 << 22  # entries of each thread's cache at most, 16 bytes each
 BLOCK = 64  # words of rows in memory at a time, for the ANDs
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -31,14 +26,14 @@ class FamilyScorer(NamedTuple):
 
     states: Ints  # (columns,)
     words: Words  # (columns, words) of binary columns, else (columns, 0)
-    multiplicity: Ints  # (words,) what each bit of a word counts for
+    multiplicity: Ints  # (words,) number of rows that one bit counts for
     valid: Words  # (words,) bits that stand for a row
     cells: Bytes  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
     weight: Ints  # (distinct rows,)
-    rises: Floats  # (sizes, rows + 1) log G(n + ess / 2**size) - log G(ess / 2**size) for binary columns
+    rises: Floats  # log gamma(n + prior) - log gamma(prior), by size and n
     ess: float
     rows: int
-    keys: Words  # of the cached sets
+    keys: Words  # keys of the cached sets
     values: Floats
     ands: Words  # (2**size, BLOCK) room for counting
     counts: Ints  # room for the counts of a set
@@ -46,7 +41,7 @@ class FamilyScorer(NamedTuple):
 
 
 def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilyScorer:
-    """Returns a scorer. bits: (rows, columns) state of each column. largest: most members of a set to be scored."""
+    """Returns a scorer for bits, (rows, columns) states. largest: most members of a set to be scored."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
     columns = bits.shape[1]
@@ -69,8 +64,7 @@ def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilySc
 
 
 def for_thread(scorer: FamilyScorer, capacity: int | None = None) -> FamilyScorer:
-    """Returns a scorer of the same rows with its own working memory and empty cache. capacity: cache entries, a power
-    of two; by default as many as `scorer` has."""
+    """Returns a scorer of the same rows for another thread. capacity: number of cache entries, a power of two."""
     size = capacity or len(scorer.keys)
     return scorer._replace(
         keys=np.full(size, EMPTY),
@@ -89,8 +83,8 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Returns columns as words of 64 distinct rows; how many rows each bit of a word counts for; and masks of the bits
-    in use."""
+    """Packs distinct rows into words. Returns columns as words, the number of rows behind each bit of a word, and masks
+    of the bits in use."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):
@@ -122,7 +116,7 @@ def popcount(x: np.uint64) -> np.uint64:
 
 @compiled()
 def _binary_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of a set of binary columns, by counting ANDs of its subsets with inclusion and exclusion."""
+    """Returns the BDeu term of a set of binary columns, by inclusion and exclusion."""
     counts, ands = scorer.counts, scorer.ands
     cells = 1 << size
     counts[:cells] = 0
@@ -179,15 +173,15 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members; leaves their counts in `scorer.counts`."""
+    """Returns the BDeu term of a set of columns; leaves counts in the scorer."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 
 
 @compiled()
 def set_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns f of the first `size` members, which must ascend; from the cache if it is there."""
-    if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
+    """Returns the BDeu term of a set of columns: the first `size` members, which must ascend."""
+    if size == 0:  # the only configuration has all rows
         return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
     n = np.uint64(len(scorer.states) + 1)
     key = np.uint64(0)
@@ -225,8 +219,8 @@ def family_score(scorer: FamilyScorer, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
-    """Writes to `partners`, for each column from first to past - 1, the columns that gain most as its only parent, the
-    best first. Writes their gains to `gains`. Both are (columns, most)."""
+    """Writes for each column first .. past - 1 the columns with the most gain as its only parent, the best first, and
+    their gains."""
     n, most = partners.shape
     alone = np.zeros(n)
     pair = np.zeros(2, np.int64)
@@ -255,7 +249,7 @@ def best_partners(scorer: FamilyScorer, first: int, past: int, partners: Ints, g
 
 @compiled()
 def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
-    """Returns how many configurations of the first `size` members occur; 0 if more than `MOST_CELLS` are possible."""
+    """Returns the number of configurations that occur; 0 if too many are possible."""
     _counted_value(scorer, members, size)
     cells = 1
     for index in range(size):
@@ -269,11 +263,8 @@ def _observed(scorer: FamilyScorer, members: Ints, size: int) -> int:
 
 
 def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
-    """Returns the sets of up to `most` parents that an optimal network may need, with their scores, the best first.
-
-    A set is left out if a subset scores at least as well. Its supersets are left out if too many of its configurations
-    occur (after de Campos and Ji 2011): each costs at least the log of the child's number of states.
-    """
+    """Returns the sets of up to `most` parents that an optimal network may need, with their scores, the best first
+    (pruned as by de Campos and Ji 2011)."""
     others = [column for column in range(len(scorer.states)) if column != child]
     first_row = -math.log(int(scorer.states[child]))
     best: dict[tuple[int, ...], float] = {}  # best score of each set and its subsets

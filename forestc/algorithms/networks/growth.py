@@ -1,7 +1,6 @@
-"""Grows a first network of bounded treewidth for many columns: a k-tree to which the column of most gain is added next.
+"""Grows a first network of bounded treewidth for many columns, one column at a time.
 
-Each column joins a clique of the k-tree and takes its parents from it (Scanagatta, Corani, de Campos and Zaffalon
-2016).
+Each column takes its parents from a clique of a k-tree (Scanagatta, Corani, de Campos and Zaffalon 2016).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NOISE = 0.2  # share by which random noise changes gains, so starts differ
 def _choose(
     scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
-    """Adds parents from a bag to `chosen` while the score rises. Returns the score and the number of parents."""
+    """Adds parents from a clique while the score rises; returns score and number."""
     count = 0
     score = family_score(scorer, child, chosen, 0)
     while count < min(most, size):
@@ -49,12 +48,8 @@ def _choose(
 def grow(
     scorer: FamilyScorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints
 ) -> None:
-    """Writes the parents of each column, for a network of treewidth at most k.
-
-    partners, gains: (n, m) the columns that gain most with each column, and how much.
-    parents: (n, most).
-    sizes: (n,) number of parents of each column.
-    """
+    """Writes the parents of each column, for a network of treewidth at most k. partners: (n, m) columns that gain most
+    with each column."""
     n, most = parents.shape
     most = min(most, k)
     # Each column adds one bag: `bags` holds its members, `lengths` their number.

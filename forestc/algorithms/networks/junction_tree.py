@@ -1,10 +1,5 @@
-"""Computes exact probabilities of events in a Bayesian network, and draws samples, with or without evidence.
-
-The junction tree (Lauritzen and Spiegelhalter 1988) has a clique for each variable: the variable and its separator, the
-neighbors eliminated later. Its table has an axis for each separator variable, the earliest slowest, and the variable's
-own axis last. A calibrated tree holds P(variable | separator). All arrays are flat, by position in the elimination
-order.
-"""
+"""Computes exact probabilities of events in a Bayesian network, and draws samples, with or without evidence, by a
+junction tree (Lauritzen and Spiegelhalter 1988). Arrays are indexed by position in the elimination order."""
 
 from __future__ import annotations
 
@@ -25,43 +20,31 @@ from forestc.system.compiled import compiled, share_out
 
 
 class Cliques(NamedTuple):
-    """The shape of the tree: n cliques by position, children before their parents, the root last.
+    """The shape of a junction tree with n cliques; children come before their parents."""
 
-    parent: (n,) position of the parent, -1 for the root.
-    states: (n,) number of states.
-    table, message: (n + 1,) start of each table and each message.
-    projection: (n + 1,) start in `projected`, which maps cells of the parent's table to entries of the message.
-    scope: (n + 1,) start of each separator in `member` (positions) and `stride` (in the message).
-    """
-
-    parent: Ints
-    states: Ints
-    table: Ints
-    message: Ints
-    projection: Ints
-    projected: NDArray[np.uint32]
-    scope: Ints
-    member: Ints
-    stride: Ints
+    parent: Ints  # (n,) index of the parent, -1 for the root
+    states: Ints  # (n,) number of states of each variable
+    table: Ints  # (n + 1,) start of each table
+    message: Ints  # (n + 1,) start of each message
+    projection: Ints  # (n + 1,) start of each clique's entries in `projected`
+    projected: NDArray[np.uint32]  # entry of the message for each cell of the parent's table
+    scope: Ints  # (n + 1,) start of each clique in `member` and `stride`
+    member: Ints  # later neighbors of each variable
+    stride: Ints  # stride of each later neighbor in the message
 
 
 class Events(NamedTuple):
-    """Events as conjunctions of literals.
+    """Events: allowed states of some variables, as flat arrays."""
 
-    start: (events + 1,) where each event's literals begin.
-    position: (literals,) position of the variable.
-    row: (literals,) row of `allowed`, which marks the allowed states.
-    """
-
-    start: Ints
-    position: Ints
-    row: Ints
-    allowed: Bits
+    start: Ints  # (events + 1,) start of each event's literals
+    position: Ints  # (literals,) position of the variable
+    row: Ints  # (literals,) row of `allowed`
+    allowed: Bits  # (literals, states) True if the state is allowed
 
 
 @compiled()
 def collect(cliques: Cliques, logs: Floats) -> Any:
-    """Sends messages from the leaves to the root and returns them; adds them to the tables of logarithms in place."""
+    """Adds the messages from the leaves to the root to the tables of logarithms, in place. Returns the messages."""
     messages = np.empty(cliques.message[-1])
     n = len(cliques.parent)
     for position in range(n):
@@ -86,8 +69,7 @@ def collect(cliques: Cliques, logs: Floats) -> Any:
 
 @compiled()
 def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
-    """Turns the tables after `collect` into logarithms of P(variable | separator), in place; -inf if the states of the
-    separator are impossible."""
+    """Turns the tables after `collect` into logarithms of P(variable | later neighbors), in place."""
     for position in range(len(cliques.parent)):
         r, begin = cliques.states[position], cliques.message[position]
         for entry in range(cliques.message[position + 1] - begin):
@@ -120,8 +102,8 @@ def distribute(cliques: Cliques, conditional: Floats) -> Any:
 
 @compiled()
 def cumulated(cliques: Cliques, conditional: Floats) -> Any:
-    """Returns cumulative conditional probabilities over the states. They are infinite from the last possible state on,
-    so that rounding never draws an impossible state."""
+    """Returns cumulative conditional probabilities over the states; inf from the last possible state on, so that
+    rounding never draws an impossible state."""
     sums = np.empty(len(conditional))
     for position in range(len(cliques.parent)):
         r = cliques.states[position]
@@ -138,8 +120,8 @@ def cumulated(cliques: Cliques, conditional: Floats) -> Any:
 
 @compiled()
 def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: int, past: int) -> None:
-    """Draws the rows first .. past - 1. uniform: (n, rows) random numbers in [0, 1). drawn: (n, rows) receives the
-    states."""
+    """Writes random states to `drawn`, (n, rows), for the rows first .. past - 1. uniform: (n, rows) random numbers in
+    [0, 1)."""
     cell = np.empty(past - first, dtype=np.int64)
     for position in range(len(cliques.parent) - 1, -1, -1):
         r = cliques.states[position]
@@ -159,8 +141,7 @@ def draw(cliques: Cliques, sums: Floats, uniform: Floats, drawn: Bytes, first: i
 def event_probabilities(
     cliques: Cliques, conditional: Floats, joint: Floats, events: Events, probability: Floats, first: int, past: int
 ) -> None:
-    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,). For each event it sums over
-    the smallest subtree with the event's variables."""
+    """Writes the probabilities of the events first .. past - 1 to `probability`, (events,)."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
     # Arrays of the last event that reached, began or passed each clique.
@@ -226,9 +207,8 @@ _FEW = 64  # rows or events for which threads are not worth starting
 
 
 class JunctionTree:
-    """A calibrated junction tree of a network, possibly given evidence. Evidence and events map variables to a state or
-    a set of allowed states. Methods raise OptionError for unknown variables or states, and for impossible evidence. The
-    constructor raises ModelError if the tree needs more than 2^22 cells."""
+    """A junction tree of a network, possibly given evidence. Methods raise OptionError for unknown or impossible
+    states."""
 
     network: BayesianNetwork
 
@@ -295,8 +275,7 @@ class JunctionTree:
         return table
 
     def _potentials(self) -> Floats:
-        """Returns the logarithms of the network's tables; each is added to the clique of its family's earliest
-        variable."""
+        """Returns the logarithms of the network's tables, added up by clique."""
         network = self.network
         logs = np.zeros(self._cliques.table[-1])
         for i, parents in enumerate(network.parents):
@@ -308,7 +287,7 @@ class JunctionTree:
         return logs
 
     def _restricted(self, event: Event) -> Floats:
-        """Returns the logarithms of the conditional probabilities, with -inf for states that the event excludes."""
+        """Returns the logarithms of conditional probabilities; -inf for states that the event excludes."""
         logs = self._logs.copy()
         events = self._encoded([event])
         for position, allowed in zip(events.position.tolist(), events.allowed, strict=True):
@@ -381,8 +360,7 @@ def _strides(states: Ints) -> list[int]:
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """Returns, for each cell of a clique's table, the cell of another table over some of its members. strides: of this
-    other table."""
+    """Maps each cell of a clique's table to a cell of a smaller table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

@@ -14,19 +14,19 @@ from forestc.system.compiled import threads
 
 
 class ScoredNetwork(NamedTuple):
-    """A network's structure and BDeu score (natural logarithm). order: an elimination order of its moral graph."""
+    """A network's structure and BDeu score."""
 
-    score: float
+    score: float  # natural logarithm
     parents: tuple[tuple[int, ...], ...]
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # elimination order of the moral graph
 
 
 class NetworkProof(NamedTuple):
-    """Result of `prove`. bound: upper bound on the score of any network of this treewidth. nodes: branches solved."""
+    """The best network found, with a bound on all networks."""
 
     found: ScoredNetwork
-    bound: float
-    nodes: int
+    bound: float  # upper bound on the score of any network of this treewidth
+    nodes: int  # branches solved
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:
@@ -35,8 +35,7 @@ def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNet
 
 
 class Runs:
-    """State that the runs of a search share. end: a time of time.monotonic(). better: called with each network of
-    higher score."""
+    """State shared by the runs of a search; `end` is a time of time.monotonic()."""
 
     def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
         self.end = end
@@ -48,8 +47,8 @@ class Runs:
         self._lock = Lock()
 
     def take_in(self, network: ScoredNetwork) -> None:
-        """Keeps a network if it is better. Ties are broken by structure, so the result does not depend on the order of
-        runs."""
+        """Records a network if it is better than the best so far. Ties are broken by structure, so that results are
+        repeatable."""
         with self._lock:
             if network > self.best:
                 risen = network.score > self.best.score

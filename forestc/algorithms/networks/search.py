@@ -1,7 +1,6 @@
 """Searches for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
 
-A state is an acyclic graph, with a chordal graph of treewidth at most k around its moral graph. A move adds, removes,
-replaces or reverses an arc. It may leave the chordal graph only if the new moral graph can be eliminated within k.
+A chordal graph of treewidth at most k around the moral graph shows that the treewidth is small enough.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ from forestc.algorithms.networks.random_words import draw, seeded
 from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled, share_out
 
-MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
-HOT_SHARE = 0.3  # sets the first temperature to this share of the median gain of the best partners
+MOST_PARTNERS = 30  # columns of highest gain that are candidates for new parents
+HOT_SHARE = 0.3  # multiplies the median gain of best partners into the first temperature
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
-# Limits the moves of a run, for each column and in all, if the number of runs is given.
+# Limits the moves of a run, per column and in all, if runs are counted.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
-FEW_STEPS = 2000  # moves for each column below which a run begins at a grown network, and cooler
+FEW_STEPS = 2000  # starts from a grown network if fewer moves per column are possible
 WARM_SHARE = 0.03  # scales the first temperature of such a run
 SLICE, SLICE_SECONDS = 2000, 0.01  # moves and seconds between two looks at the clock, at most
-FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbors in the chordal graph
+FROM_CHORDAL = 0.5  # share of new parents drawn from neighbors in the chordal graph
 
 
 class AnnealingState(NamedTuple):
-    """The state of annealing: a network, its graphs, and working memory. Arrays change in place."""
+    """The state of annealing: a network, its graphs, and working memory."""
 
     parents: Ints  # (n, most parents)
     sizes: Ints  # (n,) numbers of parents
-    scores: Floats  # (n,) of the families
-    times: NDArray[np.int16]  # (n, n) how many families an edge of the moral graph is in
+    scores: Floats  # (n,) scores of the families
+    times: NDArray[np.int16]  # (n, n) number of families that an edge belongs to
     moral: Words  # (n, words) rows of bits
     chordal: Words  # (n, words) a supergraph of treewidth at most k
-    order: Ints  # (n,) the elimination that the chordal graph came from
+    order: Ints  # (n,) elimination order behind the chordal graph
     best_parents: Ints
     best_sizes: Ints
     best_order: Ints
@@ -53,7 +52,7 @@ class AnnealingState(NamedTuple):
     room: Room
     seen: Ints  # (n,) marks of the search for a cycle
     stack: Ints
-    family: Ints  # (2, most parents) the parents that a move would leave
+    family: Ints  # (2, most parents) parents after a move
 
 
 def make_state(n: int, most: int, random: Words) -> AnnealingState:
@@ -69,8 +68,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Adds one to the uses of an edge of the moral graph. Returns True if this edge is new and not in the chordal
-    graph."""
+    """Adds a family to an edge; returns True for new edges outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:
@@ -89,7 +87,7 @@ def _part(state: AnnealingState, u: int, v: int) -> None:
 
 @compiled()
 def _add_family(state: AnnealingState, child: int, parents: Ints, count: int) -> bool:
-    """Adds the edges of a family to the moral graph. Returns True if one is new and not in the chordal graph."""
+    """Adds a family's edges; returns True if the chordal graph lacks one."""
     outside = False
     for index in range(count):
         if _join(state, child, parents[index]):
@@ -110,7 +108,7 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or one of its ancestors, without the arc from `ancestor` to `besides`."""
+    """Returns True if `ancestor` is `start` or its ancestor, without the arc to `besides`."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -140,7 +138,7 @@ def _set_family(state: AnnealingState, child: int, parents: Ints, count: int) ->
 
 @compiled()
 def restart(scorer: FamilyScorer, state: AnnealingState, parents: Ints, count: Ints, k: int) -> bool:
-    """Sets the state to a network. Returns False if no elimination order of width at most k was found."""
+    """Sets the annealing state to a network. Returns False if no elimination order of width at most k was found."""
     state.times[:] = 0
     state.moral[:] = np.uint64(0)
     state.chordal[:] = np.uint64(0)
@@ -179,8 +177,8 @@ def _without(parents: Ints, count: int, gone: int, family: Ints) -> int:
 def anneal(
     scorer: FamilyScorer, state: AnnealingState, k: int, partners: Ints, steps: int, hot: float, cold: float
 ) -> None:
-    """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
-    partners: (n, m) candidate parents of each column."""
+    """Tries `steps` random moves while the temperature falls from `hot` to `cold`, in nats. partners: (n, m) candidate
+    parents of each column."""
     n, most = state.parents.shape
     most = min(most, k)
     random, family, near = state.random, state.family, state.room.near
@@ -259,14 +257,13 @@ def anneal(
 
 
 class AnnealingPlan(NamedTuple):
-    """Parameters of annealing. k: treewidth. most: parents of a column. partners, gains: (n, m) the columns that gain
-    most with each column, and how much. hot: first temperature, in nats."""
+    """Parameters of annealing."""
 
-    k: int
-    most: int
-    partners: Ints
-    gains: Floats
-    hot: float
+    k: int  # treewidth at most
+    most: int  # parents of a column at most
+    partners: Ints  # (n, m) columns that gain most with each column
+    gains: Floats  # (n, m) gains of the partners
+    hot: float  # first temperature, in nats
     seed: int
 
 
@@ -280,12 +277,8 @@ def search(
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
-    """Returns the best network that annealing finds, of treewidth at most k and with at most `most` parents a column.
-
-    end: stops at this time of time.monotonic().
-    samples: number of runs, instead of a time; the result then depends neither on time nor on threads.
-    better: called with each network of higher score.
-    """
+    """Returns the best network found, of treewidth at most k and with at most `most` parents per column. samples:
+    number of runs, which makes the result repeatable."""
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
@@ -303,7 +296,7 @@ def _temperature(hot: float, done: float) -> float:
 
 
 def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> None:
-    """Sets the state to a network from `grow`; to one without arcs if its elimination fails."""
+    """Sets the state to a network from `grow`, or to one without arcs."""
     parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
     grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
     if restart(scorer, state, parents, sizes, plan.k):
@@ -337,8 +330,7 @@ def _counted_run(runs: Runs, plan: AnnealingPlan, sample: int, scorer: FamilySco
 
 
 def _timed_runs(runs: Runs, plan: AnnealingPlan, lane: int, scorer: FamilyScorer) -> None:
-    """Makes runs for the remaining time. The first starts from a grown network. If it is fast, further runs start
-    without arcs."""
+    """Runs annealing for the remaining time, first from a grown network."""
     n = len(scorer.states)
     state = make_state(n, plan.most, seeded(plan.seed, lane))
     _grown(scorer, state, plan)

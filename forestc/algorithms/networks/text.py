@@ -1,4 +1,4 @@
-"""Prints a Bayesian network as text, and parses it back to the same network, bit for bit.
+"""Prints a Bayesian network as text, and parses the text back to the same network.
 
     bayesian-network 1
     ess 1.0
@@ -8,11 +8,8 @@
     order 2 0 1
     0 states 2 parents: 812 88
     1 states 2 parents 0: 812 -2 88
-    2 states 3 parents 0 1: -6 700 12
 
-The first line ends in the version of the format. After the header, each variable has a line: its states, its parents
-and, after the colon, the counts of its table row by row. `-k` stands for k cells that hold 0; zeros at the end are left
-out.
+A variable's counts follow the colon; `-k` stands for k zeros.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ def _cells(table: Ints) -> str:
 
 
 def parsed(text: str) -> BayesianNetwork:
-    """Returns the network of a text. Raises ModelError for any other text. Safe for untrusted text: sizes are checked
+    """Returns the network of a text. Raises ModelError for an invalid text. Untrusted text is safe: sizes are checked
     before memory is allocated."""
     lines = text.splitlines()
     if not lines or lines[0] != f"bayesian-network {VERSION}":

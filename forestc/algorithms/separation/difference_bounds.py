@@ -1,5 +1,5 @@
-"""Solves difference constraints (lower bounds on differences of integers) by longest paths. The last variable is 0, so
-a bound on a single integer is a difference, too."""
+"""Solves difference constraints: lower bounds on differences of integers. The last integer is 0, so that single
+integers have bounds too."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import numpy as np
 
 from forestc.algorithms.arrays import Ints
 
-NO_BOUND = -(1 << 40)  # stands for no bound: below all bounds on 32-bit integers; sums of two fit into int64
+NO_BOUND = -(1 << 40)  # stands for no bound, below all differences of 32-bit integers
 
 
 def closed(bounds: Ints) -> Ints | None:
-    """Returns all bounds that follow (Floyd and Warshall); None if no integers meet them. bounds: (n, n), v[a] - v[b]
-    >= bounds[a, b], or NO_BOUND."""
+    """Returns all bounds that follow from v[a] - v[b] >= bounds[a, b], (n, n); None if no integers meet the bounds."""
     result = bounds.copy()
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     for k in range(len(result)):
@@ -21,8 +20,8 @@ def closed(bounds: Ints) -> Ints | None:
 
 
 def middle(bounds: Ints) -> Ints | None:
-    """Returns integers (n,), the last one 0, that meet all bounds; None if there are none. Each integer in turn takes
-    the middle of its remaining range, so it needs a lower and an upper bound."""
+    """Returns integers (n,) near the middle of their ranges that meet all bounds; None if there are none. Each integer
+    needs a lower and an upper bound."""
     tight = closed(bounds)
     if tight is None:
         return None

@@ -1,8 +1,6 @@
-"""Tests whether two tree ensembles decide alike on every input, or finds an input on which they differ.
+"""Tests whether two tree ensembles decide alike on every input, or finds an input where they differ.
 
-An input is a cell for each feature: the index of the interval between two thresholds that holds its value. Leaves are
-boxes of cells with integer values, so decisions and ties are exact. This is the separation oracle of Emine et al., Free
-Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
+Source: Emine et al., Free Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
 """
 
 from __future__ import annotations
@@ -21,17 +19,16 @@ from forestc.algorithms.separation.search import FOUND, STOPPED, search
 State: TypeAlias = Literal["same", "differs", "unknown"]
 CellArray: TypeAlias = Int32s
 Box: TypeAlias = tuple[CellArray, CellArray]
-SHARES = (1, 2, 3)  # weighs the two sides of a joint bound by k and by 4 - k
+SHARES = (1, 2, 3)  # weighs a joint bound's two sides by k and 4 - k
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBoxes:
-    """The leaves of a tree as disjoint boxes of cells; a leaf may be several boxes. low, high: (boxes, features) a box
-    has the cells low <= cell < high. value: (boxes, outputs) int64."""
+    """The leaves of a tree as boxes of cells; a cell is the interval between neighboring thresholds."""
 
-    low: CellArray
-    high: CellArray
-    value: Ints
+    low: CellArray  # (boxes, features) first cell of the box
+    high: CellArray  # (boxes, features) last cell of the box, plus one
+    value: Ints  # (boxes, outputs)
 
     @cached_property
     def narrow(self) -> list[int]:
@@ -46,10 +43,10 @@ class TreeBoxes:
 
 @dataclass(frozen=True, eq=False)
 class BoxEnsemble:
-    """Trees and a bias, (outputs,). A tree that two ensembles share must be the same object in both."""
+    """Trees and biases. A tree that two ensembles share must be the same object in both."""
 
     trees: tuple[TreeBoxes, ...]
-    bias: Ints
+    bias: Ints  # (outputs,)
 
     def with_tree(self, index: int, tree: TreeBoxes) -> BoxEnsemble:
         return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
@@ -85,12 +82,10 @@ def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule that turns integer scores, (inputs, outputs), into classes. threshold: class 1 if the last score is at
-    least this, otherwise class 0; None for the class with the largest score. ties_last: True if the last of equal
-    scores wins."""
+    """A rule that turns integer scores into classes."""
 
-    threshold: int | None
-    ties_last: bool = False
+    threshold: int | None  # least last score of class 1; None: largest score wins
+    ties_last: bool = False  # True if the last of equal scores wins
 
     def classes(self, scores: Ints) -> Ints:
         if self.threshold is not None:
@@ -99,8 +94,8 @@ class Decider:
         return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
 
     def demands(self, index: int, outputs: int) -> tuple[Ints, Ints]:
-        """Returns the demands on scores for class `index`: factors (demands, outputs) and constants (demands,). An
-        input has this class if each sum of factors times scores, plus its constant, is at least 0."""
+        """Returns factors (demands, outputs) and constants. An input has class `index` if factors @ scores + constants
+        is at least 0 everywhere."""
         if self.threshold is not None:
             factors = np.zeros((1, outputs), dtype=np.int64)
             factors[0, -1] = 1 if index else -1
@@ -116,31 +111,28 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Result of `separate`. state: "unknown" if the limit was reached before an answer. cells: (features,) an input on
-    which the ensembles differ. steps: steps of the search."""
+    """Answer of `separate`."""
 
-    state: State
-    cells: CellArray | None = None
-    steps: int = 0
+    state: State  # "unknown" if the limit was reached before an answer
+    cells: CellArray | None = None  # (features,) input on which the ensembles differ
+    steps: int = 0  # number of search steps
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The question whether several sums of leaves are all at least 0 somewhere in a box. low, high: (leaves, features).
-    `search` describes the other arrays."""
+    """The question whether several sums of leaves are all at least 0 somewhere in a box."""
 
-    low: CellArray
-    high: CellArray
-    tree: Int32s
-    value: Ints
-    start: Ints
-    single: int
+    low: CellArray  # (leaves, features) first cell of each leaf
+    high: CellArray  # (leaves, features) last cell of each leaf, plus one
+    tree: Int32s  # (leaves,) index of each leaf's tree
+    value: Ints  # (leaves, sums) addend of a leaf to each sum
+    start: Ints  # (sums,) sums without trees
+    single: int  # number of sums that must be at least 0
     box: Box
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Checks whether two ensembles decide alike on every input of a box. A returned input was evaluated on both. limit:
-    most steps of the search."""
+    """Checks whether two ensembles decide alike on every input of a box. limit: number of search steps at most."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -165,7 +157,7 @@ def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: Cel
 
 
 def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box) -> Iterator[Problem]:
-    """Yields a problem for each pair of an old and a new class, unless simple bounds exclude the pair."""
+    """Yields a search problem for each pair of an old and a new class, unless simple bounds exclude the pair."""
     low, high, tree, old_value, new_value = _joint(before, after, box)
     outputs = len(before.bias)
     ends = np.flatnonzero(np.diff(tree, prepend=-1))
@@ -175,7 +167,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
         old, new = old_value @ factors.T, new_value @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants
-        # Joint bounds weigh two demands: that the old class beats the new one, and the reverse.
+        # Joint bounds weigh two demands: old class beats new class, and the reverse.
         rank = 0 if decider.threshold is not None else new_class - (new_class > old_class)
         new_rank = 0 if decider.threshold is not None else old_class - (old_class > new_class)
         mixed = [(k * old[:, rank] + (4 - k) * new[:, new_rank])[:, np.newaxis] for k in SHARES]
@@ -189,8 +181,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
-    """Returns low, high and tree of the boxes that meet `box`, and their values, (boxes, outputs), in both ensembles. A
-    changed tree gives the overlaps of its old and new boxes."""
+    """Returns all boxes that meet `box`, with their values in both ensembles."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

@@ -1,9 +1,4 @@
-"""Searches for an input on which several sums of leaves are all at least 0, by branch and bound over boxes of cells.
-
-A box is closed if a sum is negative even when every tree gives its largest value in the box. Weighted sums of two sums
-give further (Lagrangian) bounds. Any other box is cut in two, where that lowers the bounds of both halves most (strong
-branching).
-"""
+"""Searches for an input where several sums of leaves are all at least 0, by branch and bound over boxes of inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from forestc.system.compiled import compiled
 
 NONE, FOUND, STOPPED = 0, 1, 2  # results of a search: no input; an input; the limit was reached
 TREES_TRIED = 4  # trees that offer cuts; the widest ranges of values come first
-CUTS_TRIED = 10  # cuts at the sides of leaves that are tried for each of these trees
+CUTS_TRIED = 10  # cuts at the sides of leaves tried for each tree
 
 
 @compiled()
@@ -24,16 +19,8 @@ def search(
     low: Int32s, high: Int32s, tree: Int32s, value: Ints, start: Ints, single: int, first_low: Int32s,
     first_high: Int32s, limit: int, cells: Int32s,
 ) -> tuple[int, int]:  # fmt: skip
-    """Returns NONE, FOUND or STOPPED, and the steps taken; writes an input that is found to `cells`, (features,).
-
-    low, high: (features, leaves) a leaf has the cells low <= cell < high.
-    tree: (leaves,) index of each leaf's tree, ascending.
-    value: (leaves, sums) what a leaf adds to each sum.
-    start: (sums,) the sums without trees.
-    single: this many first sums must be at least 0; the others only give further bounds.
-    first_low, first_high: the box to search.
-    limit: most steps; a step looks at one leaf for one sum.
-    """
+    """Returns NONE, FOUND or STOPPED, and the steps taken. Writes an input where the first `single` sums are at least 0
+    to `cells`, (features,). `low`, `high`: (features, leaves)."""
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
     # Open boxes are a stack; `inside` holds the leaves that meet each box.
     room = 64
@@ -73,7 +60,7 @@ def search(
             return STOPPED, steps
         here = inside[first : first + n]
         _widest(here, tree, value[:, chosen], spread, best)
-        # Of the cuts at the sides of these leaves, takes the one that lowers the bounds of both halves most.
+        # Takes the cut at a leaf's side that lowers both halves' bounds most.
         cut_feature, cut_at, cut_score, larger_left, tried = -1, 0, -1.0, False, 0
         for rank in range(TREES_TRIED):
             if spread[rank] == 0:
@@ -115,7 +102,7 @@ def search(
             base = _longer(base, room)
             begin, count = _longer(begin, room), _longer(count, room)
         box_low[box_at + 1], box_high[box_at + 1], base[box_at + 1] = box_low[box_at], box_high[box_at], base[box_at]
-        # The half with the larger bound is searched next, because an input is more likely there.
+        # The half with the larger bound comes next, because an input is likelier there.
         box_left, box_right = (box_at + 1, box_at) if larger_left else (box_at, box_at + 1)
         count[box_left], count[box_right] = n_left, n_right
         begin[box_at], begin[box_at + 1] = first, first + count[box_at]
@@ -133,8 +120,7 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of all sums over the leaves in `inside`. Moves trees with a single value left from `inside` to
-    `base`. Returns the number of remaining leaves."""
+    """Writes bounds of all sums to `upper` and `lower`; drops trees with one value."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):
@@ -161,8 +147,7 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes to `spread` the widest ranges of values of single trees, in falling order. Writes to `best` the leaf of
-    largest value of each of these trees. value: (leaves,) for one sum."""
+    """Writes the trees' widest value ranges to `spread`, and leaves of largest value to `best`."""
     spread[:] = 0
     at = 0
     while at < len(inside):
@@ -186,7 +171,7 @@ def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32
 
 @compiled()
 def _halves(inside: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
-    """Returns the largest sums left and right of a cut. low, high, value: (leaves,)."""
+    """Returns the largest sums left and right of a cut."""
     on_left = on_right = np.int64(0)
     at = 0
     while at < len(inside):

@@ -1,4 +1,4 @@
-"""Makes a pruned ensemble decide every row as required: leaves move, then added trees correct the remaining rows, then
+"""Makes a pruned ensemble decide every row as required: leaves move, added trees correct the remaining rows, and
 needless splits are removed."""
 
 from __future__ import annotations
@@ -15,28 +15,21 @@ from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_t
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.state import Outcomes, Shape, State
 
-HOPELESS = 4  # gives up at once if violated rows exceed this many times the rows that trees may correct
+HOPELESS = 4  # gives up if wrong rows exceed this multiple of correctable rows
 PASSES = 3  # passes over all splits to find needless ones
 
 
 @dataclass(frozen=True)
 class RequiredDecisions:
-    """The decisions to keep.
+    """The decisions that a pruned ensemble must keep, and the cost of added trees."""
 
-    label: (rows,) class that each row must get.
-    last: True if the last of equal scores wins.
-    largest: leaves hold 0 .. largest.
-    mended: most rows that added trees may correct.
-    node, tree: costs of an added split and an added tree, for each bit of its leaves if `per_bit`.
-    """
-
-    label: Ints
-    last: bool
-    largest: int
-    mended: int
-    node: float
-    tree: float
-    per_bit: bool = True
+    label: Ints  # (rows,) class that each row must get
+    last: bool  # True if the last of equal scores wins
+    largest: int  # largest leaf value; the smallest is 0
+    mended: int  # number of rows that added trees may correct
+    node: float  # cost of an added split
+    tree: float  # cost of an added tree
+    per_bit: bool = True  # multiplies both costs by the bits of a leaf
 
     def cost(self, added: MendingTree) -> float:
         """Returns the cost of an added tree without its conditions."""
@@ -45,20 +38,18 @@ class RequiredDecisions:
 
 @dataclass(frozen=True)
 class MendedEnsemble:
-    """An ensemble that decides all rows as required. added: trees in addition to the pruned ones. cost: of all trees.
-    mended: number of rows that the added trees correct."""
+    """An ensemble that decides all rows as required."""
 
     pruned: Pruned
-    added: tuple[MendingTree, ...]
-    cost: float
-    mended: int
+    added: tuple[MendingTree, ...]  # trees in addition to the pruned ones
+    cost: float  # cost of all trees
+    mended: int  # number of rows that the added trees correct
 
 
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: RequiredDecisions
 ) -> MendedEnsemble | None:
-    """Returns a copy of the pruned ensemble `draft`, changed to decide every row as required; None if that fails.
-    outcomes: of all conditions on these rows."""
+    """Returns a copy of the pruned ensemble `draft` that decides every row as required; None if that fails."""
     rows = len(wanted.label)
     before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()

@@ -1,8 +1,6 @@
-"""Finds integer leaves that keep the decision of every row, and removes splits without need.
+"""Changes integer leaves so that every row keeps its decision, and removes needless splits.
 
-A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated. Leaves
-move by breakout local search (Morris, AAAI 1993): for a random violated row, the best step of one of its leaves or a
-bias is taken. If no step helps, violated rows gain weight.
+Slack is the units of score by which a row's decision holds. Method: breakout local search (Morris, AAAI 1993).
 """
 
 from __future__ import annotations
@@ -16,34 +14,28 @@ from forestc.algorithms.splits.leaf_fitting import Sorted, fill_scores
 from forestc.algorithms.splits.state import Shape, State, mean_leaf, merge, rows_of, tree_of
 from forestc.system.compiled import compiled
 
-VISITS = 30  # rows that the search for leaves looks at, for each row and tree
-MOST_VISITS = 1 << 28  # rows that this search looks at in all, at most
+VISITS = 30  # rows that `mend_leaves` examines per row and tree
+MOST_VISITS = 1 << 28  # rows that `mend_leaves` examines in all at most
 UNBOUNDED = 1 << 40  # units of score, more than any sum of leaves
 
 
 class Decided(NamedTuple):
-    """Rows with decisions to keep.
+    """Rows with decisions to keep."""
 
-    label: (rows,) class to decide.
-    scores: (rows, outputs) integers; with one output, class 1 is decided at 0 or more.
-    last: True if the last of equal scores wins.
-    """
-
-    label: Ints
-    scores: Ints
-    last: bool
+    label: Ints  # (rows,) class to decide
+    scores: Ints  # (rows, outputs); a single output decides 1 at 0 or more
+    last: bool  # True if the last of equal scores wins
 
 
 class MovableLeaves(NamedTuple):
-    """Trees with leaves that may change. bias: (outputs,). largest: leaves hold 0 .. largest. `leaf_fitting.Trees`
-    describes the other fields."""
+    """Trees with leaves that may change; `leaf_fitting.Trees` describes the first fields."""
 
     leaf: Int32s
     value: Ints
     start: Ints
     outputs: Ints
-    bias: Ints
-    largest: int
+    bias: Ints  # (outputs,)
+    largest: int  # largest leaf value; the smallest is 0
 
 
 @compiled()
@@ -78,8 +70,7 @@ def slacks(decided: Decided) -> Any:
 
 @compiled()
 def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, step: int) -> Any:
-    """Returns the units of score by which a row's decision holds after the score of one output grew by `step`. slack:
-    the units of score before."""
+    """Returns a row's slack after one output's score grew by `step`."""
     if len(scores) == 1:
         return slack + step if label == 1 else slack - step
     if output == label:
@@ -95,7 +86,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """Returns the change of the weighted violation if the score of `output` grows by `step` for these rows."""
+    """Returns how the weighted negative slack changes if rows' scores grow by `step`."""
     change = 0
     for row in rows:
         before = slack[row]
@@ -112,8 +103,8 @@ def _copy(values: Ints, target: Ints) -> None:
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Moves leaves and biases, in place, so that few rows are decided wrongly, and returns how many still are. Updates
-    `decided.scores`. visits: about the number of rows looked at before the search ends."""
+    """Changes leaves, biases and `decided.scores`, in place, so that few rows are decided wrongly. Returns how many
+    still are. visits: number of rows examined, about."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
     violated, position = np.empty(count, np.int64), np.full(count, -1)
@@ -200,9 +191,8 @@ def visits_for(rows: int, trees: int) -> int:
 
 @compiled(lambda shape, state, leaves, *_: leaves.leaf.size)
 def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, decided: Decided, order: Ints) -> Any:
-    """Turns subtrees into leaves, in place and in the given order of splits, if all decisions are kept. Updates
-    `decided.scores` and returns how many splits were removed. At the start all decisions must be right, and `leaves`
-    must hold the array state.value."""
+    """Turns subtrees into leaves, in place, if all decisions are kept. Returns how many splits were removed. All
+    decisions must be right at first; `leaves.value` must be `state.value`."""
     removed = 0
     for split in order:
         if not state.alive[split]:
@@ -243,7 +233,7 @@ def collapse(shape: Shape, state: State, leaves: MovableLeaves, rows: Sorted, de
 def _all_keep(
     state: State, rows: Sorted, decided: Decided, tree: int, base: int, output: int, slots: range, chosen: Ints
 ) -> Any:  # fmt: skip
-    """Returns True if no row is decided wrongly after all leaves in `slots` take the values `chosen`."""
+    """Returns True if no row's decision turns wrong when the leaves take the values `chosen`."""
     width = len(chosen)
     outputs = decided.scores.shape[1]
     scores, steps = np.empty(outputs, np.int64), np.empty(width, np.int64)

@@ -1,8 +1,5 @@
-"""Fits integer leaves together on rows, instead of rounding them one by one.
-
-Coordinate descent on the logistic loss moves one leaf value or bias at a time, so that other leaves make up for the
-rounding of one.
-"""
+"""Fits integer leaves together on rows by coordinate descent on the logistic loss, so that other leaves compensate the
+rounding of one."""
 
 from __future__ import annotations
 
@@ -22,45 +19,33 @@ CONVERGED = 1e-3  # ends after a sweep that gains less, relative to the loss
 
 @dataclass
 class Trees:
-    """The leaf that each row reaches in each tree, and the trees' integer leaf values.
+    """The leaf that each row reaches in each tree, and the trees' integer leaf values."""
 
-    leaf: (trees, rows).
-    value: leaf values, tree by tree, an entry for each leaf and output.
-    start: (trees + 1,) where each tree's entries begin in `value`.
-    outputs: (trees, 2) the first output that a tree feeds, and one past the last.
-    """
-
-    leaf: Int32s
-    start: Ints
-    value: Ints
-    outputs: Ints
+    leaf: Int32s  # (trees, rows)
+    start: Ints  # (trees + 1,) start of each tree's entries in `value`
+    value: Ints  # one entry for each leaf and output, tree by tree
+    outputs: Ints  # (trees, 2) first output that a tree feeds; last plus one
 
     @staticmethod
     def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
-        """Builds the arrays. values: (leaves, outputs) of each tree. outputs: the consecutive outputs that each tree
-        feeds."""
+        """Builds the arrays from each tree's leaf values, (leaves, outputs), and its consecutive outputs."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
         return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)
 
 
 class Sorted(NamedTuple):
-    """Rows sorted by leaf. order: (trees, rows). begins: (trees, leaves of the largest tree + 1) where the rows of each
-    leaf begin in `order`."""
+    """Rows sorted by leaf."""
 
-    order: Int32s
-    begins: Ints
+    order: Int32s  # (trees, rows)
+    begins: Ints  # (trees, leaves + 1) start of each leaf's rows in `order`
 
 
 def fit_leaves(
     trees: Trees, bias: Ints, label: Ints, largest: int, steepest: float = STEEPNESS[-1]
 ) -> tuple[Ints, Ints]:
-    """Returns new leaf values within 0 .. largest, and new biases.
-
-    bias: (outputs,).
-    label: (rows,) true class. With one output, class 1 is decided if the score is at least 0.
-    steepest: the most log odds that one unit of the scores may be worth.
-    """
+    """Returns new leaf values from 0 to `largest`, and new biases, (outputs,). steepest: most log odds that one unit of
+    score may be worth."""
     value, bias = trees.value.copy(), bias.copy()
     rows = sorted_by_leaf(trees)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
@@ -142,7 +127,7 @@ def _sweep(
     unit: float,
     largest: int,
 ) -> Any:
-    """Moves every leaf and bias once and updates odds and scores, in place. Returns the fall of the mean loss."""
+    """Moves every leaf and bias once, in place. Returns the mean loss saved."""
     gained = 0.0
     zero, few, most = np.int64(0), np.int64(2), np.int64(32)  # numba would compile `_step` again for plain constants
     for tree in range(len(outputs)):
@@ -173,8 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns the step that gains most, and its gain; step 0 if none gains. Steps are powers of two up to `most`, at
-    most `down` down or `up` up."""
+    """Returns the step of a leaf value that gains most, and its gain."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

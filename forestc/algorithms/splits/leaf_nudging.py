@@ -1,8 +1,5 @@
-"""Finds small changes of integers ("nudges") that put sums of them on the right side, by an integer program on HiGHS.
-
-Only sums that are wrong, or would become wrong, enter the program, round by round. Programs are limited in size and in
-steps, so some sums may stay wrong.
-"""
+"""Finds small changes of integers ("nudges") that make sums of them nonnegative, by integer programs on HiGHS. Programs
+are limited, so some sums may stay negative."""
 
 from __future__ import annotations
 
@@ -15,36 +12,29 @@ from forestc.algorithms.arrays import Bits, Int32s, Ints
 from forestc.algorithms.highs import make_highs, make_model, most_nodes, run, steps_of
 
 ROUNDS = 24  # rounds of solving and adding wrong sums at most
-MOST_NODES = 200  # nodes of the solver in each round; a limit in seconds would make results differ from run to run
-MOST_ENTRIES = 50_000  # entries of a program at most; it takes the wrong sums of largest count
+MOST_NODES = 200  # nodes of the solver in each round; unlike seconds, nodes are repeatable
+MOST_ENTRIES = 50_000  # entries of one integer program at most
 # Turns off heuristics that solve smaller integer programs, without callbacks, for ten seconds and more.
 SMALLER_PROGRAMS = ("rins", "rens", "root_reduced_cost")
-WRONG = 1e4  # weighs a unit by which a sum stays on the wrong side, against 1 for a unit of a nudge
+WRONG = 1e4  # weighs a unit of negative sum against one unit of change
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of integers that nudges may change. A sum is right if room + (sign * nudges[integer]).sum() >= 0.
+    """Sums that small changes of integers ("nudges") should make nonnegative: room + (sign * nudges[integer]).sum()."""
 
-    integer: (sums, terms) index of each term's integer.
-    sign: (sums, terms) 1, -1, or 0 for a term that does not count.
-    room: (sums,).
-    count: (sums,) weight of each sum.
-    """
-
-    integer: Int32s
-    sign: NDArray[np.int8]
-    room: Ints
-    count: Ints
+    integer: Int32s  # (sums, terms) index of each term's integer
+    sign: NDArray[np.int8]  # (sums, terms) 1, -1, or 0 for no term
+    room: Ints  # (sums,) value without changes
+    count: Ints  # (sums,) weight of each sum
 
     def wrong(self, nudges: Ints) -> Bits:
         return np.asarray(self.room + (self.sign * nudges[self.integer]).sum(axis=1) < 0)
 
 
 def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns nudges, (integers,), with the fewest wrong sums found, weighted by count, and the steps taken.
-    most: largest nudge, up or down.
-    steps: no round begins after this many steps."""
+    """Returns changes of the integers, (integers,), that leave few sums negative, and the steps taken. most: largest
+    change, up or down."""
     best = np.zeros(integers, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())
@@ -64,7 +54,7 @@ def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, 
 
 
 def _most_counted(sums: Sums, chosen: Bits) -> Ints:
-    """Returns the chosen sums; if a program cannot hold all their terms, the sums of largest count."""
+    """Returns the chosen sums that fit into one program, preferring large counts."""
     index = np.flatnonzero(chosen)
     terms = np.count_nonzero(sums.sign[index], axis=1)
     if terms.sum() <= MOST_ENTRIES:
@@ -74,8 +64,7 @@ def _most_counted(sums: Sums, chosen: Bits) -> Ints:
 
 
 def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns nudges for the chosen sums, and the steps taken. They minimize the total by which sums stay wrong, then
-    the total of the nudges."""
+    """Returns changes that repair the chosen sums, and the steps taken."""
     import highspy
 
     integer, sign = sums.integer[chosen], sums.sign[chosen].astype(np.float64)
@@ -83,7 +72,7 @@ def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> t
     row, term = np.nonzero(sign)
     column, value = np.searchsorted(used, integer[row, term]), sign[row, term]
     n, rows = len(used), len(chosen)
-    # Variables: nudges up, nudges down, and how far each sum stays wrong.
+    # Variables are changes up, changes down, and how negative each sum stays.
     matrix: list[dict[int, float]] = [{2 * n + at: 1.0} for at in range(rows)]
     for at, k, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
         matrix[at][k] = matrix[at].get(k, 0.0) + v

@@ -1,7 +1,4 @@
-"""Computes the logistic loss of rows, and how it changes when the scores of some rows change.
-
-Changes are summed as logarithms of products, one logarithm for `TOGETHER` rows.
-"""
+"""Computes the logistic loss of rows, and how the loss changes with the scores."""
 
 from __future__ import annotations
 
@@ -12,21 +9,20 @@ import numpy as np
 from forestc.algorithms.arrays import Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # lists the log odds that one unit of the scores may be worth
-TOGETHER = 8  # rows for each logarithm: a product of this many factors neither overflows nor underflows
-LARGE = 64.0  # takes a logarithm for each row beyond this change of log odds, as the product might overflow
+STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # lists the log odds that one unit of score may be worth
+TOGETHER = 8  # rows per logarithm, so that their product neither overflows nor underflows
+LARGE = 64.0  # takes one logarithm per row above this change of log odds
 LEAST = 1e-15  # bounds each factor of the product from below
-CHUNK = 4096  # rows summed at a time, so that the sum is the same on any number of cores
+CHUNK = 4096  # rows summed at a time, for equal sums on any number of cores
 FEW = 200_000  # exponentials, or rows sorted, for which threads are not worth starting
 
 
 class Odds(NamedTuple):
-    """Exponentials of the rows' log odds. power: (rows, outputs). total: (rows,) sums of these, plus 1 for the other
-    class if there is one output. label: (rows,) true class."""
+    """Exponentials of the rows' log odds."""
 
-    power: Floats
-    total: Floats
-    label: Ints
+    power: Floats  # (rows, outputs)
+    total: Floats  # (rows,) sums of `power`; plus 1 if there is one output
+    label: Ints  # (rows,) true class
 
 
 def odds_of(scores: Floats, unit: float, label: Ints) -> Odds:
@@ -67,7 +63,7 @@ def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> 
 
 
 class Slope:
-    """The mean loss as a convex function of the log odds that one unit of the scores is worth (in `STEEPNESS`)."""
+    """The mean loss as a function of the log odds that one unit of score is worth."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label
@@ -133,7 +129,8 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """Returns the change as `change_of` does, if consecutive outputs from `output` on grow by `steps`."""
+    """Returns the change of the summed loss of rows[begin:end] if the log odds of consecutive outputs from `output` on
+    grow by `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1

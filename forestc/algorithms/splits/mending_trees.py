@@ -1,7 +1,6 @@
 """Grows small trees that correct the wrong decisions of a pruned ensemble, over given conditions.
 
-Each row allows the score of one output to grow by an interval. A tree is grown until every leaf has a value in the
-intervals of all its rows. Splits are chosen by the fall of the squared error (Breiman et al., 1984).
+Splits are chosen by the fall of squared error (Breiman et al., 1984), divided by 1 + the condition's cost.
 """
 
 from __future__ import annotations
@@ -19,19 +18,13 @@ MOST_SPLITS = 4096  # limits the splits of one tree
 
 @dataclass(frozen=True)
 class MendingTree:
-    """A tree that corrects decisions; node 0 is the root.
+    """A tree that corrects decisions; node 0 is the root."""
 
-    output: index of the output that it adds to.
-    condition: index of each node's condition, -1 at a leaf.
-    left, right: children of each node, -1 at a leaf.
-    value: value of each leaf, 0 at other nodes.
-    """
-
-    output: int
-    condition: tuple[int, ...]
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    value: tuple[int, ...]
+    output: int  # index of the output that the tree adds to
+    condition: tuple[int, ...]  # index of each node's condition, -1 at a leaf
+    left: tuple[int, ...]  # child of each node, -1 at a leaf
+    right: tuple[int, ...]  # child of each node, -1 at a leaf
+    value: tuple[int, ...]  # value of each leaf, 0 at other nodes
 
     @property
     def splits(self) -> int:
@@ -39,14 +32,13 @@ class MendingTree:
 
     @property
     def bits(self) -> int:
-        """Number of bits of the difference between the largest and the smallest entry of `value`, at least 1."""
+        """Number of bits of the largest `value` minus the smallest, at least 1."""
         return max(1, (max(self.value) - min(self.value)).bit_length())
 
 
 def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
-    """Returns trees that correct all violated rows; updates `decided.scores` in place. None if a tree cannot be grown.
-    cost: of each condition.
-    used: conditions that cost nothing more; updated in place."""
+    """Returns trees that correct all wrong rows and updates `decided.scores`; None if a tree cannot be grown. used:
+    marks conditions without further cost, updated in place."""
     trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:
@@ -73,7 +65,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """Returns for each row of another class how far the score of `output` may grow before this class wins the row."""
+    """Returns how far `output` may grow before its class wins each row."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
@@ -83,8 +75,7 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree with leaf values in the intervals of all their rows, and the value that it adds to each row; None
-    if that fails. low, high: (rows,) ends of the intervals."""
+    """Returns a tree whose values lie in all rows' intervals; None if that fails."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))

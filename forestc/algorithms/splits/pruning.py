@@ -1,9 +1,5 @@
-"""Prunes splits: a subtree becomes one leaf if the loss rises less than its hardware is worth; then leaves are
-refitted.
-
-The logistic loss may rise by `price` times the cost of the splits: multiplexers, shares of comparators and, for a whole
-tree, its operand in the sums. Subtrees are tried in order of loss per cost.
-"""
+"""Prunes splits: a subtree becomes one leaf if the logistic loss rises by less than `price` times the hardware cost
+saved. Then leaves are refitted."""
 
 from __future__ import annotations
 
@@ -21,40 +17,29 @@ from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.splits.state import Outcomes, Shape, State, mean_leaf, merge, rows_of, saved_by, tree_of
 from forestc.system.compiled import compiled, share_out
 
-MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
+MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean
 ROUNDS = 4  # rounds of pruning and fitting at each price
-LEAST_LOSS = 0.002  # keeps the mean loss of a row this far above its minimum: see `prune`
+LEAST_LOSS = 0.002  # bounds the odds: the mean loss stays this far above its minimum
 
 
 @dataclass(frozen=True)
 class Splits:
-    """The inner nodes of all trees, tree by tree, children before parents.
+    """The inner nodes of all trees, tree by tree, children before parents."""
 
-    tree: index of each split's tree.
-    first, last: a split has the leaves first .. last - 1, numbered from left to right within the tree.
-    middle: first leaf of its right subtree.
-    size: inner nodes of its subtree, with itself.
-    condition: index of its condition.
-    cost: cost of each condition.
-    node: cost of a node without its comparator, for each output.
-    sum: cost of a tree without its splits, for each output.
-    outcomes: of the conditions, if splits may choose from a pool.
-    """
-
-    tree: Ints
-    first: Ints
-    middle: Ints
-    last: Ints
-    size: Ints
-    condition: Ints
-    cost: Floats
-    node: float
-    sum: float
-    outcomes: Outcomes | None = None
+    tree: Ints  # index of each split's tree
+    first: Ints  # first leaf below the split, counted within the tree
+    middle: Ints  # first leaf of the right subtree
+    last: Ints  # last leaf below the split, plus one
+    size: Ints  # number of splits in the subtree, with its root
+    condition: Ints  # index of the split's condition
+    cost: Floats  # cost of each condition
+    node: float  # cost of a split without its condition, for each output
+    sum: float  # cost of a tree without its splits, for each output
+    outcomes: Outcomes | None = None  # outcomes of the conditions, if splits may change conditions
 
 
 class Start(NamedTuple):
-    """A pruned ensemble that pruning continues from; arrays as in `Pruned`."""
+    """A pruned ensemble from which pruning continues; arrays as in `Pruned`."""
 
     group: Ints
     value: Ints
@@ -65,29 +50,19 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned ensemble.
+    """An ensemble after pruning at one price."""
 
-    group: for each leaf of all trees, the first leaf merged with it.
-    value: of every leaf and output.
-    condition: index of each split's condition.
-    flipped: for each split, True if its sides are swapped.
-    splits, cost: number and cost of the remaining splits.
-    loss: mean over the rows, in nats.
-    unit: log odds that one unit of the scores is worth.
-    state: the present trees; the next price changes them in place.
-    """
-
-    group: Ints
-    value: Ints
+    group: Ints  # for each leaf, first leaf merged with it
+    value: Ints  # value of every leaf and output
     bias: Ints
-    condition: Ints
-    flipped: Bits
-    splits: int
-    cost: float
+    condition: Ints  # index of each split's condition
+    flipped: Bits  # True if the split's sides are swapped
+    splits: int  # number of remaining splits
+    cost: float  # cost of the remaining conditions, splits and trees
     price: float
-    loss: float
-    unit: float
-    state: State
+    loss: float  # mean over the rows
+    unit: float  # log odds that one unit of score is worth
+    state: State  # present trees; the next price changes them in place
 
 
 def prune(
@@ -100,16 +75,8 @@ def prune(
     copies_per_row: float = 1.0,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price. Prices ascend. Each step continues from the one before, the first from
-    `start`, the ensemble at a lower price.
-
-    trees: leaves are numbered from left to right.
-    largest: leaves hold 0 .. largest.
-    copies_per_row: number of times that a row is in the data; standard errors grow by its square root.
-
-    On separable rows, steeper odds make the loss as small as one likes. The log odds of a unit of the scores are
-    therefore bounded, so that the mean loss stays at least `LEAST_LOSS` above its minimum.
-    """
+    """Yields the pruned ensemble after each price; prices ascend. Leaves keep values from 0 to `largest`.
+    copies_per_row: number of times that each row occurs in the data."""
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest)
@@ -155,7 +122,7 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
 
 
 def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
-    """Returns the trees and biases that pruning begins with. State and biases are copies."""
+    """Returns the trees and biases that pruning begins with; `State` and biases are copies."""
     shape, state = as_given(trees, splits)
     if start is None:
         return shape, state, bias.copy()
@@ -188,16 +155,15 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """Returns the most log odds that a unit of the scores may be worth: the mean loss of the unpruned ensemble, with
-    fitted leaves, stays at least `LEAST_LOSS` above its minimum."""
+    """Returns the most log odds that a unit of score may be worth, to keep the mean loss `LEAST_LOSS` above its
+    minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]))
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest entry of `STEEPNESS`, up to `most`, where the mean loss is at least `LEAST_LOSS` above its
-    minimum."""
+    """Returns the largest allowed steepness that keeps the loss above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
@@ -207,14 +173,14 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Sets each row's leaf in `state` to the first leaf of its group. Returns the trees with the arrays of `state`."""
+    """Returns the trees with the leaves of `state`; replaces each merged leaf by the first of its group, in place."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)
 
 
 def spread(shape: Shape, state: State, value: Ints) -> None:
-    """Gives each leaf, in place, the value that `value` holds for the first leaf of its group."""
+    """Copies the value of each group's first leaf to all leaves merged into the group, in place."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
         group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
@@ -222,7 +188,7 @@ def spread(shape: Shape, state: State, value: Ints) -> None:
 
 
 def _round(shape: Shape, state: State, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes, in place, splits that raise the loss by less than their cost is worth. Returns how many are gone."""
+    """Removes splits that are worth less than their cost, in place; returns how many."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit)
@@ -268,7 +234,7 @@ def _remove(
 
 @compiled()
 def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
-    """Returns the least rise of the loss found if a subtree becomes one leaf, and the values of that leaf."""
+    """Returns the least rise of the loss found, and the merged leaf's values."""
     tree, base, _, width = tree_of(shape, split)
     first, last = shape.first[split], shape.last[split]
     counts = np.zeros(last - first)
@@ -305,7 +271,7 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 
 @compiled()
 def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Ints) -> Any:
-    """Returns the rise of the loss if all leaves of a subtree take the values `chosen`."""
+    """Returns the rise of the loss if a subtree's leaves take new values."""
     tree, base, output, width = tree_of(shape, split)
     rise, steps = 0.0, np.empty(width)
     for slot in range(shape.first[split], shape.last[split]):

@@ -12,7 +12,7 @@ FEW = 4096  # rows for which one core is enough
 
 
 def leaves_on(shape: Shape, state: State, outcomes: Outcomes) -> Int32s:
-    """Returns the leaf that each row of the outcomes reaches, (trees, rows); of merged leaves, the first."""
+    """Returns the leaf that each row reaches, (trees, rows); a merged leaf counts as the first of its group."""
     trees, rows = len(shape.outputs), len(outcomes.code)
     roots = np.full(trees, -1, dtype=np.int64)
     roots[shape.tree] = np.arange(len(shape.tree))  # children come before their parents

@@ -1,9 +1,5 @@
-"""Rewires splits: each split gets the best condition for the rows that reach it, with all other splits fixed.
-
-This is tree alternating optimization (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) for sums of trees. A
-row's loss depends only on its side of the split, so a weighted vote of the rows finds the best condition. A condition
-in use costs no further comparator; a new one costs its price.
-"""
+"""Rewires splits: each split gets the best condition for the rows that reach it, with all other splits fixed
+(Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3)."""
 
 from __future__ import annotations
 
@@ -17,8 +13,8 @@ from forestc.algorithms.splits.state import Outcomes, Shape, State, left_of, rig
 from forestc.system.compiled import compiled
 
 LEAST = 1e-6  # ignores changes that lower the loss by less
-DOUBT = 1.0  # requires each change to gain this many standard errors beside its price; more means fewer changes
-ADDED = 1 << 17  # sets the rows of a sample: this many, divided by the number of columns
+DOUBT = 1.0  # requires each change to gain this many standard errors
+ADDED = 1 << 17  # sets the rows of a sample to this number / columns
 FEWEST, MOST = 512, 4096  # rows of a sample, at least and at most
 LOOK = 4  # draws a sample from at most this many times as many rows
 CHOSEN = 8  # conditions that the sample picks and all rows decide between
@@ -31,13 +27,8 @@ def sample_for(columns: int) -> int:
 def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
 ) -> int:
-    """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
-    Returns how many splits changed. A split with a condition outside the pool keeps it.
-
-    doubt: a change must gain this many standard errors beside its price, against overfitting.
-    sample: for a split with many rows, about this many rows pick `CHOSEN` conditions, and all rows decide between
-    these; 0 lets all rows always decide.
-    """
+    """Gives each split the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
+    standard errors that a change must gain beside its price."""
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
     return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))
@@ -133,7 +124,7 @@ def _first_below(candidates: Ints, score: Floats, least: float) -> Any:
 
 @compiled()
 def _children(shape: Shape, state: State) -> Any:
-    """Returns the right and the left child of each split, (splits, 2): a split, or -1 - k for leaf k."""
+    """Returns each split's right and left child, (splits, 2); -k - 1 marks leaf k."""
     children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
         left, right = left_of(shape, split), right_of(shape, split)
@@ -142,7 +133,7 @@ def _children(shape: Shape, state: State) -> Any:
     return children
 
 
-# Loops over rows below use plain arrays and copy single entries, because numba is slow with named tuples and slices.
+# Loops use plain arrays, because numba is slow with named tuples and slices.
 
 
 @compiled()
@@ -173,8 +164,7 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes to `new_leaf` the leaf that each row would reach on the other side. Writes to `rise` each row's loss on
-    the left minus its loss on the right."""
+    """Writes each row's leaf on the other side of the split, and its loss left minus right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output
@@ -212,8 +202,7 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """Returns about `sample` rows, drawn in proportion to |rise|, with their rises and squared rises, weighted by the
-    inverse of the drawing probability."""
+    """Draws about `sample` rows in proportion to |rise|, weighted by inverse probability."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
@@ -239,9 +228,7 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes to `votes` each condition's loss minus the loss with all rows going right. Writes to `moved` the squared
-    loss changes, summed over the rows that would change sides. Returns the sums of `rise` and `squared` over all rows.
-    """
+    """Writes each condition's loss to `votes` and its squared changes to `moved`."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -305,8 +292,7 @@ def _best(
     shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
     all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
-    """Returns the score that a change must beat, the best condition, and whether it is flipped; the present condition
-    if no candidate is better. Writes each candidate's loss plus price plus doubt to `score`."""
+    """Returns the score to beat, the best condition, and whether it is flipped."""
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0
@@ -331,7 +317,7 @@ def _follow(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
     new_leaf: Ints,
 ) -> None:  # fmt: skip
-    """Moves the rows that changed sides to their new leaf and updates their odds, in place."""
+    """Moves rows that changed sides to their new leaf, in place."""
     tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]

@@ -1,7 +1,5 @@
-"""Prunes splits of regressions: a split is removed if the squared error rises less than its hardware is worth.
-
-Integer leaves are fitted in sweeps: the best value of a leaf is its value plus the mean residual of its rows.
-"""
+"""Prunes splits of regressions: a split is removed if the squared error rises by less than `price` times the hardware
+cost saved."""
 
 from __future__ import annotations
 
@@ -30,13 +28,8 @@ def prune_squared(
     prices: Floats,
     start: Start | None = None,
 ) -> Iterator[Pruned]:
-    """Yields the ensemble after each price, with the mean squared error of a row as its loss. Prices ascend. Each step
-    continues from the one before, the first from `start`, the ensemble at a lower price.
-
-    target: (rows, outputs) true values, in units of the integer scores.
-    largest: leaves hold 0 .. largest.
-    prices: squared error, in these units, that a unit of cost is worth.
-    """
+    """Yields the ensemble after each price; prices ascend. target: (rows, outputs) true values, in units of the scores.
+    prices: squared error that a unit of cost is worth."""
     shape, state, bias = started(trees, splits, bias, start)
     for price in prices.tolist():
         for _ in range(ROUNDS):
@@ -86,7 +79,7 @@ def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, re
 
 @compiled()
 def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, split: int, chosen: Ints) -> Any:
-    """Returns the rise of the squared error if a subtree becomes one leaf; writes the leaf's values to `chosen`."""
+    """Returns the error's rise if a subtree becomes one leaf; writes its values."""
     tree, base, first, width = tree_of(shape, split)
     rise = 0.0
     for k in range(width):
@@ -118,8 +111,7 @@ def _ratios(shape: Shape, state: State, rows: Sorted, residual: Floats, largest:
 def _remove(
     shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, price: float, ratio: Floats, order: Ints
 ) -> Any:  # fmt: skip
-    """Removes, in place, splits that raise the error by less than `price` times the cost saved, lowest ratio first.
-    Returns how many splits are gone."""
+    """Removes splits that are worth less than their cost, in place; returns how many."""
     removed = 0
     for split in order:
         if ratio[split] >= price:

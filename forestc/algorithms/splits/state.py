@@ -13,14 +13,7 @@ from forestc.system.compiled import compiled
 
 
 class Shape(NamedTuple):
-    """The original trees.
-
-    slots: (trees + 1,) where each tree's leaves begin among all leaves.
-    start: (trees + 1,) where each tree's leaf values begin.
-    outputs: (trees, 2) the first output that a tree feeds, and one past the last.
-
-    `pruning.Splits` describes the other fields.
-    """
+    """The original trees; `pruning.Splits` describes the first fields."""
 
     tree: Ints
     first: Ints
@@ -30,45 +23,31 @@ class Shape(NamedTuple):
     cost: Floats
     node: float
     sum: float
-    slots: Ints
-    start: Ints
-    outputs: Ints
+    slots: Ints  # (trees + 1,) start of each tree's leaves
+    start: Ints  # (trees + 1,) start of each tree's leaf values
+    outputs: Ints  # (trees, 2) first output that a tree feeds; last plus one
 
 
 class State(NamedTuple):
-    """The present trees.
+    """The trees after the pruning and rewiring so far."""
 
-    leaf: (trees, rows) the leaf of each row; of merged leaves, the first.
-    value: of every leaf and output.
-    group: for each leaf, the first leaf merged with it.
-    alive, flipped: for each split, whether it still exists, and whether its sides are swapped.
-    condition: index of each split's condition.
-    uses: number of splits that use each condition.
-    """
-
-    leaf: Int32s
-    value: Ints
-    group: Ints
-    alive: Bits
-    condition: Ints
-    flipped: Bits
-    uses: Ints
+    leaf: Int32s  # (trees, rows) leaf of each row
+    value: Ints  # value of every leaf and output
+    group: Ints  # for each leaf, first leaf merged with it
+    alive: Bits  # True if the split still exists
+    condition: Ints  # index of each split's condition
+    flipped: Bits  # True if the split's sides are swapped
+    uses: Ints  # number of splits that use each condition
 
 
 class Outcomes(NamedTuple):
-    """The outcome of each condition on each row: True if the row's code in the condition's column is below its cut.
+    """Rows and conditions as codes: a condition is True if the row's code is below its cut."""
 
-    code: (rows, columns).
-    column, cut: of each condition; thresholds on one feature share a column.
-    begins: (columns + 1,) where each column's codes begin if all columns are concatenated.
-    pool: number of conditions that any split may choose; they come first.
-    """
-
-    code: NDArray[Any]
-    column: Ints
-    cut: Ints
-    begins: Ints
-    pool: int
+    code: NDArray[Any]  # (rows, columns)
+    column: Ints  # column of each condition
+    cut: Ints  # cut of each condition
+    begins: Ints  # (columns + 1,) start of each column's codes when concatenated
+    pool: int  # number of conditions (the first ones) free to any split
 
 
 @compiled()
@@ -115,8 +94,8 @@ def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
 
 @compiled()
 def saved_by(shape: Shape, state: State, split: int) -> Any:
-    """Returns the cost saved if a subtree becomes a leaf: its splits, their shares of comparators, and, for a whole
-    tree, its operand in the sums."""
+    """Returns the cost saved if a subtree becomes a leaf: splits, shares of comparators, and the adder input of a whole
+    tree."""
     tree, _, _, width = tree_of(shape, split)
     saved = 0.0
     for inner in range(split - shape.size[split] + 1, split + 1):
@@ -130,8 +109,7 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
-    """Makes a subtree one leaf with values `value`, in place, but does not update scores. Returns how many splits were
-    removed."""
+    """Makes a subtree one leaf with values `value`, in place; scores stay. Returns how many splits were removed."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

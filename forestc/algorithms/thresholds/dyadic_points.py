@@ -1,8 +1,7 @@
-"""Finds a smallest set of points that stab all intervals and have few binary digits.
+"""Finds the fewest points that stab all intervals. Points have few binary digits and many trailing zeros, so
+comparators are cheap.
 
-Min_IntSet (Nakamura and Sakurada 2022, algorithm 1) gives the number of points. Bisection finds the fewest fraction
-bits that suffice for this number. A shortest path over the points then finds the set with the most trailing zero bits
-in total, because a comparator does not read these.
+Source of the number of points: Nakamura and Sakurada 2022, algorithm 1.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
-    """Returns the points, ascending, and their fraction bits (negative for multiples of a power of two); None if 53-bit
-    integers do not suffice. low, high: (p,) intervals (low, high], low < high; ends may be infinite."""
+    """Returns the points, ascending, and their fraction bits (may be negative); None if 53 bits do not suffice. low,
+    high: (p,) ends of the intervals (low, high]."""
     order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(min_intset(low, high).max(initial=-1)) + 1
@@ -43,8 +42,7 @@ def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
 
 
 def _scaled(low: Floats, high: Floats, fraction: int, top: int) -> tuple[Ints, Ints]:
-    """Returns the intervals in units of 2^-fraction: they hold the integers low < n <= high. An infinite end is moved
-    close to the outermost finite one."""
+    """Returns the intervals in units of 2^-fraction, with infinite ends made finite."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
     if fraction < 0:  # scaling down may have turned a small negative number into -0.0
@@ -65,7 +63,7 @@ def _enough(low: Floats, high: Floats, fraction: int, top: int, count: int) -> b
 
 @compiled(lambda low, *_: 15 * len(low))
 def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
-    """Returns `count` integers that stab all intervals, with the most trailing zeros in total. low: ascending."""
+    """Returns `count` integers that stab all intervals, with the most trailing zeros."""
     p = len(low)
     # Finds the least value of each point, from the last point to the first.
     earliest = np.empty(count, dtype=np.int64)
@@ -75,7 +73,7 @@ def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
             at -= 1
             leftmost = low[i] + 1
             earliest[at] = leftmost
-    # The next point is at most the least end of the intervals that begin at or after the last point.
+    # The next point is at most the least end of all later intervals.
     ends = np.empty(p, dtype=np.int64)
     for i in range(p - 1, -1, -1):
         ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])

@@ -1,13 +1,5 @@
-"""Finds the fewest points that stab all intervals, to merge the thresholds of a feature.
-
-An interval (low, high] holds the values that a threshold may take without changing a row's path. Thresholds with a
-point in all their intervals can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
-forest classifiers and regressors by sharing branching conditions", algorithm 1). `stab_most` allows exceptions (problem
-5).
-
-If points lie at right ends, the number of intervals missed between two neighboring points is a Monge function. So a
-price for each point (a Lagrange multiplier) finds good sets by a shortest path over the right ends.
-"""
+"""Finds the fewest points that stab all intervals, to merge thresholds of a feature (Nakamura and Sakurada,
+"Simplification of forest classifiers and regressors by sharing branching conditions", algorithm 1 and problem 5)."""
 
 from __future__ import annotations
 
@@ -23,21 +15,16 @@ from forestc.system.compiled import compiled
 
 @dataclass(frozen=True)
 class Stabbing:
-    """Points, and the point that each interval takes.
+    """Points that stab intervals, and the point that each interval takes."""
 
-    low, high: (k,) each point may lie anywhere in (low, high] without missing more intervals.
-    point: (p,) index of each interval's point.
-    missed: (p,) True if this point lies outside of the interval.
-    """
-
-    low: Floats
-    high: Floats
-    point: Ints
-    missed: Bits
+    low: Floats  # (points,) lower end of the range that a point may take
+    high: Floats  # (points,) upper end of this range
+    point: Ints  # (intervals,) index of each interval's point
+    missed: Bits  # (intervals,) True if this point lies outside of the interval
 
 
 def stab(low: Floats, high: Floats) -> Stabbing:
-    """Returns the fewest points that stab all intervals (low, high], (p,) with low < high. Takes O(p log p) time."""
+    """Returns the fewest points that stab all intervals (low, high], (p,) with low < high."""
     order = np.argsort(low)
     point = np.empty(len(low), dtype=np.int64)
     point[order] = min_intset(low[order], high[order])
@@ -45,8 +32,8 @@ def stab(low: Floats, high: Floats) -> Stabbing:
 
 
 def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
-    """Returns the fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest
-    point. Takes O(p log^3 p) time and O(p log p) memory."""
+    """Returns the fewest points that stab all intervals but at most `exceptions`. An interval without a point takes the
+    nearest one."""
     if exceptions <= 0 or not len(low):
         return stab(low, high)
     ends, prefix, start, order = _right_ends(low, high)
@@ -61,7 +48,7 @@ def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
 
 @compiled(lambda low, high: 0.2 * len(low))
 def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
-    """Returns the index of each interval's point, (p,), by Min_IntSet. low: ascending."""
+    """Returns the index of each interval's point, (p,), by Min_IntSet. `low` must ascend."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, high[0] if len(high) else 0
     for i in range(len(low)):
@@ -75,7 +62,7 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """Returns `count` points as a `Stabbing`. Each may lie in the intersection of the intervals that it stabs."""
+    """Returns a `Stabbing`: each point may move within the intervals that it stabs."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -83,9 +70,7 @@ def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) 
 
 
 def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
-    """Returns the stabbing in which each interval takes the first point inside it, or the nearest one if there is none
-    inside.
-    points: ascending."""
+    """Gives each interval the first point inside it, or the nearest point if none is inside. `points` must ascend."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -97,8 +82,7 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
 
 
 def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """Returns the right ends (q,); the number of intervals that end before each, (q + 1,); for each interval the index
-    of the first right end above its low; and the order of the intervals by end."""
+    """Returns the distinct right ends of the intervals, and arrays that index them."""
     ends, end_of = np.unique(high, return_inverse=True)
     order = np.argsort(end_of, kind="stable")
     prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
@@ -106,8 +90,7 @@ def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
 
 
 def _counter(values: Ints, limit: int) -> Int32s:
-    """Returns a wavelet matrix (bits, p + 1): for each bit, highest first, the number of zeros among the first i values
-    in the order of this level."""
+    """Returns a wavelet matrix, which counts the values above a bound quickly."""
     bits = max(1, int(limit).bit_length())
     zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
     level = values
@@ -120,7 +103,7 @@ def _counter(values: Ints, limit: int) -> Int32s:
 
 @compiled()
 def _at_least(zeros: Int32s, first: int, least: int) -> Any:
-    """Returns how many values at the indices 0 .. first - 1 of a wavelet matrix are >= least."""
+    """Returns how many of the values before index `first` are at least `least`."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
@@ -136,16 +119,13 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """Returns how many intervals lie between the neighboring points a < b. a, b: indices of right ends; -1 and q mean
-    no point."""
+    """Returns how many intervals lie between the neighboring points a < b."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Finds the cheapest set of right ends, if each point costs `price` and each missed interval 1. Returns for each
-    right end the point before it in the cheapest set that ends there, or -1. The last entry is the last point of the
-    whole set. most: prefers more points at equal cost; if False, fewer."""
+    """Returns each right end's predecessor in the cheapest set of points ending there."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
@@ -154,7 +134,7 @@ def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
     queue[0], since[0] = -1, 0
 
     def better(a: int, b: int, at: int) -> Any:
-        """Returns True if the later candidate b is the better predecessor of `at`."""
+        """Returns True if b is a better predecessor of `at` than a."""
         x = _missed(zeros, prefix, a, at) + (0.0 if a < 0 else value[a])
         y = _missed(zeros, prefix, b, at) + value[b]
         if x != y:
@@ -207,12 +187,7 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 
 
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
-    """Returns the indices of the fewest right ends that miss at most `exceptions` of the p intervals.
-
-    Bisection finds the highest integer price at which the largest of the cheapest sets misses few enough intervals.
-    Misses are linear in the number of points between the smallest and the largest of these sets. So the result joins
-    the beginning of the largest to the end of the smallest.
-    """
+    """Returns the fewest right ends that miss at most `exceptions` intervals."""
     low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` too many
     while high - low > 1:
         middle = (low + high) // 2
@@ -224,6 +199,7 @@ def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     length = len(shorter) + max(0, -(-over // low))
     if length <= len(shorter):
         return np.array(shorter, dtype=np.int64)
+    # Costs are Monge, so misses fall linearly from the shorter to the longer path.
     shift = length - len(shorter)
     a, b = [-1, *shorter, len(prefix) - 1], [-1, *longer, len(prefix) - 1]
     meet = next(i for i in range(len(a) - 1) if i + shift + 1 < len(b) and b[i + shift + 1] <= a[i + 1])

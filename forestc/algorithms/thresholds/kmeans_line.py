@@ -1,5 +1,5 @@
-"""Computes exact one-dimensional k-means, the baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each
-threshold of a feature becomes the center of its cluster."""
+"""Computes exact one-dimensional k-means, a baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): a threshold
+becomes the center of its cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from forestc.system.compiled import compiled
 
 
 def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
-    """Returns centers (at most `clusters`, ascending) and the index of each value's center, with the least sum of
-    squared distances. values: (n,) finite. Takes O(k n log n) time by divide and conquer."""
+    """Returns at most `clusters` centers, ascending, and the index of each value's center, with the least sum of
+    squared distances."""
     distinct, index, weight = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= clusters:
         return distinct, index.astype(np.int64)
@@ -30,14 +30,14 @@ def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
 
 @compiled()
 def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -> Any:
-    """Returns the sum of squared distances of the values begin .. end - 1 from their mean."""
+    """Returns the squared distances of values begin .. end - 1 from their mean, summed."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
 
 @compiled()
 def _clustered(mass: Floats, first: Floats, second: Floats, clusters: int) -> Any:
-    """Returns the cluster of each value. mass, first, second: prefix sums of weights, values and squares."""
+    """Returns the cluster of each value, given prefix sums of weights, values and squares."""
     n = len(mass) - 1
     cost = np.empty(n + 1)
     cost[0] = 0.0

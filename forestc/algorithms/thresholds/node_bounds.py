@@ -1,10 +1,5 @@
-"""Computes how far each node's threshold may move without changing any given row's path.
-
-For a node reached by some rows, `x < t` splits them the same way for every t in (low, high]. Here low is the largest
-value on the left, high the smallest on the right (Nakamura and Sakurada 2022, section 3, with non-strict conditions).
-If m rows of either side may change sides (problem 4), low is the (m + 1)-th largest value on the left, and high the (m
-+ 1)-th smallest on the right.
-"""
+"""Computes how far each node's threshold may move without changing any given row's path (Nakamura and Sakurada 2022,
+section 3), or with m rows of either side changing sides (problem 4)."""
 
 from __future__ import annotations
 
@@ -21,12 +16,7 @@ Columns: TypeAlias = NDArray[np.float32] | Floats
 
 
 class FlatTrees(NamedTuple):
-    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
-
-    set_start, set_end: range of a node's set in `members`; -1 for a node that compares with its threshold. A row goes
-    left if its value is in the set or, with `cuts`, if an odd number of the set's values are at or below it.
-    deepest: number of conditions on the longest path.
-    """
+    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf."""
 
     roots: Ints
     feature: Int32s
@@ -34,14 +24,14 @@ class FlatTrees(NamedTuple):
     left: Ints
     right: Ints
     missing_left: Bits
-    set_start: Ints
-    set_end: Ints
-    members: Floats
-    cuts: Bits
-    deepest: int
+    set_start: Ints  # start of a node's set in `members`; -1 without a set
+    set_end: Ints  # end of the set
+    members: Floats  # values of all sets; without `cuts`, these values go left
+    cuts: Bits  # True: left if an odd number of members is <= the value
+    deepest: int  # number of conditions on the longest path
 
 
-_FIELDS = {  # holds all that a visit of a node reads and writes, in one cache line
+_FIELDS = {  # holds the fields of a node in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
     "cuts": np.uint8,
@@ -50,7 +40,7 @@ _NODE = np.dtype([*_FIELDS.items(), ("unused", np.uint8, 10)])
 
 
 class Arrangement(NamedTuple):
-    """Rows sorted by leaf: node n of tree t was reached by the rows row[t, begin[n] : end[n]]."""
+    """Rows sorted by leaf: node n of tree t was reached by row[t, begin[n] : end[n]]."""
 
     row: Int32s
     begin: Int32s
@@ -59,12 +49,11 @@ class Arrangement(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeBounds:
-    """Bounds of thresholds. low, high: (nodes,) a node's threshold may lie in (low, high]; -inf and inf at leaves and
-    nodes with sets. count: (nodes,) rows that reached the node."""
+    """Bounds of thresholds: a node's threshold may lie in (low, high]."""
 
-    low: Floats
-    high: Floats
-    count: Ints
+    low: Floats  # (nodes,) -inf at leaves and nodes with sets
+    high: Floats  # (nodes,) inf at leaves and nodes with sets
+    count: Ints  # (nodes,) number of rows that reached the node
 
 
 class BoundsUpdate:
@@ -88,9 +77,8 @@ class BoundsUpdate:
         mine["count"] += theirs["count"]
 
     def update(self, columns: Columns, drawn: Bytes | None = None) -> None:
-        """Narrows the bounds by a batch of rows.
-        columns: (features, rows), float32 or float64, NaN if missing.
-        drawn: (trees, rows) how often each tree's bootstrap sample holds a row; None for once each."""
+        """Narrows the bounds by a batch of rows. columns: (features, rows), NaN if missing. drawn: (trees, rows) how
+        often each tree's bootstrap sample holds a row."""
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
@@ -101,7 +89,7 @@ class BoundsUpdate:
     def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        # The spare entry is needed because partitioning writes a row to both sides before it knows the right one.
+        # Partitioning writes each row to both sides, so it needs a spare entry.
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
         arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
         share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))
@@ -128,7 +116,7 @@ def _arrange(
             depth -= 1
             at_node, begin, end = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
             node = nodes[at_node]
-            if end == begin + 1 and all_once:  # one row: no partitioning, straight down to its leaf or to a set node
+            if end == begin + 1 and all_once:  # one row needs no partitioning
                 row = index[begin]
                 while node.left >= 0 and node.set_start < 0:
                     if recorded:
@@ -200,22 +188,17 @@ DIGITS = 1 << DIGIT  # equals the number of values of a digit
 
 @dataclass
 class Tails:
-    """A radix selection of two values for each node; arrays are (nodes, 2), first for the rows that went left.
+    """A radix selection of two values for each node; arrays are (nodes, 2), left rows first."""
 
-    prefix: digits found so far; keys ascend away from the threshold.
-    rank: rank of the searched row among the rows with this prefix; negative if there is no such row.
-    bits: bits of a key.
-    found: bits found so far.
-    """
-
-    prefix: Words
-    rank: Ints
-    bits: int
-    found: int = 0
+    prefix: Words  # digits found so far; keys ascend away from the threshold
+    rank: Ints  # rank of the searched row with this prefix; negative without such
+    bits: int  # bits of a key
+    found: int = 0  # bits found so far
 
     @staticmethod
     def of(changeable: Ints, bits: int) -> Tails:
-        """Returns a new radix selection. changeable: (nodes,) rows that may change sides. bits: bits of a float."""
+        """Returns a new radix selection. changeable: (nodes,) number of rows that may change sides. bits: bits of a
+        float."""
         rank = np.stack([changeable, changeable], axis=1)
         return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
 
@@ -251,7 +234,7 @@ class Tails:
 
 
 def _keys(columns: Columns, bits: int) -> NDArray[Any]:
-    """Returns floats as unsigned integers in the same order; -0.0 gets the key of 0.0."""
+    """Returns floats as unsigned integers in the same order."""
     unsigned: Any = np.uint32 if bits == 32 else np.uint64
     words = (columns + columns.dtype.type(0)).view(unsigned)
     top = unsigned(1 << (bits - 1))
@@ -266,27 +249,26 @@ def _values(keys: Words, bits: int) -> Floats:
 
 
 class _Batch(NamedTuple):
-    """A batch of rows. columns, keys: (features, rows) values and their sort keys. drawn: (trees, rows) how often each
-    tree drew a row; empty for once each."""
+    """A batch of rows for the radix selection."""
 
-    columns: Columns
-    keys: Words
-    drawn: Bytes
+    columns: Columns  # (features, rows)
+    keys: Words  # (features, rows) sort keys
+    drawn: Bytes  # (trees, rows) copies of a row; empty for one copy each
     order: Arrangement
 
 
 class _Sought(NamedTuple):
-    """The prefixes and ranks that `Tails` searches for. open_bits: bits of a key not yet found."""
+    """The prefixes and ranks that `Tails` searches for."""
 
     prefix: Words
     rank: Ints
     bits: int
-    open_bits: int
+    open_bits: int  # bits of a key not yet found
 
 
 @compiled()
 def _count(batch: _Batch, nodes: FlatTrees, sought: _Sought, counts: Ints, first: int, past: int) -> None:
-    """Adds to `counts`, (nodes, 2, DIGITS), the next digits of the keys at the nodes of trees first .. past - 1."""
+    """Adds the next digits of the keys at each node to `counts`."""
     drawn, order, rank, open_bits = batch.drawn, batch.order, sought.rank, np.uint64(sought.open_bits)
     shift = open_bits - np.uint64(DIGIT)
     full = ~np.uint64(0) >> np.uint64(64 - sought.bits)
