@@ -17,14 +17,12 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one part. luts: number of LUTs in a cover of the logic. chain_bits: number of bits of carry chains,
-    each in a logic cell with a LUT. flip_flops: number of bits that registers store. cells: number of the netlist's
-    cells."""
+    """The hardware of one part of a design."""
 
-    luts: int = 0
-    chain_bits: int = 0
-    flip_flops: int = 0
-    cells: int = 0
+    luts: int = 0  # LUTs in a cover of the logic
+    chain_bits: int = 0  # bits of carry chains, each in a cell with a LUT
+    flip_flops: int = 0  # bits that registers store
+    cells: int = 0  # cells of the netlist
 
     @property
     def all_luts(self) -> int:
