@@ -26,7 +26,7 @@ FIGURES = ("flash", "stack", "mean", "worst")
 EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler leaves unchanged
 # Names of prices: bytes per byte of tables, instructions per split, instructions per tree.
 PRICES = ("table", "split", "tree")
-# A category code of a set costs at least this; the fit saw no long sets.
+# A category code of a set costs at least this: no fit had long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
 CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same costs on 8-bit processors
 

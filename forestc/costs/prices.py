@@ -44,7 +44,7 @@ class Prices:
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 # Bytes or instructions (cycles on AVR) per unit of price.
 UNIT = 30.0
-# LUTs of a split per bit of a leaf, and LUTs per bit of an adder.
+# LUTs of a split per bit of a leaf; LUTs per bit of an adder.
 _SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
 # Bytes in the C layout `nodes`: per condition, per split, per tree.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3

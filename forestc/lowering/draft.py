@@ -30,7 +30,7 @@ class Witness:
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
     labels: Sequence[Operand] = ()  # class index of each member model (part) that votes
     ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)
-    steps: Mapping[Step, Operand] = field(default_factory=dict)
+    steps: Mapping[Step, Operand] = field(default_factory=dict)  # values within shares by (name, part, class, bit)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
         """Returns the witness with renumbered nets. nets: the new number of each net."""

@@ -20,7 +20,7 @@ from forestc.netlist.ir import BIT, FALSE, Const, Net
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # words of one bit from which tables count them
 FEW_WORDS = 6
-# Bits of the widest word that is added bit by bit, for many and few words.
+# Bits of the widest word added bit by bit, for many and few words.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")
 Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
@@ -183,7 +183,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
-    """Replaces groups of six bits by their counts of ones. Groups of fewer than `least` remain."""
+    """Replaces groups of six bits by counts of ones. Groups of fewer than `least` remain."""
     counts: list[Word] = []
     for first in range(0, len(bits), TABLE_BITS):
         some = bits[first : first + TABLE_BITS]

@@ -38,8 +38,8 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """Lowers a quantized forest to a netlist with equal results for every word in range. Ports are `x0`, ..., `label`
-    (or `label0`, ...), `score0`, ...; with latency also `in_valid` and `out_valid`."""
+    """Lowers a quantized forest to a netlist with equal results for every word in range. Ports: `x0`, ..., `label` (or
+    `label0`, ...), `score0`, ...; with latency also `in_valid`, `out_valid`."""
     return lower_with_witness(forest, options)[0]
 
 

@@ -1,4 +1,4 @@
-"""The ports of a netlist: what each carries, and how its words are computed."""
+"""The ports of a netlist."""
 
 from __future__ import annotations
 

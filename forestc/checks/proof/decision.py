@@ -15,8 +15,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree that adds to a part's scores, and by node the class decided there (valid for leaves only).
-    Returns None unless there is exactly one such tree."""
+    """Returns the only tree that adds to a part's scores, and the class at each of its leaves, by node. Returns None if
+    there is not exactly one such tree."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -58,8 +58,7 @@ def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence
 
 
 def largest_of(evidence: Evidence, net: Net) -> set[Form]:
-    """Returns the sums among which a net selects the largest. Raises UnprovedError if it selects among nets that are no
-    sums."""
+    """Returns the sums among which a net selects the largest. Raises UnprovedError for nets that are no sums."""
     tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
@@ -95,8 +94,8 @@ class _Tournament:
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `label` is the index of the largest sum; of equal sums the earlier pair
-        wins. Returns None if the cells are not recognized."""
+        """Returns (sum, index) pairs such that `label` is the index of the largest sum, or None. Of equal sums the
+        earlier pair wins."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None

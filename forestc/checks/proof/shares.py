@@ -1,8 +1,6 @@
-"""Proves each class's share in a part of an average: the largest score, distances to it, levels, and a long division.
+"""Proves each class's share in an average: the largest score, distances to it, levels, and a long division.
 
-A solver proves each bit of the quotient for any remainder, as it can't prove a whole division. A bit is 1 if 2^(bit +
-1) times the total of all levels fits into the remainder. The first remainder is 2 * steps * level + total, so the bits
-are the quotient by 2 * total.
+A solver proves each bit of the quotient for any remainder, as it can't prove a whole division.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of one part of an average, or raises UnprovedError. index: number of the part. sums: the part's
-    scores."""
+    """Proves the shares of one part (member model) of an average. sums: the part's scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -47,8 +44,8 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """Returns a term for an operand: its value if it is a constant, else a new free word from 0 to `high`, which is
-        added to `cuts`."""
+        """Returns a constant operand's value as a term. For a net it returns a new free word from 0 to `high`, and adds
+        the word to `cuts`."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)

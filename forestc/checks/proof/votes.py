@@ -1,4 +1,4 @@
-"""Proves the values of the parts for each class (votes, levels, shares), and the median of the parts."""
+"""Proves the votes and values of member models (parts) for each class, and the median of the parts."""
 
 from __future__ import annotations
 
@@ -105,8 +105,7 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """Proves that a part's vote for a class is `weight` if the label is the class, else 0. Returns the vote's operand.
-    vote: (index of the part, class). Raises UnprovedError."""
+    """Proves that a vote is `weight` if the label is its class, otherwise 0."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:
