@@ -14,7 +14,7 @@ from forestc.inputs.coverage import Coverage, Reachable
 from forestc.inputs.stimuli import Stimuli
 
 ALL = "all"
-MOST_NODES = 200_000  # nodes of a forest; in larger ones unreachable leaves are not searched
+MOST_NODES = 200_000  # nodes above which, without an input model, unreachable leaves are not searched
 
 
 @dataclass(frozen=True)

@@ -61,15 +61,15 @@ class Difference:
 
     count: int  # number of vectors with different results
     first: int = -1  # index of the first vector with a difference
-    got: tuple[int, ...] = ()  # results of the engine for that vector
-    expected: tuple[int, ...] = ()  # results of the evaluator for that vector
-    given: tuple[float, ...] = ()  # raw values of that vector; empty if words are the input
+    got: tuple[int, ...] = ()  # engine's results for vector `first`
+    expected: tuple[int, ...] = ()  # evaluator's results for vector `first`
+    given: tuple[float, ...] = ()  # raw values of vector `first`; empty if words are the input
     left_out: int = 0  # number of rows outside the C types of the inputs
     why: str = ""  # describes the first row left out
 
 
 class Engine(Protocol):
-    """Runs one design in one tool; `compare` compares its results with the evaluator's."""
+    """Runs one design in one tool. `compare` compares the tool's results with the evaluator's."""
 
     name: ClassVar[str]
     role: ClassVar[str] = ""  # kind of generated file that runs; empty if none does

@@ -55,7 +55,7 @@ class EngineShape:
     output: int
     value: int
     score: int
-    mask: int  # low bits of a word that select a bit of a mask
+    mask: int  # number of low bits of a word that index a node's mask
 
     @classmethod
     def of(cls, engine: Mapping[str, Any]) -> EngineShape:

@@ -102,7 +102,7 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rows with about half of the values replaced by values that are hard to quantize, such as infinities."""
+    """Returns the rows with about half of the values replaced by values that are hard to quantize."""
     random = np.random.default_rng(0)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)
@@ -129,8 +129,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Moves vectors into the range of the C types. Returns them, the first given row left out as text, and their
-    number. start: as for `unfit`."""
+    """Fits vectors into the range of the C types and leaves out given rows outside. Returns the vectors, the first row
+    left out as text, and the number left out."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0

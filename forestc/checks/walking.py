@@ -1,4 +1,4 @@
-"""Check engines for a loadable engine: they run its Verilog and evaluate its image."""
+"""Checks of a loadable engine: simulators run its Verilog, and a second reader evaluates its image."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """Sends rows (rows, beats) to the engine. Returns its results and a report. stall: waiting clocks of 16. Raises
-        ToolError if rows are lost or added."""
+        """Sends rows (rows, beats) to the engine. Returns its results and a report. stall: clocks of 16 that a side
+        waits. Raises ToolError if rows are lost or added."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:
             parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]

@@ -1,7 +1,6 @@
-"""The table of supported devices, for estimates, lowering and tools.
+"""The table of supported devices. The devices of a family have the same LUTs, carry chains and tools.
 
-The devices of a family have the same LUTs, carry chains and tools. Costs fitted on runs of these tools are in
-`fitted.json`.
+Costs fitted on runs of these tools are in `fitted.json`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Luts(NamedTuple):
     """The LUTs of a device family, for the mapper."""
 
     areas: tuple[float, ...]  # area of a LUT by its number of inputs
-    delays: tuple[tuple[float, ...], ...] = ()  # delays by number of inputs, ascending; empty means 1 each
+    delays: tuple[tuple[float, ...], ...] = ()  # input delays by number of inputs, ascending; empty means 1 each
     chain: float = 1.0  # delay of a carry chain
     slack: float = 0.0  # delay allowed beyond the shortest possible
 

@@ -27,8 +27,8 @@ def estimated(device: str) -> bool:
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """Estimates a design on a device. The ranges (least, most) held nine of ten designs outside the fit. fmax_mhz may
-    be None. Raises OptionError for a device without estimates."""
+    """Estimates a design on a device. Nine of ten designs outside the fit were within the ranges. fmax_mhz is None
+    without fitted path costs. Raises OptionError without fitted LUT costs."""
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower

@@ -39,7 +39,7 @@ class Fit:
     least: float  # lowest ratio of built to summed costs, without EXACT features
     middle: float
     most: float
-    plus: float  # added to the upper end
+    plus: float  # bytes or instructions added to the upper end
     rare: Mapping[str, float]  # larger ratios for the upper end, by feature
 
     def unknown(self, features: Mapping[str, float]) -> str:

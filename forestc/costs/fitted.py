@@ -98,7 +98,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table. damaged: returns the error to raise, from a text on the fault."""
+    """Reads an installed table. damaged: makes the error to raise from a description of the fault."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +106,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: returns the error to raise, from a text on the fault."""
+    """Parses a JSON text. damaged: makes the error to raise from a description of the fault."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

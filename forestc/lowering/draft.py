@@ -27,9 +27,9 @@ Step: TypeAlias = tuple[str, int, int, int]
 class Witness:
     """The operands that hold the forest's values in a netlist; -1 for a removed net. Proofs verify them."""
 
-    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
+    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]  # summand of (tree, output), or its ascending bits
     labels: Sequence[Operand] = ()  # class index of each member model (part) that votes
-    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)
+    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)  # votes or averaged terms by (part, class)
     steps: Mapping[Step, Operand] = field(default_factory=dict)  # values within shares by (name, part, class, bit)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:

@@ -25,7 +25,7 @@ Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
-    """When each net is ready; arrays (nets,)."""
+    """Arrays (nets,) that say when the value of each net is ready."""
 
     stage: Ints  # number of registers before the net
     at: Floats  # time within the stage

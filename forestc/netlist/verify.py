@@ -113,7 +113,7 @@ def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
                 return "fewer than two operands"
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # Here a sum only needs its operands' width; the lowering provides every value's.
+            # A sum needs at least its operands' width; the lowering makes it wide enough.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):

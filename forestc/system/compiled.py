@@ -84,7 +84,7 @@ class _Compiled:
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
-        """The function as plain Python, as are the compiled functions that it calls."""
+        """The function as plain Python; the compiled functions that it calls are plain, too."""
         code, global_names = self.py_func.__code__, self.py_func.__globals__
         called = {name: FUNCTIONS.get(getattr(global_names.get(name), "py_func", None)) for name in _names(code)}
         inner = {name: function.plain for name, function in called.items() if function is not None}
@@ -144,7 +144,7 @@ def threads() -> int:
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
-    """Calls run(first, past) for ranges that together cover 0 to count - 1, in threads. few: largest count without
+    """Calls run(first, past) in threads, for half-open ranges that cover 0 to count - 1. few: largest count without
     threads. Raises LateError."""
     look()
     count_of = min(threads(), count)

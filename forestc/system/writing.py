@@ -20,8 +20,8 @@ def left_by_simulator(name: str) -> bool:
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[list[Path]]:
-    """Yields a path for each target's new version. Finally these replace all targets or, after an error, none. Targets
-    share one folder; files come last."""
+    """Yields a path for a new version of each target. At the end all targets are replaced or, after an error, none.
+    Targets share one folder; files come last."""
     first = targets[0].absolute()
     with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:
         written = [Path(scratch, f"new{k}") for k in range(len(targets))]

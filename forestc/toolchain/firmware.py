@@ -145,7 +145,7 @@ def build(
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 
-# GCC may call these functions even if the source does not. ziglang has its own.
+# GCC may call these functions even if the source does not.
 _MEMORY = """#include <stddef.h>
 void *memcpy(void *to, const void *from, size_t count);
 void *memmove(void *to, const void *from, size_t count);

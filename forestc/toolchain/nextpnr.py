@@ -52,7 +52,7 @@ def place(
     written: str = "",
 ) -> Placed:
     """Places and routes a netlist of `synthesize`. family: end of nextpnr's name. options: select the device. written:
-    file name for the placed design. Raises ToolError, also without room."""
+    file name for the placed design. Raises ToolError, also for too large designs."""
     command = need_command(f"nextpnr-{family}", native)
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]

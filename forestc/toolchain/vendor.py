@@ -21,7 +21,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 class Reported:
     """Figures from the tool's reports."""
 
-    lut: int  # cells of the design itself, as are the next three figures
+    lut: int  # cells of the design itself, like the three fields below
     flip_flops: int
     carry: int
     memory: int

@@ -10,8 +10,8 @@ from forestc.forest.ir import Decision, Part
 from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 
-FREE_SECONDS = 60  # seconds for a decision with sums as free words
-MOST_NODES = 1500  # seconds for the proof of a decision for any sums
+FREE_SECONDS = 60  # seconds for the proof of a decision for any sums
+MOST_NODES = 1500  # nodes of a forest; larger ones are not proved from their trees
 
 
 def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:

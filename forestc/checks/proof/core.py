@@ -84,8 +84,8 @@ class Core:
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    registers: dict[str, str] = field(default_factory=dict)  # the word that each register takes at a clock edge
-    wires: dict[str, Expression] = field(default_factory=dict)  # in an order where each reads only earlier wires
+    registers: dict[str, str] = field(default_factory=dict)  # name of the word that each register takes
+    wires: dict[str, Expression] = field(default_factory=dict)  # expressions by name; each reads only earlier wires
     results: dict[tuple[int, int], Word] = field(default_factory=dict)  # word on bits (high, low) of the port y
     out_valid: str = ""
 

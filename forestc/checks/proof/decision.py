@@ -1,7 +1,6 @@
 """Recognizes an argmax by its cells, as a solver needs minutes for twenty sums.
 
-By induction: if `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all. The same
-choice between their indices gives its index.
+If `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
 
 
 def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
-    """Returns True if the cells of `label` are recognized as the argmax of `sums`. If it returns False, they may still
-    be right."""
+    """Returns True if the cells of `label` are recognized as the argmax of `sums`. Unrecognized cells may still be
+    right."""
     try:
         entrants = _Tournament(evidence).entrants(label)
     except UnprovedError:
@@ -109,8 +108,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None if the cells are
-        not recognized."""
+        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None for unrecognized
+        cells."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

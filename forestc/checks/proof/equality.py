@@ -1,6 +1,6 @@
 """Proves with yosys that Verilog and RTLIL (yosys's own text form) describe the same netlist.
 
-Nets have the same names in both, so each net is proved from the nets that it reads. Only yosys's report counts, not its
+Nets have the same names in both, so each is proved from the nets that it reads. Only yosys's report counts, not its
 exit status.
 """
 

@@ -36,7 +36,7 @@ class Proof:
 
 
 class UnprovedError(Exception):
-    """Raised if a part can't be proved. words: an input that may show a difference. wrong: True for a wrong design."""
+    """Raised if a part can't be proved. words: input that may differ. wrong: True if the design is wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))

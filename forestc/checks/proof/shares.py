@@ -121,8 +121,8 @@ class ShareProof:
         self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
-        """Proves the first remainder, stored as `top` minus the remainder. Returns its operand and `top`, the highest
-        value of its word."""
+        """Proves that a net holds `top` minus the first remainder of the division. Returns its operand and `top`, the
+        highest value of its word."""
         solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
         high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
         top = self.evidence.type_of(rest).high

@@ -211,7 +211,7 @@ class Solver:
         self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
     ) -> Model | None:
         """Returns values of the free words for which `label` is not the class decided by `scores`; None if there are
-        none. shift: constant contained in all scores. Raises TimeoutError."""
+        none. shift: constant added to all scores. Raises TimeoutError."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
             above = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])

@@ -49,7 +49,7 @@ def _prove_tree(
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # Trees of a class that can't win may have no net; a negative number stands in.
+        # Trees of a class that can't win may lack a net; negative numbers stand in.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

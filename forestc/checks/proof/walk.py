@@ -162,8 +162,8 @@ class Walk:
         self.where = f"walker {walker}, slot {number}"
 
     def prove(self) -> int:
-        """Proves the walk. Returns an upper bound of a row's steps. Raises UnprovedError if a row may get another value
-        than the tree's."""
+        """Proves that every row gets the tree's value. Returns an upper bound of a row's steps. Raises UnprovedError if
+        a row may get another value."""
         order, depth = self._order()
         states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
         count = 0

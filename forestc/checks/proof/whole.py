@@ -275,7 +275,7 @@ class ForestMeaning:
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # A later class wins with a larger or, if the last wins ties, an equal score.
+            # A later class wins with a larger or, if ties are "last", an equal score.
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
