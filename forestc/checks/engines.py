@@ -121,7 +121,7 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Returns words for all input ports: the features' words and 1 for a port in_valid."""
+    """Returns words (rows, input ports): the features' words and 1 for the port in_valid."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 

@@ -101,7 +101,7 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """True if an engine ran, no engine found a difference, no file changed and any proof succeeded."""
+        """True if at least one engine ran, none found a difference, no file changed and any proof succeeded."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
 

@@ -20,7 +20,7 @@ FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any mar
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
     """Returns the margin of each row: its last score minus the threshold, or the lead of its largest score. Returns
-    None for other decisions and several parts."""
+    None for other decisions and for several member models."""
     if not forest.single:
         return None
     match forest.decision.kind:

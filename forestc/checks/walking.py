@@ -35,7 +35,7 @@ STALLS = 3  # clocks of 16 in which either side of a stream waits
 
 @dataclass(frozen=True)
 class Load:
-    """An image to load."""
+    """An image to load into an engine during a simulation."""
 
     after: int  # number of rows sent before the image
     words: NDArray[np.uint32]

@@ -62,8 +62,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """Returns the range of an estimate: (lut + SPARE) times low or high, minus SPARE, rounded outward. least: a lower
-    bound of the range."""
+    """Returns the range of an estimate: (lut + SPARE) times low or high, minus SPARE, rounded outward. least: the
+    lowest possible number of LUTs."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),

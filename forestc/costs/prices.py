@@ -79,7 +79,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 def prices(cost: str) -> Prices:
     """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs, ForestcError if the
-    costs are damaged."""
+    file is damaged."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")

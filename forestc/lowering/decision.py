@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """Returns the net that holds a part's class index. sums: the sums of the part's outputs."""
+    """Returns the net that holds the class index of a member model (part). sums: the sums of its outputs."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Builds a part's class index from its only tree, with class indices at the leaves. Returns None if the part does
-    not have exactly one tree."""
+    """Builds the class index of a member model (part) from its only tree, with class indices at the leaves. Returns
+    None without exactly one tree."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None

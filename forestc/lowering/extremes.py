@@ -29,7 +29,7 @@ class Extreme:
 
 
 def refuse_extremes_of_parts(forest: Forest) -> None:
-    """Raises ModelError if one of several parts takes the largest or smallest value of its trees."""
+    """Raises ModelError if one of several member models (parts) takes the largest or smallest value of its trees."""
     for index, part in enumerate(() if forest.single else forest.parts):
         if part.aggregate.kind != "sum":
             raise ModelError(

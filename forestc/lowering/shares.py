@@ -46,7 +46,7 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Builds each class's share in units of 1 / steps, rounded: its level (a step function of its score) divided by the
+    """Builds each class's share in units of 1 / steps, rounded: the step function (level) of its score, divided by the
     sum of all levels."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()

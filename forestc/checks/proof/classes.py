@@ -34,7 +34,7 @@ def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums:
 
 
 def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
-    """Returns True if a single tree adds to the part's scores and `label` is proved to be that tree's class."""
+    """Returns True if a member model (part) has a single tree and `label` is proved to be that tree's class."""
     lone = lone_tree(evidence.forest, part)
     if lone is None:
         return False

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class OutsideError(Exception):
-    """Raised for a line that the strict readers do not accept."""
+    """Raised for a line of Verilog that the strict readers do not accept."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")

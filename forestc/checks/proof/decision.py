@@ -14,8 +14,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree that adds to a part's scores, and the class at each of its leaves, by node. Returns None if
-    there is not exactly one such tree."""
+    """Returns the only tree of a member model (part), and by node the class at each leaf. Returns None if there is not
+    exactly one such tree."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None

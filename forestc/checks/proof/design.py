@@ -16,7 +16,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if bitwuzla is missing, or a design needs yosys or GHDL and it is missing."""
+    """Raises MissingToolError if a tool for the design's proof is missing: bitwuzla, yosys or GHDL."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):

@@ -44,7 +44,7 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
-    """Proves the module `step` and the image of a folder's engine. Adds the parts to `proof` and returns it."""
+    """Proves the module `step` and the image of a folder's engine. Adds the results to `proof` and returns it."""
     data, content = engine_files(design)
     arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
@@ -61,8 +61,8 @@ def prove_image(
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves an engine's image; adds the parts to `proof` and returns it. engine: content of engine.json. arrangement:
-    the tree of each walker in each slot, -1 for none."""
+    """Proves an engine's image; adds the results to `proof` and returns it. engine: content of engine.json.
+    arrangement: the tree of each walker in each slot, -1 for none."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)

@@ -66,7 +66,7 @@ class Evidence:
         return self.forms[net]
 
     def form_of(self, net: Net) -> Form:
-        """Returns the linear form of one net; the nets that it adds must have an entry in `forms`."""
+        """Returns the linear form of one net. The nets that it adds must already have an entry in `forms`."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0

@@ -10,7 +10,7 @@ from forestc.errors import printable
 
 @dataclass
 class ProofPart:
-    """A part of a proof."""
+    """A part of a proof: statements that are proved together."""
 
     name: str
     asked: int = 0  # number of statements to prove

@@ -84,7 +84,8 @@ class ShareProof:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """Proves that an operand holds a score's level multiplied by `times`. Returns the operand."""
+        """Proves that an operand holds the step function (level) of a class's score, multiplied by `times`. Returns the
+        operand."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -103,7 +104,7 @@ class ShareProof:
         return operand
 
     def share(self, kind: int, operand: Operand) -> None:
-        """Proves that an operand holds a class's share of the sum of the part's levels. kind: index of the class."""
+        """Proves that an operand holds a class's share of the sum of all classes' levels. kind: index of the class."""
         evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         evidence.forms.clear()
@@ -136,8 +137,7 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the quotient, for any remainder before it. Returns the remainder's operand for the next
-        bit."""
+        """Proves one bit of the quotient for any current remainder. Returns the operand of the next remainder."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3

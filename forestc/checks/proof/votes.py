@@ -18,7 +18,8 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves each part's label and its vote for each class. Returns each class's votes as a linear form."""
+    """Proves the label of each member model (part) and its vote for each class. Returns the votes of each class as
+    linear forms."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -39,8 +40,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves each part's value for the given classes. Returns a linear form for each class, empty for the other
-    classes."""
+    """Proves the values of member models (parts) for the given classes. Returns a linear form for each class, empty for
+    the other classes."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)
@@ -74,7 +75,8 @@ def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int])
 
 
 def prove_medians(evidence: Evidence, sums: list[Form], outputs: dict[Port, Net]) -> None:
-    """Proves that outputs hold the weighted median of the parts, for any values of the trees. Raises UnprovedError."""
+    """Proves that outputs hold the weighted median of the member models, for any values of the trees. Raises
+    UnprovedError."""
     solver = evidence.solver()
     nets = {net for form in sums for net, _ in form[0] if net >= 0}
     cuts = {
