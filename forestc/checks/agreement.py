@@ -14,24 +14,19 @@ from forestc.rows.accuracy import GENERATED, Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
 from forestc.rows.encode import encode
 
-CLOSE = 0.01  # share of the range of scores; a regression agrees on a row if no score is off by more
+CLOSE = 0.01  # share of the range of scores that a regression may be off
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well a compiled forest agrees with its model.
-
-    agreement: share of rows with the same decision; for regression, share of rows with each score off by at most 1 % of
-    the range of scores. model, compiled: accuracy, or R squared for regression; None without labels. largest_error: of
-    a score, in the model's units; None for classification. foreign: number of rows with a label unknown to the model.
-    """
+    """How well a compiled forest agrees with its model on rows."""
 
     rows: int
-    agreement: float
-    model: float | None
-    compiled: float | None
-    largest_error: float | None
-    foreign: int = 0
+    agreement: float  # share of equal decisions, or of scores within 1 % of range
+    model: float | None  # accuracy or R squared; None without labels
+    compiled: float | None  # accuracy or R squared; None without labels
+    largest_error: float | None  # of a score, in the model's units; None for classification
+    foreign: int = 0  # number of rows with a label unknown to the model
 
     @property
     def measure(self) -> str:
@@ -88,8 +83,8 @@ def _spread(model: Forest, rows: Rows) -> float:
 def accuracy_record(
     forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, generated: bool
 ) -> dict[str, Any]:
-    """Returns the agreement on given and on held-out rows as JSON values. shared: the held-out rows are a share of the
-    given rows. generated: forestc drew the rows, as none were given."""
+    """Returns the agreement as JSON values. shared: the held-out rows are part of the given rows. generated: forestc
+    drew the rows."""
     return {
         "measure": "accuracy" if forest.decides else "R squared",
         "measured_on": GENERATED if generated else "fitted_and_held_out" if shared else "fitted",
@@ -99,7 +94,7 @@ def accuracy_record(
 
 
 def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
-    """Returns a note for users: how many given rows were held out, and on how many of these design and model differ."""
+    """Returns a note for users on the rows that were held out."""
     changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
     what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
     return (

@@ -1,4 +1,4 @@
-"""Makes the inputs and expected results of a design's test benches, and simulates its netlist on them."""
+"""Makes the inputs and expected results of test benches and self-tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
 SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
-# Limits the vectors of each origin in a test bench. BENCH_RAW is for the stream's bench.
+# Limits the vectors of each origin in a test bench; BENCH_RAW is the stream's.
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
@@ -56,7 +56,7 @@ def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Returns lines of raw values and the expected y, for the stream's test bench. No given rows are used."""
+    """Returns the text of raw rows with their expected y, for the stream's test bench. The inputs are generated."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
@@ -66,8 +66,8 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
-    """Returns rows with expected answers for the C header's self-test: one row of each class that a sample reaches,
-    then random rows of the sample."""
+    """Returns rows with expected answers for the C header's self-test, with at least one row of each class in the
+    sample."""
     some = sample_vectors(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])
@@ -89,9 +89,9 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
 
 
 def simulate_some(forest: Forest, netlist: Netlist, given: Sequence[Vectors]) -> None:
-    """Compares the simulated netlist with the evaluator on some vectors. given: made by `sample_vectors`. Raises
-    CheckError if they differ."""
-    # All vectors are simulated in one call, as its time depends mostly on the number of cells.
+    """Compares the simulated netlist with the quantized forest. given: made by `sample_vectors`. Raises CheckError if
+    they differ."""
+    # One call simulates all vectors, as its time depends mostly on the cells.
     words = np.concatenate([some.words for some in given])
     if not np.array_equal(
         simulated(partial(simulate_plainly, netlist), netlist, words), expected(forest, netlist, words)

@@ -1,4 +1,4 @@
-"""Counts what the vectors of a check reached: leaves, nodes and both sides of comparators, by the vectors' origin."""
+"""Counts the leaves, nodes and comparator sides that a check's vectors reach."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from forestc.inputs.coverage import Coverage, Reachable
 from forestc.inputs.stimuli import Stimuli
 
 ALL = "all"
-MOST_NODES = 200_000  # nodes of a forest; in larger ones unreachable leaves are not searched without an input model
+MOST_NODES = 200_000  # nodes above which, without an input model, unreachable leaves are not searched
 
 
 @dataclass(frozen=True)
 class Covered:
-    """What the vectors of a check reached. by_origin: the figures of `Coverage.figures` for each origin, and for all
-    vectors. inputs: figures about rows drawn from an input model; None without one."""
+    """What the vectors of a check reached."""
 
-    by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]
-    inputs: Mapping[str, int] | None = None
+    by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]  # figures for each origin, and for all vectors
+    inputs: Mapping[str, int] | None = None  # figures about rows drawn from an input model
 
 
 class CoverageOfVectors:
@@ -38,7 +37,7 @@ class CoverageOfVectors:
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 
     def covered(self, drawn: Stimuli | None) -> Covered:
-        """Returns the figures of all vectors added. drawn: the rows drawn from an input model, if there is one."""
+        """Returns the figures of all vectors added. drawn: rows drawn from an input model."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
         by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}

@@ -52,38 +52,29 @@ _TO_RTLIL = (
 
 
 _VERDICT, _MISMATCH = re.compile(r"(PASS|FAIL)\b(?: (\d{1,18})\b)?"), re.compile(r"MISMATCH vector (\d{1,18})\b")
-MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; beyond, compiling it is faster
+MOST_PLAIN = 300_000_000  # limits cells times vectors for the plain simulator; above, it is compiled
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The differences between an engine and the evaluator on a batch of vectors.
+    """The differences between an engine and the evaluator on a batch of vectors."""
 
-    count: number of vectors with different results. first: index of the first of them. got, expected: its results from
-    the engine and the evaluator. given: its raw input; empty if words are the input. left_out: number of rows that the
-    C types of the inputs can't hold. why: the first of these rows.
-    """
-
-    count: int
-    first: int = -1
-    got: tuple[int, ...] = ()
-    expected: tuple[int, ...] = ()
-    given: tuple[float, ...] = ()
-    left_out: int = 0
-    why: str = ""
+    count: int  # number of vectors with different results
+    first: int = -1  # index of the first vector with a difference
+    got: tuple[int, ...] = ()  # engine's results for vector `first`
+    expected: tuple[int, ...] = ()  # evaluator's results for vector `first`
+    given: tuple[float, ...] = ()  # raw values of vector `first`; empty if words are the input
+    left_out: int = 0  # number of rows outside the C types of the inputs
+    why: str = ""  # describes the first row left out
 
 
 class Engine(Protocol):
-    """Runs one design in one tool; `compare` compares its results on vectors with the evaluator's.
-
-    role: the kind of generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it
-    runs by default; 0 for all. stands_in_for: another engine; by default this one runs only if the other can't.
-    """
+    """Runs one design in one tool. `compare` compares the tool's results with the evaluator's."""
 
     name: ClassVar[str]
-    role: ClassVar[str] = ""
-    sample: ClassVar[int] = 0
-    stands_in_for: ClassVar[str] = ""
+    role: ClassVar[str] = ""  # kind of generated file that runs; empty if none does
+    sample: ClassVar[int] = 0  # vectors of each origin that run by default; 0 for all
+    stands_in_for: ClassVar[str] = ""  # name of an engine; this one runs if that can't
     tool: str
 
     def __init__(self, design: Design, folder: Path) -> None:
@@ -105,8 +96,8 @@ def difference(got: IntMatrix, expected: IntMatrix) -> Difference:
 
 
 def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
-    """Reads a program's output as (rows, columns) numbers of the NumPy type `kind`. Raises ToolError if a row is
-    incomplete."""
+    """Reads a program's output as (rows, columns) numbers of the NumPy type `kind`. Raises ToolError for an incomplete
+    row."""
     if len(out) % (np.dtype(kind).itemsize * columns):
         raise ToolError(
             "the program that runs the design ended within a row of results", where="standard output", do="check again"
@@ -115,8 +106,8 @@ def rows_of_numbers(out: bytes, kind: str, columns: int) -> NDArray[Any]:
 
 
 def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
-    """Reads the verdict of a self-checking test bench from its output. expected: (rows, fields). Raises ToolError
-    unless there is exactly one verdict."""
+    """Reads the verdict in the output of a self-checking test bench. expected: (rows, fields). Raises ToolError unless
+    there is exactly one verdict."""
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
@@ -130,14 +121,14 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Returns words for all input ports: the features' words and, if there is a port in_valid, a column of 1."""
+    """Returns words (rows, input ports): the features' words and 1 for the port in_valid."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Runs a simulator on feature words. Returns (rows, fields): label, score0, ... run: maps words of all input ports
-    to words of all output ports."""
+    """Runs a simulator on feature words. Returns (rows, fields): label, score0, ... run: maps words of all inputs to
+    words of all outputs."""
     indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 
@@ -202,17 +193,13 @@ class VerilatorEngine(Engine):
 
 
 class BenchEngine(Engine):
-    """Base of engines that run a core with its self-checking test bench in a simulator.
-
-    roles: the kinds of files to compile, the bench last. ending: the end of the bench's module name. programs: the
-    simulator's programs. title: the simulator's name.
-    """
+    """Base of engines that run a core and its self-checking test bench in a simulator."""
 
     sample: ClassVar[int] = 2000
-    roles: ClassVar[tuple[str, ...]]
-    ending: ClassVar[str] = "_tb"
-    programs: ClassVar[tuple[str, ...]]
-    title: ClassVar[str]
+    roles: ClassVar[tuple[str, ...]]  # kinds of files to compile, the bench last
+    ending: ClassVar[str] = "_tb"  # end of the bench's module name
+    programs: ClassVar[tuple[str, ...]]  # programs of the simulator
+    title: ClassVar[str]  # name of the simulator
 
     def __init__(self, design: Design, folder: Path) -> None:
         programs = [path for program in self.programs if (path := find(program))]
@@ -255,15 +242,14 @@ class IcarusEngine(BenchEngine):
 
 
 class GhdlEngine(BenchEngine):
-    """Runs the generated VHDL and its self-checking test bench in GHDL. standard: version of VHDL, as GHDL's --std
-    names it."""
+    """Runs the generated VHDL and its self-checking test bench in GHDL."""
 
     name: ClassVar[str] = "ghdl"
     role: ClassVar[str] = "vhdl"
     roles: ClassVar[tuple[str, ...]] = ("vhdl", "vhdl_testbench")
     programs: ClassVar[tuple[str, ...]] = ("ghdl",)
     title: ClassVar[str] = "GHDL"
-    standard: ClassVar[str] = "93"
+    standard: ClassVar[str] = "93"  # VHDL version in GHDL's --std
 
     def build(self, programs: list[str], sources: list[str]) -> list[str]:
         (ghdl,), standard = programs, f"--std={self.standard}"
@@ -312,10 +298,7 @@ class NvcStreamEngine(NvcEngine):
 
 
 class CEngine(Engine):
-    """Runs the generated C header, compiled on the host with strict warnings and, if available, sanitizers.
-
-    It also checks the words that the header's quantizer computes, and the codes of category names.
-    """
+    """Runs the generated C header on the host, sanitized if possible; also checks its quantizer and category codes."""
 
     name: ClassVar[str] = "c"
     role: ClassVar[str] = "c"
@@ -403,7 +386,7 @@ class CEngine(Engine):
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """Returns the evaluator's values: a column for each class or output; two columns for an output of two classes."""
+    """Returns the evaluator's values (rows, columns): a column for each class; for regression, for each output."""
     columns = []
     for part in forest.targets:
         values = evaluation.values[:, part.start : part.stop]
@@ -413,8 +396,7 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
 
 
 def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
-    """Returns (C function, category name as a C literal, expected word) for each category name and some unknown names.
-    raw: leaves out the missing category, for which raw rows have no code."""
+    """Returns (C function, category name as C literal, expected word) for known and unknown names."""
     codes = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
@@ -435,7 +417,7 @@ class HlsEngine(Engine):
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    # Inlining would join all parts into one function, which takes minutes to compile.
+    # Inlining would join all parts into one function, which compiles slowly.
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
     def __init__(self, design: Design, folder: Path) -> None:

@@ -1,7 +1,6 @@
-"""A second reader of engine images, written from docs/explanation/engine.md. It shares no code with the writers of
-images.
+"""A second reader of engine images, from docs/explanation/engine.md. It shares no code with the writers of images.
 
-`stepped` defines a step, on numbers and, for the proof of the hardware, on terms of a solver.
+`stepped` defines one step of an engine, for evaluation and for proofs.
 """
 
 from __future__ import annotations
@@ -32,17 +31,16 @@ REFUSED = {
 
 
 class ImageRefusedError(ForestcError):
-    """Raised for an image that the engine refuses. error: the number that the engine then shows in `status[7:4]`."""
+    """Raised for an image that the engine refuses."""
 
     def __init__(self, error: int) -> None:
         super().__init__(f"the image is refused: {REFUSED[error]}", where="the engine's loader", do="write it again")
-        self.error = error
+        self.error = error  # number that the engine shows in status[7:4]
 
 
 @dataclass(frozen=True)
 class EngineShape:
-    """The sizes of an engine, from engine.json. address, column, word, output, value, score: widths in bits. mask:
-    number of low bits of a word that select a bit of a node's mask."""
+    """The sizes of a loadable engine, from engine.json."""
 
     number: int
     walkers: int
@@ -51,13 +49,13 @@ class EngineShape:
     features: int
     outputs: int
     gives_scores: bool
-    address: int
+    address: int  # width in bits, like the fields up to score
     column: int
     word: int
     output: int
     value: int
     score: int
-    mask: int
+    mask: int  # number of low bits of a word that index a node's mask
 
     @classmethod
     def of(cls, engine: Mapping[str, Any]) -> EngineShape:
@@ -79,7 +77,7 @@ class EngineShape:
 
 
 class Algebra(Protocol[W, C]):
-    """The operations of a step, on words (W) and conditions (C): arrays of numbers, or terms of a solver."""
+    """The operations of a step on words (W) and conditions (C): either arrays or a solver's terms."""
 
     def bits(self, word: W, low: int, count: int) -> W: ...
     def equal(self, word: W, value: int) -> C: ...
@@ -93,11 +91,8 @@ class Algebra(Protocol[W, C]):
 
 
 def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
-    """Defines a step. Returns the next address, and the value that the node adds to an output, in two's complement.
-
-    on: the operations. node: the node at `address`. x: the word of the node's column. gives: True in a step for an
-    output. output: the number of that output.
-    """
+    """Defines a walker's step. Returns the next address and the value added to `output`. x: the word of the node's
+    column. gives: True in a step for an output."""
     kind, flag = on.bits(node, 0, 2), on.equal(on.bits(node, 2, 1), 1)
     child = on.bits(node, 3, shape.address)
     operand = on.bits(node, 3 + shape.address + shape.column, shape.word)
@@ -150,34 +145,31 @@ NUMBERS = Numbers()
 
 @dataclass(frozen=True)
 class SlotRead:
-    """A slot of the schedule, in which each walker evaluates one tree. steps: number of steps before those for outputs.
-    first, count: range of the outputs that it adds to. initial: True if their sums begin with the bias."""
+    """A slot of the schedule, in which each walker evaluates one tree."""
 
-    steps: int
-    first: int
-    count: int
-    initial: bool
+    steps: int  # number of steps before the steps for outputs
+    first: int  # first output that the slot adds to
+    count: int  # number of outputs that the slot adds to
+    initial: bool  # True if the outputs' sums begin with the bias here
 
 
 @dataclass(frozen=True)
 class ImageRead:
-    """A decoded image.
-    nodes: the nodes of each walker. last_output: number of the last output in use. threshold_output: number of the
-    output that is compared with the threshold."""
+    """A decoded image."""
 
     shape: EngineShape
     slots: tuple[SlotRead, ...]
     bias: tuple[int, ...]
-    nodes: tuple[Ints, ...]
+    nodes: tuple[Ints, ...]  # nodes of each walker
     decision: int
     last_wins: bool
-    last_output: int
-    threshold_output: int
+    last_output: int  # last output in use
+    threshold_output: int  # output that the threshold is compared with
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
-        """Evaluates rows. Returns (rows, 1 or 1 + outputs): the label and, if the engine gives them, the scores. words:
-        (rows, columns). Raises ForestcError if the image is inconsistent."""
+        """Evaluates words (rows, columns). Returns (rows, 1 or 1 + outputs): the label and, if the engine gives them,
+        the scores. Raises ForestcError for an inconsistent image."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):
@@ -247,8 +239,7 @@ class _NodeWords:
         self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
 
     def next(self, *refusals: tuple[int, int, int]) -> int:
-        """Returns the next word. Raises ImageRefusedError if it is outside of a range in `refusals`, or the image ends
-        with it. refusals: (error, lowest, highest)."""
+        """Returns the next word. Raises ImageRefusedError outside of a range (error, lowest, highest)."""
         word = int(self.words[self.at])
         self.at += 1
         for error, low, high in refusals:
@@ -259,7 +250,7 @@ class _NodeWords:
         return word
 
     def end(self, length: int) -> None:
-        """Checks the CRC in the last word, and the number of words. length: the number that the image states."""
+        """Checks the CRC and the number of words. length: the number in the image."""
         word = int(self.words[self.at])
         if word != zlib.crc32(self.data[: 4 * self.at]):
             raise ImageRefusedError(8)
@@ -270,8 +261,8 @@ class _NodeWords:
 
 
 def read_image(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
-    """Decodes an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the number
-    that the engine would show."""
+    """Decodes an image as an engine does. engine: the content of engine.json. Raises ImageRefusedError with the
+    engine's error number."""
     shape, words = EngineShape.of(engine), _NodeWords(data)
     most_nodes = shape.walkers * (1 + shape.node_words * shape.nodes)
     fewest = 16 + shape.outputs + 1 + shape.walkers * (1 + shape.node_words) + 1
@@ -321,7 +312,7 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """Converts a forest's words (rows, features) to an engine's words (rows, columns), which count from 0."""
+    """Converts a forest's words (rows, features) to an engine's words (rows, columns), with 0 as the lowest."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)

@@ -16,18 +16,16 @@ from forestc.manifest.notebook import shown_as
 
 @dataclass
 class EngineResult:
-    """The result of one engine. vectors: number of vectors that ran. differences: number of vectors with wrong results;
-    None if the engine did not run. why: why it did not run. first: the first difference. left_out: number of rows
-    outside the C types of the inputs. unfit: the first of these rows."""
+    """The result of one engine."""
 
     tool: str = ""
-    vectors: int = 0
-    differences: int | None = None
+    vectors: int = 0  # number of vectors that ran
+    differences: int | None = None  # vectors with wrong results; None if the engine did not run
     seconds: float = 0.0
-    why: str = ""
-    first: str = ""
-    left_out: int = 0
-    unfit: str = ""
+    why: str = ""  # reason why the engine did not run
+    first: str = ""  # describes the first difference
+    left_out: int = 0  # number of rows outside the C types of the inputs
+    unfit: str = ""  # describes the first row left out
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The table of engines that `check` runs. A new engine is a line here."""
+"""The table of engines that `check` runs."""
 
 from __future__ import annotations
 

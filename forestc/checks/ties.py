@@ -1,4 +1,4 @@
-"""Searches inputs near a tie for each leaf, where a wrong leaf value is likely to change the label."""
+"""Searches inputs near a tie for each leaf: there a wrong leaf value is likely to change the label."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 ROUNDS = 4  # times that each node gets its three words: below, on and above its threshold
 MOST = 240_000  # words tried in total, at most
-FAR = np.iinfo(np.int64).max  # marks a leaf that no word has reached: larger than any margin
+FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any margin
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Returns (rows,) how far the scores are from another decision; None for several parts and for other decisions. For
-    a threshold it is the last score minus the threshold. For an argmax it is the lead of the largest score."""
+    """Returns the margin of each row: its last score minus the threshold, or the lead of its largest score. Returns
+    None for other decisions and for several member models."""
     if not forest.single:
         return None
     match forest.decision.kind:
@@ -34,14 +34,14 @@ def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
 
 
 def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
-    """Returns at most `most` of the words: the nearest to a tie, or the first ones if `margins` returns None."""
+    """Returns at most `most` of the words: those nearest to a tie or, if `margins` returns None, the first ones."""
     margin = margins(forest, evaluate_quickly(forest, words))
     return words[:most] if margin is None else words[np.argsort(np.abs(margin), kind="stable")[:most]]
 
 
 def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
-    """Yields for each tree words (n, features) near a tie: at most two for each leaf, one on either side. Yields
-    nothing if `margins` returns None. base: words to start from."""
+    """Yields for each tree words (n, features) near a tie, at most two per leaf. Yields nothing if `margins` returns
+    None."""
     walked = concatenated_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]

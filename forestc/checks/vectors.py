@@ -1,4 +1,4 @@
-"""Makes the inputs on which engines are compared, and the results of the quantized evaluator."""
+"""Makes the inputs for comparing engines, and the expected results."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ BASE_ROWS = 1024  # rows from which words near thresholds start
 
 @dataclass(frozen=True)
 class Vectors:
-    """Inputs of one origin. words: (n, features) int64. raw: (n, columns) float64 rows that encode to these words.
-    origin: rows, inputs (drawn from an input model), boundary, ties, random or costly."""
+    """Inputs of one origin."""
 
-    words: WordArray
-    raw: NDArray[np.float64]
-    origin: str
+    words: WordArray  # (n, features) int64
+    raw: NDArray[np.float64]  # (n, columns) rows that encode to these words
+    origin: str  # rows, inputs, boundary, ties, random or costly
 
 
 def vectors(
@@ -43,11 +42,8 @@ def vectors(
     boundary: int | None = None,
     inputs: Rows | None = None,
 ) -> Iterator[Vectors]:
-    """Yields all given rows, then words near thresholds, then random words.
-
-    inputs: rows drawn from an input model, which follow the given rows; words near a tie for each leaf are then added.
-    boundary: approximate number of words near thresholds; by default three for each node, within bounds.
-    """
+    """Yields all rows, then words near thresholds, then random words. inputs: rows drawn from an input model; words
+    near ties are then added. boundary: approximate number near thresholds."""
     base: WordArray | None = None
     for origin, some in (("rows", rows), ("inputs", inputs)):
         for batch in some.batches() if some is not None else ():
@@ -74,8 +70,7 @@ def vectors(
 
 
 def random_words(forest: Forest, base: WordArray, count: int, random: np.random.Generator) -> WordArray:
-    """Returns random words (count, features): about half are uniform over a feature's range, the others are drawn from
-    the columns of `base`."""
+    """Returns random words (count, features): about half from each feature's range, the others from `base`."""
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -86,8 +81,7 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """Returns words with raw rows that encode to them. A word without a raw value, such as the key of a NaN, is
-    replaced."""
+    """Returns words and raw rows that encode to them; words without a raw value are replaced."""
     raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -108,8 +102,7 @@ def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rows with about half of the values replaced by ones that are hard to quantize, such as infinities and
-    subnormals."""
+    """Returns the rows with about half of the values replaced by values that are hard to quantize."""
     random = np.random.default_rng(0)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)
@@ -136,8 +129,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Moves vectors into the range of the C types of raw inputs. Given and drawn rows outside this range are left out.
-    Returns the vectors, the first row left out as text, and how many were left out. start: as for `unfit`."""
+    """Fits vectors into the range of the C types and leaves out given rows outside. Returns the vectors, the first row
+    left out as text, and the number left out."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
@@ -148,8 +141,8 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """Returns the first value that its column's C type can't hold, as text; "" if all fit. start: number of rows before
-    these; None to leave row numbers out."""
+    """Returns the first value outside its column's C type as text; "" if there is none. start: number of earlier rows;
+    None hides row numbers."""
     wrong = np.argwhere(~fits(forest, types, rows))
     if not len(wrong):
         return ""

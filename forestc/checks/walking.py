@@ -1,4 +1,4 @@
-"""Check engines for a loadable engine: two simulators run its Verilog, and a second reader evaluates its image."""
+"""Checks of a loadable engine: simulators run its Verilog, and a second reader evaluates its image."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ STALLS = 3  # clocks of 16 in which either side of a stream waits
 
 @dataclass(frozen=True)
 class Load:
-    """An image to load. after: number of rows sent before it. words: the image's 32-bit words."""
+    """An image to load into an engine during a simulation."""
 
-    after: int
+    after: int  # number of rows sent before the image
     words: NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """An engine's Verilog, compiled by Verilator. The engine must load images as a stream (not --load axi-lite)."""
+    """An engine's Verilog, compiled by Verilator. The engine must load images as a stream."""
 
     capacity: Capacity
     program: Path
@@ -68,9 +68,8 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """Sends rows to the engine. Returns the results as m_axis_tdata holds them, and the program's report on clocks
-        and status. beats: (rows, beats). stall: in how many of 16 clocks a side waits. Raises ToolError if rows are
-        lost or added."""
+        """Sends rows (rows, beats) to the engine. Returns its results and a report. stall: clocks of 16 that a side
+        waits. Raises ToolError if rows are lost or added."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:
             parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]
@@ -166,8 +165,8 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:
-    """Returns (rows, 1 or 1 + outputs) of results as m_axis_tdata holds them: the label and, if the engine gives them,
-    the scores."""
+    """Converts results of m_axis_tdata to (rows, 1 or 1 + outputs): the label and, if the engine gives them, the
+    scores."""
     bits, first = capacity.score_bits, capacity.label_bits
     columns = [[result & ((1 << first) - 1) for result in results]]
     for output in range(capacity.outputs if capacity.scores else 0):

@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Merges a function of many leaves only if both 0 and 1 appear OFTEN times in its pattern.
+# Functions of more leaves merge only if 0 and 1 both appear OFTEN times.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -27,7 +27,7 @@ def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
 
 
 class BitNetwork(BlastedBits):
-    """The bits of a netlist, with equal ones merged. alive: True for each node that an output depends on."""
+    """A netlist as one-bit functions, with equal ones merged. alive: True for each node that an output depends on."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int = 3) -> None:
         super().__init__(netlist, chained, shortest)
@@ -36,8 +36,8 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns by kind the number of carry chains and of their bits, each chain up to its highest used result. The
-        kind `pass` counts comparison results that a register or an output reads directly."""
+        """Returns by kind the number of carry chains and of their used bits. The kind `pass` counts comparison results
+        that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]
@@ -61,8 +61,7 @@ class BitNetwork(BlastedBits):
         return alive
 
     def _merge_equal(self) -> None:
-        """Merges nodes with equal or inverse values in a random simulation, as synthesis does. Nearly constant
-        functions are merged only if they have few leaves."""
+        """Merges nodes that are equal or inverse in a random simulation, as synthesis does."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)

@@ -10,15 +10,13 @@ _LEAF: tuple[Edge, ...] = ()
 
 
 class Bits:
-    """A network of one-bit functions. nodes: the fan-in edges of each node: two for an AND or XOR, three for a
-    multiplexer, none for a leaf. feeds: by leaf, the edges that it depends on. xors: the nodes that are XORs. edge_of:
-    edges by the key of their function."""
+    """A network of one-bit functions."""
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[Edge, ...]] = [_LEAF]
-        self.feeds: dict[int, tuple[Edge, ...]] = {}
-        self.xors: set[int] = set()
-        self.edge_of: dict[tuple[Hashable, ...], Edge] = {}
+        self.nodes: list[tuple[Edge, ...]] = [_LEAF]  # fan-in edges: 2 for AND or XOR, 3 for a multiplexer
+        self.feeds: dict[int, tuple[Edge, ...]] = {}  # edges that each leaf depends on
+        self.xors: set[int] = set()  # nodes that are XORs
+        self.edge_of: dict[tuple[Hashable, ...], Edge] = {}  # edges by the key of their function
 
     def leaf(self, *feeds: int) -> int:
         self.nodes.append(_LEAF)

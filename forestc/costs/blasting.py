@@ -15,20 +15,15 @@ def _length(word: list[int]) -> int:
 
 
 class BlastedBits(Bits):
-    """The bits of a netlist's words. Leaves are the bits of input ports, registers and carry chains.
-
-    chained: kinds of cells that become carry chains. shortest: least bits of a chain. chains: kind and result edges of
-    each chain. terms: operands of each sum that was merged into another. starts: for each cell, the number of nodes
-    before its own.
-    """
+    """The bits of a netlist's words. Leaves are bits of input ports, registers and carry chains."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
         super().__init__()
         self.netlist, self.chained, self.shortest = netlist, chained, shortest
         self.registers: list[int] = []
-        self.chains: list[tuple[str, list[int]]] = []
-        self.terms: dict[Net, list[tuple[list[int], bool]]] = {}
-        self.starts: list[int] = []
+        self.chains: list[tuple[str, list[int]]] = []  # kind and result edges of each carry chain
+        self.terms: dict[Net, list[tuple[list[int], bool]]] = {}  # operands of each sum merged into another sum
+        self.starts: list[int] = []  # number of nodes before each cell's own nodes
         self.readers: list[list[Net]] = [[] for _ in netlist.cells]
         for net, cell in enumerate(netlist.cells):
             for a in reads(cell):

@@ -16,18 +16,14 @@ VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a ve
 
 @dataclass(frozen=True)
 class Board:
-    """A board, or a family of microcontrollers.
+    """A board, or a family of microcontrollers."""
 
-    names: values of --device or --cpu. chip: the chip on it. device, cpu: forestc's device or processor that stands for
-    the chip; both empty if there is none. remark: a hint for users.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # values of --device or --cpu
     title: str
     chip: str
-    device: str = ""
-    cpu: str = ""
-    remark: str = ""
+    device: str = ""  # forestc's device for the chip; empty if there is none
+    cpu: str = ""  # forestc's processor for the chip; empty if there is none
+    remark: str = ""  # hint for users
 
 
 _XTENSA = (
@@ -84,9 +80,8 @@ FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "-
 
 
 def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
-    """Returns the device or processor that a name stands for. Names in `known` and parts of vendors' tools stand for
-    themselves, boards for their chip. Raises OptionError for other names, and for boards without a device or processor.
-    """
+    """Returns the device or processor that a name stands for; a board stands for its chip. Raises OptionError for
+    unknown names and for boards without a device or processor."""
     known = tuple(known)
     parts = VENDOR if kind == "device" else ()
     if given in known or any(given.startswith(tool) and given != tool for tool in parts):

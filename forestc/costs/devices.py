@@ -1,7 +1,6 @@
-"""The table of supported devices, for estimates, lowering and tools.
+"""The table of supported devices. The devices of a family have the same LUTs, carry chains and tools.
 
-The devices of a family have the same LUTs, carry chains and tools. Costs fitted on runs of these tools are in
-`fitted.json`.
+Costs fitted on runs of these tools are in `fitted.json`.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """A model of a family's delays, each (constant, per bit). inputs: number of inputs of the largest LUT. table: delay
-    of a LUT. less: delay of a comparison with a constant, outside of LUTs. add: delay of a sum. compare: delay of a
-    comparison of two words."""
+    """Delays of a device family's cells, each (constant, per bit)."""
 
-    inputs: int
-    table: tuple[float, float]
-    less: tuple[float, float]
-    add: tuple[float, float]
-    compare: tuple[float, float]
+    inputs: int  # number of inputs of the largest LUT
+    table: tuple[float, float]  # delay of a LUT
+    less: tuple[float, float]  # delay of a comparison with a constant, outside of LUTs
+    add: tuple[float, float]  # delay of a sum
+    compare: tuple[float, float]  # delay of a comparison of two words
 
 
-# Delays by which the lowering places registers. They stay fixed, so that the registers of users' designs stay in place.
+# These delays place registers; they stay fixed so that users' designs do not change.
 DELAYS: Mapping[str, Delays] = {
     "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
     "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
@@ -34,10 +31,9 @@ DEFAULT_FAMILY = "lut6"
 
 
 class Slower(NamedTuple):
-    """How many times slower a device is than the one its family was timed on: median, least and most of eight designs
-    (benchmarks/slower_devices.py)."""
+    """How many times slower a device is than its family's timed device (benchmarks/slower_devices.py)."""
 
-    middle: float
+    middle: float  # median of eight designs
     least: float
     most: float
 
@@ -48,17 +44,12 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 
 
 class Luts(NamedTuple):
-    """The LUTs for yosys's mapper.
+    """The LUTs of a device family, for the mapper."""
 
-    areas: area of a LUT, by its number of inputs. delays: for each number of inputs, the delays from inputs to output,
-    ascending, each with a wire; empty if all are 1. chain: delay of a carry chain. slack: how much later than at best
-    the last result may be ready.
-    """
-
-    areas: tuple[float, ...]
-    delays: tuple[tuple[float, ...], ...] = ()
-    chain: float = 1.0
-    slack: float = 0.0
+    areas: tuple[float, ...]  # area of a LUT by its number of inputs
+    delays: tuple[tuple[float, ...], ...] = ()  # input delays by number of inputs, ascending; empty means 1 each
+    chain: float = 1.0  # delay of a carry chain
+    slack: float = 0.0  # delay allowed beyond the shortest possible
 
 
 FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
@@ -66,15 +57,14 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device. blocks: number of block RAMs. shapes: (words, bits of a word) to choose from for each.
-    single: number of blocks of 16,384 words of 16 bits with one port."""
+    """The memory of a device."""
 
-    blocks: int
-    shapes: tuple[tuple[int, int], ...]
-    single: int = 0
+    blocks: int  # number of block RAMs
+    shapes: tuple[tuple[int, int], ...]  # (words, bits per word) to choose from for each block
+    single: int = 0  # blocks of 16,384 words of 16 bits with one port
 
     def blocks_for(self, words: int, bits: int) -> int:
-        """Returns the number of block RAMs for a memory with one port to read and one to write."""
+        """Returns the number of block RAMs for `words` words of `bits` bits, with a read and a write port."""
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
@@ -84,47 +74,34 @@ BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
 
 @dataclass(frozen=True)
 class DeviceFamily:
-    """The common properties of a family's devices.
-
-    lut_inputs: inputs of a LUT. delays: a key of DELAYS. synthesis: commands for yosys, with {top} for the module's
-    name; the last is tried if the first crashes. joined: True if multiplexers join LUTs to larger ones. chained: kinds
-    of cells that become carry chains. shortest_chain: least number of bits of a chain. chain_cells: logic cells per bit
-    of a chain.
-    nextpnr: end of the program's name; "" if there is none. logic_cell: nextpnr's name for a cell with a LUT. timed_on:
-    the device with fitted path costs; "" if there is none.
-    """
+    """Properties that all devices of a family share."""
 
     name: str
     lut_inputs: int
-    delays: str
-    synthesis: tuple[str, ...]
+    delays: str  # key of DELAYS
+    synthesis: tuple[str, ...]  # yosys commands; the last is tried if the first crashes
     luts: Luts = FOUR_INPUTS
-    joined: bool = False
-    chained: tuple[str, ...] = ()
-    shortest_chain: int = 3
-    chain_cells: float = 0.0
-    nextpnr: str = ""
-    logic_cell: str = ""
+    joined: bool = False  # True if multiplexers join LUTs to larger ones
+    chained: tuple[str, ...] = ()  # kinds of cells that become carry chains
+    shortest_chain: int = 3  # least number of bits of a carry chain
+    chain_cells: float = 0.0  # logic cells per bit of a carry chain
+    nextpnr: str = ""  # end of the program's name; empty if there is none
+    logic_cell: str = ""  # nextpnr's name for a cell with a LUT
     few_pins: bool = False
-    timed_on: str = ""
+    timed_on: str = ""  # device with fitted path costs; empty if there is none
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device as `--device` names it.
-
-    cells: number of logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty
-    if designs are not placed. slower: compared with the device its family was timed on. shown: position among the
-    devices for which every design is estimated; 0 for others. memory: None if unknown.
-    """
+    """A device that `--device` names."""
 
     name: str
     family: DeviceFamily
-    cells: int | None = None
-    nextpnr: tuple[str, ...] = ()
-    slower: Slower = AS_TIMED
-    shown: int = 0
-    memory: DeviceMemory | None = None
+    cells: int | None = None  # logic cells with one LUT each; None for any size
+    nextpnr: tuple[str, ...] = ()  # command-line options; empty if designs are not placed
+    slower: Slower = AS_TIMED  # slowdown against the family's timed device
+    shown: int = 0  # order among the devices always estimated; 0 for other devices
+    memory: DeviceMemory | None = None  # None if unknown
 
 
 LUT6 = DeviceFamily(

@@ -1,7 +1,7 @@
-"""Estimates area and clock rate on a device, from the netlist alone.
+"""Estimates a netlist's area and clock rate on a device, without tools.
 
-The logic between registers is bit-blasted and covered by LUTs, as the family's mapper does. The costs of the cover's
-parts and of its slowest path were fitted on synthesis and place-and-route runs.
+The logic is split into bits and covered by LUTs. Costs of LUTs and paths were fitted on synthesis and place-and-route
+runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forestc.errors import OptionError
 from forestc.netlist.ir import Netlist
 
 MOST_CELLS = 60_000  # cells of a netlist; `estimates` skips larger ones
-FASTEST_NS = 1.5  # nanoseconds of the shortest clock period: that of a design of wires only
+FASTEST_NS = 1.5  # nanoseconds of the shortest clock period, for wires only
 
 
 def estimated(device: str) -> bool:
@@ -27,11 +27,8 @@ def estimated(device: str) -> bool:
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """Estimates a design on a device. Raises OptionError for a device without estimates.
-
-    Fmax is that of paths between registers, with all ports registered; it is None if no device of the family was timed.
-    The ranges are (least, most); they held nine of ten designs outside the fit.
-    """
+    """Estimates a design on a device. Nine of ten designs outside the fit were within the ranges. fmax_mhz is None
+    without fitted path costs. Raises OptionError without fitted LUT costs."""
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
@@ -65,8 +62,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """Returns the ends of an estimate's range: `lut` times `low` and times `high`, with `SPARE` LUTs added before and
-    subtracted after. least: a lower bound."""
+    """Returns the range of an estimate: (lut + SPARE) times low or high, minus SPARE, rounded outward. least: the
+    lowest possible number of LUTs."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),
@@ -85,11 +82,11 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
 
 @dataclass(frozen=True)
 class Mapped:
-    """A netlist on the LUTs and carry chains of a family. luts: by root of a LUT, the nodes that it reads."""
+    """A netlist covered by a family's LUTs and carry chains."""
 
     family: DeviceFamily
     bits: BitNetwork
-    luts: Mapping[int, Cut]
+    luts: Mapping[int, Cut]  # nodes that each LUT reads, by the LUT's root
 
     @classmethod
     def of(cls, netlist: Netlist, family: DeviceFamily) -> Mapped:

@@ -1,6 +1,6 @@
-"""Costs of a forest's parts on microcontrollers, fitted on builds by benchmarks/firmware_costs.py (`firmware.json`).
+"""Reads the costs of a forest's features on microcontrollers, fitted on builds (`firmware.json`).
 
-The features that have costs are counted by `forestc.backends.c.demands`.
+benchmarks/firmware_costs.py fits them. `forestc.backends.c.demands` counts the features.
 """
 
 from __future__ import annotations
@@ -18,40 +18,37 @@ FILE = files("forestc.costs") / "firmware.json"
 
 DEFAULT_CPU = "cortex-m4f"  # names the processor if the user names none
 
-# Processors with the costs of another: generated C computes with integers, which compile to the same code.
+# Processors with the costs of another, as integer C compiles to the same code.
 LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
 
-# Figures: flash and stack in bytes; instructions (cycles on AVR) of an average row and of the slowest.
+# Bytes of flash and stack; instructions (AVR: cycles) of the mean and slowest row.
 FIGURES = ("flash", "stack", "mean", "worst")
-EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler keeps as they are
+EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler leaves unchanged
 # Names of prices: bytes per byte of tables, instructions per split, instructions per tree.
 PRICES = ("table", "split", "tree")
-# Least costs of a category code in a set, as no model of the fit has long sets.
+# A category code of a set costs at least this: no fit had long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
-CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same on processors of 8 bits
+CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same costs on 8-bit processors
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted costs of one figure.
+    """Fitted costs of one figure: flash, stack, mean or worst."""
 
-    costs: the cost of each feature. least, middle, most: ratios of a figure to the sum of its features' costs, both
-    without the features in EXACT. plus: added to the upper end. rare: by feature, larger ratios for the upper end.
-    """
-
-    costs: Mapping[str, float]
-    least: float
+    costs: Mapping[str, float]  # cost of one unit of each feature
+    least: float  # lowest ratio of built to summed costs, without EXACT features
     middle: float
     most: float
-    plus: float
-    rare: Mapping[str, float]
+    plus: float  # bytes or instructions added to the upper end
+    rare: Mapping[str, float]  # larger ratios for the upper end, by feature
 
     def unknown(self, features: Mapping[str, float]) -> str:
         """Returns a feature without a fitted cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of a figure. names: all features of the forest. rest: summed costs of the features."""
+        """Returns the upper end of a figure. names: all features of the forest. rest: summed costs of the features
+        outside of EXACT."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
@@ -71,10 +68,10 @@ class CompilerCosts:
 
 @dataclass(frozen=True)
 class FirmwareCosts:
-    """Costs on a processor. compilers: by kind, gcc or ziglang. prices: by name in `PRICES`."""
+    """Fitted costs on a processor."""
 
-    compilers: Mapping[str, CompilerCosts]
-    prices: Mapping[str, float]
+    compilers: Mapping[str, CompilerCosts]  # by kind: gcc or ziglang
+    prices: Mapping[str, float]  # by name in PRICES
 
     @property
     def layouts(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from forestc.system.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# Features of the area: LUTs of the cover; nodes with 3 inputs (mux) and 2 (gate); carry chains and their bits.
+# Features of the area: LUTs, nodes of 3 (mux) or 2 inputs (gate), and chains.
 LUT_FEATURES = (
     "lut",
     "mux",
@@ -30,7 +30,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Features of the slowest path; levels is its number of LUTs times size, log2(1 + LUTs of the design).
+# Features of the slowest path; `levels` is its number of LUTs times `size`.
 PATH_FEATURES = (
     "one",
     "lut",
@@ -45,19 +45,17 @@ PATH_FEATURES = (
     "size",
     "levels",
 )
-# LUTs added to an estimate before the ratios of a range apply, as small designs are off by more.
+# LUTs added before a range's ratios apply, as small designs vary more.
 SPARE = 2
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Fitted costs. luts: LUTs per unit, by family and feature. paths_ns: ns per unit, by device and feature.
-    nine_of_ten: by family and device, the range of actual to estimated values of nine of ten designs outside the fit.
-    """
+    """Fitted costs, and the ranges of estimates."""
 
-    luts: Mapping[str, Mapping[str, float]]
-    paths_ns: Mapping[str, Mapping[str, float]]
-    nine_of_ten: Mapping[str, tuple[float, float]]
+    luts: Mapping[str, Mapping[str, float]]  # LUTs per unit, by family and feature
+    paths_ns: Mapping[str, Mapping[str, float]]  # nanoseconds per unit, by device and feature
+    nine_of_ten: Mapping[str, tuple[float, float]]  # ratios of built to estimated values in nine of ten designs
 
 
 @cache
@@ -100,7 +98,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table. damaged: returns the error to raise, from a text on the fault."""
+    """Reads an installed table. damaged: makes the error to raise from a description of the fault."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -108,7 +106,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: returns the error to raise, from a text on the fault."""
+    """Parses a JSON text. damaged: makes the error to raise from a description of the fault."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Covers a network of small functions by LUTs, with priority cuts (Mishchenko, Cho, Chatterjee and Brayton, ICCAD
 2007).
 
-A cut of a node is a set of nodes that a LUT rooted there can read. The few best cuts are kept.
+A cut of a node is a set of nodes that a LUT rooted there can read.
 """
 
 from __future__ import annotations
@@ -26,43 +26,36 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Network(NamedTuple):
-    """The network as arrays. fan_ins: (nodes, MOST_FAN_INS), -1 if there are fewer. boxed: (nodes,) True for a result
-    of a carry chain. box: what the chain of node n reads, from begins[n] to begins[n + 1]. areas, delays: of a LUT, by
-    its number of inputs."""
+    """The network as arrays."""
 
-    fan_ins: Ints
-    boxed: NDArray[np.bool_]
-    box: Ints
+    fan_ins: Ints  # (nodes, MOST_FAN_INS), -1 if there are fewer
+    boxed: NDArray[np.bool_]  # (nodes,) True for a result of a carry chain
+    box: Ints  # nodes that the chain of node n reads: box[begins[n]:begins[n + 1]]
     begins: Ints
-    areas: Floats
-    delays: Floats
-    chain: float
+    areas: Floats  # area of a LUT by its number of inputs
+    delays: Floats  # delays of a LUT by its number of inputs
+    chain: float  # delay of a carry chain
 
 
 class _Cuts(NamedTuple):
-    """The best cut of each node. best: (nodes, inputs) node numbers, filled up with -1. size: (nodes,). ready: (nodes,)
-    when the LUT's result is ready."""
+    """The best cut of each node."""
 
-    best: Ints
-    size: Ints
-    ready: Floats
+    best: Ints  # (nodes, inputs) node numbers, filled up with -1
+    size: Ints  # (nodes,) number of nodes in the cut
+    ready: Floats  # (nodes,) time when the LUT's result is ready
 
 
 @dataclass(frozen=True)
 class Mapper:
-    """Covers a network by LUTs.
+    """Covers a network by LUTs."""
 
-    fan_ins: for each node, the lower nodes that it reads, at most MOST_FAN_INS; none for a leaf. boxes: by result of a
-    carry chain, the nodes that the chain reads. roots: nodes that are needed. kind: the LUTs.
-    """
-
-    fan_ins: Sequence[tuple[int, ...]]
-    boxes: Mapping[int, tuple[int, ...]]
-    roots: Sequence[int]
+    fan_ins: Sequence[tuple[int, ...]]  # lower nodes that each node reads; empty for a leaf
+    boxes: Mapping[int, tuple[int, ...]]  # nodes that a carry chain reads, by each result
+    roots: Sequence[int]  # nodes that outputs and registers need
     kind: Luts
 
     def cover(self) -> dict[int, Cut]:
-        """Returns for each LUT, by its root, the nodes that it reads; the last root is first."""
+        """Returns the nodes that each LUT reads, by the LUT's root; the highest root comes first."""
         uses = self._uses()
         cuts = _priority_cuts(self.network, uses, np.empty(0))
         last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
@@ -113,7 +106,7 @@ class Mapper:
 
 @compiled()
 def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
-    """Fills `out` with the union of two cuts, ascending. Returns its size, or -1 if it does not fit."""
+    """Fills `out` with two cuts' ascending union. Returns its size, -1 if too large."""
     i = j = size = 0
     while i < first_size or j < second_size:
         if size == len(out):
@@ -149,8 +142,7 @@ def _same(cut: Ints, other: Ints, size: int) -> bool:
 
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
-    """Fills `order` with the indices of a cut's nodes, the last to be ready first; nodes ready at once keep their
-    order."""
+    """Fills `order` with the indices of a cut's nodes; the last ready comes first."""
     for index in range(size):
         at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
@@ -161,8 +153,7 @@ def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
 def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
-    """Returns the best cut of each node in use. latest: when each node must be ready, to minimize area; empty to
-    minimize delay."""
+    """Returns each used node's best cut. latest: required times, to minimize area; empty minimizes delay."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
     most = (MOST_CUTS + 1) ** MOST_FAN_INS
     node_cuts, node_cut_sizes = (
@@ -247,8 +238,7 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Returns for each node when it must be ready at the latest, and whether it is needed. last: the time for the
-    roots."""
+    """Returns each node's required time and whether it is needed. last: the roots' required time."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)

@@ -1,7 +1,6 @@
-"""Prices of a forest's parts, by device family, for passes that make forests smaller.
+"""Prices of conditions, splits and trees, for passes that make forests smaller.
 
-The prices of lut6, the default, were set by hand. Those of other families follow from LUTs and carry chains, and from
-fits on plain forests.
+The prices of lut6, the default, were set by hand; others were fitted or follow from the device.
 """
 
 from __future__ import annotations
@@ -13,25 +12,19 @@ from forestc.costs.firmware import DEFAULT_CPU, firmware_costs
 from forestc.errors import OptionError, known_names
 
 DEFAULT_COST = "lut6"
-SUM_BITS = 3  # bits of adders per bit of a tree's leaves: its share of an adder tree, where sums get wider
+SUM_BITS = 3  # bits of adders per bit of a leaf, as sums get wider
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices in logic cells with one LUT each; for firmware in units of 30 bytes or instructions.
+    """Prices in logic cells with one LUT each; for firmware in units of 30 bytes or instructions."""
 
-    compared: price of a comparison with a constant, by its bits. further_bits: number of bits beyond this table that
-    cost 1. split: price of a split without its comparison. tree: price of a tree's operand in the sums and the
-    decision. per_bit: True if split and tree are per bit of a leaf. firmware: True for a processor. lut_inputs: number
-    of inputs of a LUT.
-    """
-
-    compared: tuple[float, ...]
-    further_bits: int
-    split: float
-    tree: float
-    per_bit: bool = True
-    firmware: bool = False
+    compared: tuple[float, ...]  # price of a comparison with a constant, by its bits
+    further_bits: int  # number of bits beyond `compared` that cost 1
+    split: float  # price of a split without its comparison
+    tree: float  # price of a tree in the sums and the decision
+    per_bit: bool = True  # True if split and tree are per bit of a leaf
+    firmware: bool = False  # True for a processor
     lut_inputs: int = 6
 
     def comparison(self, bits: int) -> float:
@@ -41,24 +34,23 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price, per bit of its leaves, of a tree built as a table over its conditions; `tree` is added to
-        it."""
+        """Returns the price, without `tree`, of a tree built as a table over a number of conditions."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)
 
 
-# A tree of few inputs fits in one LUT, however many splits it has, so splits are cheap.
+# Splits are cheap, as a tree of few inputs fits in one LUT.
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 # Bytes or instructions (cycles on AVR) per unit of price.
 UNIT = 30.0
-# LUTs of a split per bit of its leaves, and of a bit of an adder.
+# LUTs of a split per bit of a leaf; LUTs per bit of an adder.
 _SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
-# Bytes in the C layout `nodes` of a condition, of a split with one more leaf, and of a tree with its first leaf.
+# Bytes in the C layout `nodes`: per condition, per split, per tree.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
-# Added to a distinct condition's price, as GCC evaluates a shared condition once and then finds more equal subtrees.
+# Price added per distinct condition, as GCC then finds more equal subtrees.
 _SHARED = 1.0
-_MOST_BITS = 65  # bits of a word, 0 to 64: the length of a table of prices
+_MOST_BITS = 65  # entries of a table of prices, for 0 to 64 bits
 FIGURES = ("flash", "instructions")
 
 
@@ -87,7 +79,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 def prices(cost: str) -> Prices:
     """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs, ForestcError if the
-    costs are damaged."""
+    file is damaged."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")

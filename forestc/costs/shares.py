@@ -17,14 +17,12 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """The share of one part. luts: number of LUTs in a cover of the logic. chain_bits: number of bits of carry chains,
-    each in a logic cell with a LUT. flip_flops: number of bits that registers store. cells: number of the netlist's
-    cells."""
+    """The hardware of one part of a design, such as its comparators."""
 
-    luts: int = 0
-    chain_bits: int = 0
-    flip_flops: int = 0
-    cells: int = 0
+    luts: int = 0  # LUTs in a cover of the logic
+    chain_bits: int = 0  # bits of carry chains, each in a cell with a LUT
+    flip_flops: int = 0  # bits that registers store
+    cells: int = 0  # cells of the netlist
 
     @property
     def all_luts(self) -> int:
@@ -32,7 +30,8 @@ class Share:
 
 
 def part_of(netlist: Netlist, net: Net) -> PartName:
-    """Returns the part that a cell belongs to; a register belongs to the part that computes its value."""
+    """Returns the part (comparators, trees, sums, ...) that a cell belongs to. A register belongs to the part that
+    computes its value."""
     cell = netlist.cells[net]
     while isinstance(cell, ir.Register):
         net, cell = cell.a, netlist.cells[cell.a]
@@ -54,7 +53,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
 
 
 def shares(netlist: Netlist, family: DeviceFamily) -> Mapping[PartName, Share]:
-    """Returns the share of each part. LUTs are counted in the cover, before later steps of synthesis change it."""
+    """Returns the hardware of each part. LUTs are counted before later steps of synthesis change them."""
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}

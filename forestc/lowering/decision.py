@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """Returns the net that holds a part's class index. sums: the sums of the part's outputs."""
+    """Returns the net that holds the class index of a member model (part). sums: the sums of its outputs."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Returns the net that holds a part's class index if a single tree feeds the part: this tree with classes at its
-    leaves. Returns None for other parts."""
+    """Builds the class index of a member model (part) from its only tree, with class indices at the leaves. Returns
+    None without exactly one tree."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -44,7 +44,8 @@ def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
 
 
 def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[Sum]:
-    """Returns the sums minus `least`, as unsigned words of one type. least: by default the smallest offset."""
+    """Returns the sums minus `least`, as unsigned words of one type. least: the number to subtract; by default the
+    smallest offset."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
     word = width_for(0, max(score.high for score in scores))
@@ -52,7 +53,8 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
-    """Returns the net that holds the index of the largest score. last: of equal scores the last wins, not the first."""
+    """Returns the net that holds the index of the largest score. last: True if the last of equal scores wins, not the
+    first."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:

@@ -25,18 +25,12 @@ Step: TypeAlias = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Witness:
-    """The operands that hold the forest's values in the netlist: a net, a constant, or -1 if the net was removed.
-    Proofs verify them.
+    """The operands that hold the forest's values in a netlist; -1 for a removed net. Proofs verify them."""
 
-    trees: by (tree, output), what the tree adds to the output, minus its smallest leaf; if its bits are added apart, an
-    operand for each bit, the lowest first. labels: the class index of each voting part. ballots: by (part, class), what
-    the part adds to the votes or the average. steps: by (name, part, class, bit), intermediate values of shares.
-    """
-
-    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]
-    labels: Sequence[Operand] = ()
-    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)
-    steps: Mapping[Step, Operand] = field(default_factory=dict)
+    trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]  # summand of (tree, output), or its ascending bits
+    labels: Sequence[Operand] = ()  # class index of each member model (part) that votes
+    ballots: Mapping[tuple[int, int], Operand] = field(default_factory=dict)  # votes or averaged terms by (part, class)
+    steps: Mapping[Step, Operand] = field(default_factory=dict)  # values within shares by (name, part, class, bit)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
         """Returns the witness with renumbered nets. nets: the new number of each net."""
@@ -73,8 +67,7 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class Draft:
-    """A forest's netlist while it is built. counting: True if LUTs have six inputs, so that tables may count bits.
-    trees, labels, ballots, steps: as in `Witness`."""
+    """A forest's netlist under construction. counting: True if LUTs have six inputs, so that tables may count bits."""
 
     def __init__(self, forest: Forest, counting: bool) -> None:
         self.forest, self.counting = forest, counting
@@ -131,8 +124,7 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Returns a net that is 1 if the word of a port is in one of the spans. reserved: the word of missing values,
-        which go left if `missing_left`."""
+        """Tests if a port's word is in a span. reserved: the word for missing values."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

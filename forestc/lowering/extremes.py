@@ -1,7 +1,6 @@
-"""Builds scores that are the largest or smallest value of the trees, and the class decided by them.
+"""Builds scores that are the largest or smallest value of the trees, and their decision.
 
-If a score has at most two values, each of its trees becomes a bit, and an OR of these bits selects the value. If all
-scores have at most two values, their argmax needs no comparison.
+A score of at most two values is a bit: the OR of one bit per tree. An argmax of such scores needs no comparison.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ from forestc.netlist.ir import BIT, FALSE, Net
 
 @dataclass(frozen=True)
 class Extreme:
-    """A score that is the largest or smallest value of the trees. bit: a net that is 1 for the value `then` and 0 for
-    `otherwise`; None if the score has more than two values."""
+    """A score that is the largest or smallest value of the trees."""
 
     score: Sum
-    bit: Net | None
+    bit: Net | None  # 1 for `then`, 0 for `otherwise`; None if more values occur
     then: int
     otherwise: int
 
 
 def refuse_extremes_of_parts(forest: Forest) -> None:
-    """Raises ModelError if one of several parts takes the largest or smallest value of its trees."""
+    """Raises ModelError if one of several member models (parts) takes the largest or smallest value of its trees."""
     for index, part in enumerate(() if forest.single else forest.parts):
         if part.aggregate.kind != "sum":
             raise ModelError(
@@ -69,8 +67,8 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Returns the net that holds the argmax if each score has at most two values; None for other scores and decisions.
-    All values are tested from the largest on; the first that occurs decides."""
+    """Builds the argmax without comparisons: the largest value that occurs decides. Returns None for other decisions,
+    and if a score has more than two values."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1

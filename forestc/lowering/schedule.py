@@ -1,7 +1,6 @@
 """Pipelines a netlist: adds registers, the same number on every path.
 
-Logic is packed into stages from the inputs on, by a model of the device family's delays. Outputs are registered, inputs
-are not.
+A model of the device family's delays decides where registers go. Outputs are registered; inputs are not registered.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
 def shortest_stages(timing: Timing, most_stages: int) -> Ready:
-    """Packs nets into at most `most_stages` stages, as short as possible."""
+    """Assigns nets to at most `most_stages` pipeline stages, with the shortest clock period to within 0.1 %."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
@@ -30,9 +29,8 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
-    """Adds `latency` registers on every path from an input to an output of a combinational netlist. Returns the new
-    netlist and, for each old net, its number there or -1 if it was removed. delays: those of the device family. ready:
-    the result of `shortest_stages`, if it already ran."""
+    """Adds `latency` registers on every path of a combinational netlist. Returns the new netlist and the new number of
+    each old net, -1 if removed. ready: result of `shortest_stages`."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []

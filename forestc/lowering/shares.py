@@ -1,4 +1,4 @@
-"""Builds step functions of scores, and each class's share of their sum, by long division."""
+"""Builds a class's share: a step function of its score, divided by the sum over all classes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def step_function(builder: NetlistBuilder, score: Sum, curve: Sequence[int], tim
 
 
 def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
-    """Builds values[k], where k is the number of cuts at or below the word. The cuts ascend."""
+    """Builds values[k], where k is the number of ascending cuts at or below the word."""
     if not cuts or len(set(values)) == 1:
         return builder.const(values[-1], word)
     middle = len(cuts) // 2
@@ -46,7 +46,8 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Builds each class's share of the total of a part's levels: (2 * steps * level + total) // (2 * total)."""
+    """Builds each class's share in units of 1 / steps, rounded: the step function (level) of its score, divided by the
+    sum of all levels."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":
@@ -62,7 +63,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # 2 * steps * level is a shift by a power of 2, which is free, minus a small difference.
+    # Shifts are free; 2 * steps * level is a shift minus a small multiple.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
@@ -88,11 +89,11 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
-    """Builds (dividend - start) // (2 * total) bit by bit. The remainder is stored inverted, so an overflow shows that
-    a double does not fit. doubles: total, 2 * total, 4 * total, ... most: the largest total. key: (part, class)."""
+    """Builds (dividend - start) // (2 * total). doubles: total, 2 * total, ..."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))
+    # The remainder is stored inverted, so an overflow shows that a double does not fit.
     rest = builder.add((builder.not_(builder.extend(dividend.net, narrow)), start), narrow)
     draft.steps["rest", *key, bits] = draft.operand_of(rest)
     rest = builder.extend(rest, word)

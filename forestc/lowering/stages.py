@@ -12,13 +12,12 @@ from forestc.netlist.ir import Net, Netlist, Register
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers. delay: delay of its slowest path. path: nets and delays of the LUTs,
-    chains and adders on that path, from the inputs on. registers: number of bits stored at its end."""
+    """The logic between two rows of registers."""
 
     number: int
-    delay: float
-    path: tuple[tuple[Net, float], ...]
-    registers: int
+    delay: float  # delay of the slowest path
+    path: tuple[tuple[Net, float], ...]  # nets and delays on the slowest path, from the inputs on
+    registers: int  # bits stored at the end of the stage
 
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:

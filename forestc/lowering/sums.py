@@ -1,7 +1,7 @@
-"""Builds sums of trees and of other words, with adders of two operands and with tables for narrow words.
+"""Builds sums of trees and of other words.
 
-Each tree counts from its smallest leaf; the smallest leaves add up to an offset. Sums compared with a threshold may be
-added bit by bit (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965).
+Each tree's smallest leaf goes into an offset. Narrow words that a threshold compares may be added bit by bit (Wallace's
+tree, Dadda, Alta Frequenza 34, 1965).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
-MANY_BITS = 9  # bits of a sum from which tables count them; fewer bits take fewer LUTs in adders of two
-FEW_WORDS = 6
-# Bits of the widest word in a sum added bit by bit: with FEW_WORDS words or more, and with fewer.
+MANY_BITS = 9  # words of one bit from which tables count them
+FEW_WORDS = 6  # words from which WIDEST applies
+# Bits of the widest word added bit by bit, for many and few words.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")
-Word: TypeAlias = tuple[Net, int]  # an unsigned net, as wide as its largest value; and that value
-# A tree's index, the values of its leaves minus the smallest, and the largest of these.
+Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
+# A tree's index, its leaf values minus the smallest one, and their largest.
 Leaves: TypeAlias = tuple[int, list[int], int]
 
 
 class Sum(NamedTuple):
-    """A net, its smallest and largest value, and an offset still to be added."""
+    """A sum under construction: the value of the net plus `offset`."""
 
     net: Net
-    low: int
-    high: int
+    low: int  # smallest value of the net
+    high: int  # largest value of the net
     offset: int = 0
 
 
 def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
-    """Joins neighboring items in pairs, level by level, until one is left."""
+    """Joins neighboring items in pairs, as a balanced tree, until one is left."""
     items = list(items)
     while len(items) > 1:
         items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
@@ -48,7 +48,7 @@ def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
 def sums_of(draft: Draft, alone: bool) -> list[Sum]:
     """Builds each output's sum of its trees. alone: True if only decisions read the sums."""
     forest = draft.forest
-    compared: set[int] = set()  # outputs with sums that are read by the comparison with a threshold alone
+    compared: set[int] = set()  # outputs whose sums are only compared with a threshold
     if alone and draft.counting and forest.combine.kind in ("each", "vote"):
         for part in forest.parts:
             if part.decision.kind == "threshold":
@@ -62,7 +62,7 @@ def sums_of(draft: Draft, alone: bool) -> list[Sum]:
 
 
 def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
-    """Returns the trees of an output, and its offset: the bias plus the trees' smallest leaves."""
+    """Returns an output's trees and its offset: bias plus the trees' smallest leaves."""
     trees, offset = [], int(draft.forest.bias[output])
     for index, tree in enumerate(draft.forest.trees):
         if output in tree.outputs:
@@ -126,7 +126,7 @@ def plus(draft: Draft, total: Sum, offset: int) -> Sum:
 
 
 def added(draft: Draft, words: Sequence[Word]) -> Sum:
-    """Builds the sum of words. Tables count one-bit words first if these are many and LUTs have six inputs."""
+    """Builds the sum of words. Tables count many words of one bit if LUTs have six inputs."""
     builder = draft.builder
     words = [(net, largest) for net, largest in words if largest]
     bits = [word for word in words if builder.type_of(word[0]) == BIT]
@@ -140,25 +140,24 @@ def added(draft: Draft, words: Sequence[Word]) -> Sum:
 
 
 def _better_bit_by_bit(largest: Sequence[int]) -> bool:
-    """Returns True if the words of a sum are narrow and too many for one table. largest: the largest value of each
-    word."""
+    """Returns True for narrow words that do not fit one table. largest: each word's maximum."""
     widest = max(largest, default=0).bit_length()
     return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not _in_one_table(largest)
 
 
 def _in_one_table(largest: Sequence[int]) -> bool:
-    """Returns True if the bits of all words fit one table. largest: the largest value of each word."""
+    """Returns True if one table can add all words. largest: each word's maximum."""
     return sum(most.bit_length() for most in largest) <= TABLE_BITS
 
 
 def _table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
-    """Builds the sum of words with a table. words: (net, largest value, factor), of at most six bits together."""
+    """Builds a weighted sum with one table. words: (net, largest value, factor) of each."""
     largest = sum(most * times for _, most, times in words)
     return builder.table([(net, times) for net, _, times in words], largest), largest
 
 
 def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
-    """Builds the sum of bits by their position: a bit at position p counts 2^p."""
+    """Builds the sum of bits; a bit at position p counts 2^p. bits: nets by position."""
     left = {position: _counts(builder, [(net, 1) for net in nets], 3) for position, nets in sorted(bits.items())}
     if not _in_one_table([most for words in left.values() for _, most in words]):
         left = {position: [_narrowest_first(builder, words, tables=True)] for position, words in left.items()}
@@ -184,7 +183,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
-    """Builds the number of ones in each group of six bits. least: groups of fewer bits stay as they are."""
+    """Replaces groups of six bits by counts of ones. Groups of fewer than `least` remain."""
     counts: list[Word] = []
     for first in range(0, len(bits), TABLE_BITS):
         some = bits[first : first + TABLE_BITS]
@@ -203,8 +202,7 @@ def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
-    """Builds the sum of words by adding the narrowest first, so that few operands pass wide adders. tables: add three
-    or more words with one table if they fit."""
+    """Adds the narrowest words first. tables: add three or more words by a table."""
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
     for order in count(len(words)):
@@ -220,10 +218,8 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """Builds the sum of words with adders of two: in groups of three first, then of the groups' sums.
-
-    With groups of three more adders have a tree as operand; their LUTs also hold its last multiplexers.
-    """
+    """Adds words with adders of two: within groups of three first, then the groups."""
     words = sorted(words, key=lambda word: word[1])
+    # An adder's LUTs also hold the last multiplexers of a tree that it adds.
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
     return _narrowest_first(builder, [reduce(lambda a, b: _joined(builder, (a, b)), some) for some in threes])

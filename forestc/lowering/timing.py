@@ -1,7 +1,7 @@
-"""Computes when nets are ready, by a model of a device family's delays.
+"""Computes when each net is ready, by a model of a device family's delays.
 
-Multiplexers, gates, comparisons of features and small sums become LUTs. A LUT absorbs LUTs before it greedily, the
-latest first, while its inputs suffice: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994).
+A LUT greedily absorbs LUTs before it while its inputs suffice, a simple form of FlowMap (Cong and Ding, IEEE TCAD
+13(1), 1994).
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# A net and the index of one of its bits; for gates and multiplexers index 0 stands for all bits.
+# A net and a bit index; gates and multiplexers have only index 0.
 Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
-    """When each net is ready, as arrays (nets,). at: the time within its stage. stage: the number of registers before
-    it. own: the delay of its LUT, chain or adder; 0 for wires. last: the net that it waits for, -1 for none."""
+    """Arrays (nets,) that say when the value of each net is ready."""
 
-    stage: Ints
-    at: Floats
-    own: Floats
-    last: Ints
+    stage: Ints  # number of registers before the net
+    at: Floats  # time within the stage
+    own: Floats  # delay of the cell's LUT, chain or adder; 0 for wires
+    last: Ints  # net that arrives last at the cell; -1 for none
 
 
 class _Lists(NamedTuple):
@@ -42,7 +41,7 @@ class _Lists(NamedTuple):
 
 
 class Timing:
-    """A netlist's cells with a device family's delays. It schedules them for any stage length."""
+    """A netlist with a device family's delays, to assign its nets to pipeline stages."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
@@ -58,7 +57,8 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """Puts nets into stages of a length (in the unit of the delays), with the fewest registers before each."""
+        """Assigns each net to the earliest possible stage. length: the longest delay of a stage, in the unit of
+        `Delays`."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
         )
@@ -67,7 +67,7 @@ class Timing:
         return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
-        """Returns the bits that a LUT reads to compute a cell; none if the cell is no single LUT."""
+        """Returns the bits that the cell's LUT reads; empty if it is no single LUT."""
         cell, types = self.netlist.cells[net], self.netlist.types
         if isinstance(cell, ir.Gate | ir.Mux):
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
@@ -112,8 +112,8 @@ class Timing:
 
 
 def _idle(threshold: int, width: int) -> int:
-    """Returns the number of low bits of a word that a comparison with the threshold ignores. For threshold 0 only the
-    sign bit matters."""
+    """Returns the number of low bits that do not matter to the comparison."""
+    # A comparison with 0 depends only on the sign bit.
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
 
@@ -126,7 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Returns the index in `seen`, from `first` to `waits` - 1, of the net that is ready last in stage `here`."""
+    """Returns the index in seen[first:waits] of the net ready last in stage `here`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -139,7 +139,7 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 @compiled()
 def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Fills `more` with the bits that a LUT reads after it absorbed the LUT of net `a`. Returns their number."""
+    """Fills `more` with a LUT's inputs after it absorbed net `a`. Returns their number."""
     joined = 0
     for index in range(n_read):
         if read[index] // most_bits != a:
@@ -167,8 +167,7 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Absorbs LUTs into one that reads them, the latest first, while its inputs suffice. Updates `read`, the bits that
-    it reads, and returns their number."""
+    """Absorbs LUTs into one that reads them. Updates its inputs `read`; returns their number."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
@@ -204,12 +203,11 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Computes the fields of `Ready`. bits: for each net the bits that a LUT reads to compute it, as net * most_bits +
-    index. luts: a LUT's delay by the number of bits it reads."""
+    """Computes the fields of `Ready`. bits: net * most_bits + index of each bit read."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    # The bits that the LUT of each net reads, and their number.
+    # The bits that each net's LUT reads, and their number.
     absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):

@@ -22,13 +22,11 @@ Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 
 @dataclass(frozen=True)
 class LoweringOptions:
-    """Options of the lowering. latency: clock cycles from input to output; 0 is combinational. outputs: what the ports
-    carry; auto is the label for classification and the scores for regression. family: a key of
-    `forestc.costs.devices.DELAYS`; its delays decide where registers go."""
+    """Options for the conversion of a forest to a netlist."""
 
-    latency: int = 0
-    outputs: Outputs = "auto"
-    family: str = DEFAULT_FAMILY
+    latency: int = 0  # clock cycles from input to output; 0 is combinational
+    outputs: Outputs = "auto"  # auto: label for classification, scores for regression
+    family: str = DEFAULT_FAMILY  # key of DELAYS; its delays decide where registers go
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
@@ -40,22 +38,19 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """Lowers a quantized forest to a netlist with equal results for every word in range.
-
-    Inputs are `x0`, `x1`, ... (the features' words). Outputs are `label` or `label0`, ... (class indices) and `score0`,
-    ... With latency > 0 there are also `in_valid` and `out_valid`.
-    """
+    """Lowers a quantized forest to a netlist with equal results for every word in range. Ports: `x0`, ..., `label` (or
+    `label0`, ...), `score0`, ...; with latency also `in_valid`, `out_valid`."""
     return lower_with_witness(forest, options)[0]
 
 
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
-    """Lowers a quantized forest like `lower`. Also returns the operands that hold the forest's values."""
+    """Lowers a quantized forest as `lower` does. Also returns the operands that hold the forest's values."""
     options = options or LoweringOptions()
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # A removed net has the number -1; as an index it finds the last entry, -1 again.
+    # A removed net has the number -1, which indexes the last entry, -1.
     return netlist, witness.renamed([*renamed, -1])
 
 

@@ -1,4 +1,4 @@
-"""Builds the scores of several parts: votes, weighted averages, or the weighted median."""
+"""Combines the scores of a forest's parts (member models): votes, weighted averages, or the weighted median."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """Builds for each class the sum of the weights of the parts that decide for it."""
+    """Builds for each class the total weight of the parts (member models) that decide for it."""
     builder, forest = draft.builder, draft.forest
     ballots: list[list[Word]] = [[] for _ in forest.classes]
     for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):

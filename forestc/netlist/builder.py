@@ -122,7 +122,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """Builds the sum of the operands as a `word`, which must hold every sum."""
+        """Builds the sum of the operands as a word of type `word`, which must hold every sum."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
@@ -131,7 +131,7 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """Builds a sum of unsigned words from a table. words: (net, factor) pairs. largest: the largest sum that
+        """Builds a sum of unsigned words with a table. words: (net, factor) pairs. largest: the largest sum that
         occurs."""
         factors: dict[Net, int] = {}
         constant = 0
@@ -186,7 +186,7 @@ class NetlistBuilder:
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """Returns the netlist as `build` does, and the new number of each net, -1 if it was removed."""
+        """Returns the netlist as `build` does, and the new number of each net; -1 for a removed net."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):

@@ -85,10 +85,9 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A sum of words times factors. Each bit of the sum is looked up in a table; its index is all bits of the words.
-    words: (net, factor) pairs with distinct nets; the first is lowest in the index."""
+    """A weighted sum of words. All their bits form the index of a table for each bit of the sum."""
 
-    words: tuple[tuple[Net, int], ...]
+    words: tuple[tuple[Net, int], ...]  # (net, factor) pairs; the first net has the lowest index bits
     constant: int
     width: int
 
@@ -137,7 +136,7 @@ BIT = WordType(1, False)
 
 
 class Origin(NamedTuple):
-    """The tree and the node of the forest that a cell comes from; -1 for none, as in the sums."""
+    """The forest's tree and node from which a cell comes; -1 for none."""
 
     tree: int = -1
     node: int = -1
@@ -145,19 +144,15 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Netlist:
-    """A netlist: cells with their types and origins, by net, and the output ports.
-
-    outputs: output ports with their nets, in port order. latency: number of registers on every path from an input to an
-    output. title: describes the model in generated files.
-    """
+    """A flat array of cells, with a type and an origin for each net, and output ports."""
 
     name: str
     cells: tuple[Cell, ...]
     types: tuple[WordType, ...]
     origins: tuple[Origin, ...]
-    outputs: tuple[tuple[Port, Net], ...]
-    latency: int
-    title: str = ""
+    outputs: tuple[tuple[Port, Net], ...]  # output ports with their nets, in port order
+    latency: int  # registers on every path from an input to an output
+    title: str = ""  # describes the model in generated files
 
     def __repr__(self) -> str:
         ports = f"{len(self.inputs):,} inputs, {len(self.outputs):,} outputs"
@@ -168,7 +163,7 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# By type of cell, how many of its first fields are nets; Add and Table hold a tuple of nets instead.
+# Number of leading fields that are nets; Add and Table hold tuples instead.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
@@ -187,7 +182,7 @@ def reads(cell: Cell) -> tuple[Net, ...]:
 
 
 def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
-    """Returns the cell with the nets that it reads renumbered. renamed: the new net of each old one."""
+    """Returns the cell with the nets that it reads renumbered. renamed: the new number of each net."""
     if isinstance(cell, Add):
         return cell._replace(operands=tuple([renamed[a] for a in cell.operands]))
     if isinstance(cell, Table):
@@ -230,13 +225,13 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 
 
 def compares_sum(netlist: Netlist, cell: Less) -> bool:
-    """Returns True if a comparison with a constant reads a sum or a choice of words, not an input or a table. Backends
-    write such a comparison as a subtraction, so that synthesis makes a carry chain."""
+    """Returns True if a comparison with a constant reads no input or table. Backends write it as a subtraction, so
+    synthesis makes a carry chain."""
     return not isinstance(behind_registers(netlist, cell.a), Input | Table)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
-    """Returns the type of the net that a cell drives. types: the types of the nets so far."""
+    """Returns the type of the net that a cell drives. types: the types of all earlier nets."""
     if isinstance(cell, Gate):
         return BIT
     match cell:
@@ -255,8 +250,8 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """Returns the value of a combinational cell; this defines what the cell means. values: the values of the nets that
-    it reads, in the order of `reads`. Raises ValueError for a register or an input."""
+    """Returns the value of a combinational cell, and so defines its meaning. values: the values that it reads, in the
+    order of `reads`."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

@@ -1,4 +1,4 @@
-"""The ports of a netlist: what each carries, and how its words are computed."""
+"""The ports of a netlist, and what each port carries."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """Parses a netlist's text form. Raises ModelError if it can't be read, InternalError if the netlist is invalid."""
+    """Parses a netlist's text form. Raises ModelError for a text that is no netlist, InternalError for an invalid
+    netlist."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:

@@ -23,8 +23,8 @@ else:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program that runs in a session of its own, and its children: with SIGTERM, after at most two seconds with
-    SIGKILL. Windows ends them at once."""
+    """Ends a program that runs in a session of its own, and its children: with SIGTERM, then SIGKILL. On Windows it
+    kills them at once."""
     if process.returncode is not None:  # The process is reaped: its id may be in use again.
         return
     if sys.platform == "win32":
@@ -41,8 +41,8 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def lock_file(file: IO[str], *, wait: bool) -> bool:
-    """Locks an open file against other processes until it is closed. Returns False if another process holds it and
-    `wait` is not set. On Windows it only returns True."""
+    """Locks an open file against other processes. Returns False if another process holds it and `wait` is false. On
+    Windows it only returns True."""
     if sys.platform != "win32":
         import fcntl
 
@@ -66,7 +66,7 @@ def resident_mb(pid: int) -> float | None:
 
 
 def cores() -> int:
-    """Returns the number of processors that this process may use; outside of Linux, all of the machine."""
+    """Returns the number of processors that this process may use; outside of Linux, the machine's number."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     else:

@@ -1,6 +1,6 @@
-"""Compiles functions with numba, cached on disk if possible, and runs them in threads.
+"""Compiles functions with numba and runs them in threads.
 
-Functions with mostly small calls run as plain Python first, as compiling takes seconds.
+Compiling takes seconds, so functions with small calls run as plain Python first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from forestc.system.deadline import look
 
 A = TypeVar("A")
 B = TypeVar("B")
-PLAIN = 500_000  # microseconds that a function runs as plain Python before it is compiled; more delays compiling
+PLAIN = 500_000  # microseconds that a function runs as plain Python before numba compiles it
 PIECES = 8  # pieces of work per thread, so that no thread waits long for another
-OWN = ("forestc", "hw_sim")  # lists the packages whose functions the notice about compiling counts
+OWN = ("forestc", "hw_sim")  # lists packages; compiling their functions is announced
 _log = logging.getLogger("forestc")
 
 
@@ -64,7 +64,7 @@ def _announce() -> None:
 
 
 class _Compiled:
-    """A function that numba compiles when it is first needed; numba takes half a second to import."""
+    """A function that numba compiles when it is first needed."""
 
     def __init__(
         self, function: FunctionType, microseconds: Callable[..., float] | None, options: dict[str, Any]
@@ -84,7 +84,7 @@ class _Compiled:
 
     @cached_property
     def plain(self) -> Callable[..., Any]:
-        """The function as plain Python; compiled functions that it calls are plain Python, too."""
+        """The function as plain Python; the compiled functions that it calls are plain, too."""
         code, global_names = self.py_func.__code__, self.py_func.__globals__
         called = {name: FUNCTIONS.get(getattr(global_names.get(name), "py_func", None)) for name in _names(code)}
         inner = {name: function.plain for name, function in called.items() if function is not None}
@@ -92,8 +92,8 @@ class _Compiled:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The function compiled by numba. Compiled functions that it calls are replaced by their dispatchers in its
-        module's globals."""
+        """The function compiled by numba. It also replaces compiled callees in the module's globals by their
+        dispatchers."""
         global _announced
         from numba import njit
 
@@ -128,17 +128,13 @@ def _names(code: CodeType) -> set[str]:
 
 
 def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns a decorator that compiles a function with numba; compiled code releases the GIL.
-
-    microseconds: estimates from a call's arguments how long it takes as plain Python. The function is compiled once
-    these times exceed `PLAIN` together; without an estimate, at the first call. Both versions must give the same bits:
-    no exponentials, logarithms, sums of float arrays, or overflow of signed integers. options: for numba.
-    """
+    """Returns a decorator that compiles a function with numba. microseconds: estimates a call's time as plain Python;
+    without it, the first call compiles. Both versions must give the same bits."""
     return lambda function: _Compiled(cast(FunctionType, function), microseconds, options)
 
 
 def threads() -> int:
-    """Returns the number of threads for compiled functions, as numba would, without importing it."""
+    """Returns the number of threads for compiled functions."""
     numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
     if numba_threads is not None:
         return int(numba_threads())
@@ -148,9 +144,8 @@ def threads() -> int:
 
 
 def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
-    """Calls run(first, past) for half-open ranges that together cover 0 .. count - 1, in threads. run: should call
-    compiled code; ranges must not write to the same element. few: up to this count, no threads are started. Raises
-    LateError."""
+    """Calls run(first, past) in threads, for half-open ranges that cover 0 to count - 1. few: largest count without
+    threads. Raises LateError."""
     look()
     count_of = min(threads(), count)
     if count_of < 2 or count <= few:
@@ -168,8 +163,7 @@ def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> N
 
 
 def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Calls `run` for each item in threads and returns the results. Most of `run` should be compiled code. Raises
-    LateError."""
+    """Calls `run` for each item in threads and returns the results. Raises LateError if the time is over."""
 
     def timely(item: A) -> B:
         look()
@@ -183,7 +177,7 @@ def in_threads(run: Callable[[A], B], items: Sequence[A]) -> list[B]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises a signal's exception, such as KeyboardInterrupt, in place of the SystemError that numba makes of it."""
+    """Raises the exception of a signal, such as KeyboardInterrupt, where numba raises SystemError instead."""
     try:
         yield
     except SystemError as error:

@@ -1,6 +1,6 @@
-"""Time limits of searches: a search runs in a thread, and the caller leaves it when the time is over.
+"""Time limits of searches: a search runs in a thread, and its caller stops waiting when the time is over.
 
-The thread ends itself when it next checks the time.
+The thread ends when it next checks the time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def look() -> None:
 
 
 def before(until: float, run: Callable[[], T]) -> T:
-    """Calls `run` in a thread and returns its result or raises its exception. Raises LateError if it does not end in
-    time. until: time of time.monotonic(); for infinity `run` is called in this thread."""
+    """Calls `run` in a thread and returns its result. Raises LateError if it runs past `until`, a value of
+    time.monotonic(). An infinite `until` needs no thread."""
     if until == math.inf:
         return run()
     returned: list[T] = []

@@ -18,8 +18,7 @@ class Interrupted(BaseException):
 
 
 class CtrlC(KeyboardInterrupt):
-    """Raised for Ctrl-C. It is no plain KeyboardInterrupt, as Python changes the exit status if that passes through
-    exec() or eval()."""
+    """Raised for Ctrl-C. A plain KeyboardInterrupt that passes through exec() would change the exit status."""
 
 
 @contextmanager
@@ -33,12 +32,11 @@ def ctrl_c_ends() -> Iterator[None]:
         raise ended from None
 
 
-_ending: list[int] = []  # signals other than Ctrl-C that ended this process
+_ending: list[int] = []  # signals, except Ctrl-C, that ended this process
 
 
 def raise_if_ending() -> None:
-    """Raises Interrupted if a signal other than Ctrl-C has arrived; compiled code and callbacks may have lost its
-    exception."""
+    """Raises Interrupted if a signal other than Ctrl-C has arrived; compiled code may have lost its exception."""
     if _ending:
         raise Interrupted(_ending[0])
 

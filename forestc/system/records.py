@@ -1,7 +1,6 @@
 """Records: JSON files that forestc writes and reads back, each checked against a JSON Schema.
 
-A record may come from anywhere, so its size is limited. Only common keywords of JSON Schema are checked. `means` says
-in words what a pattern accepts.
+A record may come from anywhere, so its size is limited. Only common keywords of JSON Schema are supported.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from forestc.errors import ForestcError
 MOST_BYTES = 1 << 27  # bytes that a record has at most
 MOST_DEPTH = 40  # limits the nesting of objects and lists
 MOST_DIGITS = 20  # limits the digits of a whole number: 64 bits need 20
-LARGEST = 1e15  # limits a figure: a larger number is taken for damage
+LARGEST = 1e15  # limits a figure; a larger number counts as damage
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": int(LARGEST)}
 FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-# hashes of files, by path
+# Hashes of files, by path.
 FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}
 # Accepts a path inside the record's folder, with / as separator.
 INNER_PATH: Schema = {
@@ -54,8 +53,8 @@ class DamagedError(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """Parses a JSON text. Raises DamagedError if it is no JSON, and for repeated keys, NaN, infinities, very long
-    numbers, text outside Unicode, and deep nesting."""
+    """Parses a JSON text. Raises DamagedError for other texts, repeated keys, infinite or very long numbers, and deep
+    nesting."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
     except DamagedError:
@@ -115,7 +114,7 @@ def shown(value: object) -> str:
 
 
 class _Holding:
-    """Checks values against schemas. root: the schema in which references are looked up."""
+    """Checks values against schemas. root: the schema that `$ref` refers to."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -213,8 +212,8 @@ def _wrong(path: str, value: object, expected: str) -> DamagedError:
 
 
 def record_of(kind: Any, /, **own: Schema) -> dict[str, Any]:
-    """Returns the JSON Schema of a dataclass, from its fields' types. own: schemas of fields that need more than their
-    type. Fields with a default may be missing, and unknown fields may be present."""
+    """Returns the JSON Schema of a dataclass, from its fields' types. own: schemas for single fields. Fields with a
+    default may be missing."""
     hints = get_type_hints(kind)
     entries = [entry for entry in fields(kind) if entry.init]
     return {
@@ -257,8 +256,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_record(path: Path, schema: Schema, missing: str, damaged: str, most: int = MOST_BYTES) -> Any:
-    """Reads a JSON file and checks it against a schema. missing, damaged: remedies, for a file that is missing or
-    damaged. Raises ForestcError."""
+    """Reads a JSON file and checks it against a schema. missing, damaged: remedies for a missing or damaged file.
+    Raises ForestcError."""
     try:
         text = read_text(path, most)
     except OSError:

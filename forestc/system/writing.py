@@ -20,11 +20,8 @@ def left_by_simulator(name: str) -> bool:
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[list[Path]]:
-    """Yields for each target a path for a new file or folder. At the end these replace the targets, in this order; if
-    one fails, none is replaced. Raises OSError.
-
-    All targets are in one folder; a file comes last. An older folder is removed if no new one was written.
-    """
+    """Yields a path for a new version of each target. At the end all targets are replaced or, after an error, none.
+    Targets share one folder; files come last."""
     first = targets[0].absolute()
     with TemporaryDirectory(prefix=f".{first.name}.", dir=first.parent, ignore_cleanup_errors=True) as scratch:
         written = [Path(scratch, f"new{k}") for k in range(len(targets))]

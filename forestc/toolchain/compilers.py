@@ -14,10 +14,10 @@ from forestc.toolchain.run import find, package_folders, run_tool, tool_text
 STRICT = [
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror",
 ]  # fmt: skip
-# Leaves out checks that take most of the compile time and find no more than the address sanitizer.
+# Leaves out slow checks that find no more than the address sanitizer does.
 _LEFT_OUT = "-fno-sanitize=null,alignment,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute"
 _PLAIN = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-# Lists sets of flags; the first one that works is used. Checks by function calls compile faster.
+# Lists sets of flags for GCC, clang and others; the first that works is used.
 SANITIZERS = (
     (*_PLAIN, _LEFT_OUT, "--param", "asan-instrumentation-with-call-threshold=0"),
     (*_PLAIN, _LEFT_OUT, "-mllvm", "-asan-instrumentation-with-call-threshold=0"),

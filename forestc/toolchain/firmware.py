@@ -1,4 +1,4 @@
-"""Cross-compiles for microcontrollers: the table of processors, and the build of an image from one function."""
+"""Builds a microcontroller image from one C function, with GCC or ziglang. It holds the table of processors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.errors import MissingToolError, OptionError
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, package_folders, run_tool
 
-ENTRY = "forestc_entry"  # names the function that an image holds, with all that it calls
+ENTRY = "forestc_entry"  # names the function that an image holds with its callees
 COMPILERS = ("auto", "ziglang", "gcc")
 OPTIMIZE = ("s", "2", "3")
 FREESTANDING = ("-std=c99", "-ffreestanding")
@@ -23,25 +23,19 @@ _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv3
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor.
-
-    gcc: names of GCC for it; the first on the PATH is used. gcc_flags: select the processor. package: Debian's package
-    of that GCC. target, model: select the processor in ziglang; "" if ziglang is not used. machine: names of unicorn's
-    constants; empty for AVR. flash, ram: start addresses. doubles: True if GCC's double has 64 bits. libraries: linked
-    by GCC.
-    """
+    """A processor, with the options of its compilers."""
 
     name: str
-    gcc: tuple[str, ...]
-    gcc_flags: tuple[str, ...]
-    package: str
-    target: str = ""
-    model: str = ""
-    machine: tuple[str, ...] = ()
-    flash: int = 0x0800_0000
-    ram: int = 0x2000_0000
-    doubles: bool = True
-    libraries: tuple[str, ...] = ("-lgcc",)
+    gcc: tuple[str, ...]  # names of GCC; the first on the PATH is used
+    gcc_flags: tuple[str, ...]  # select the processor
+    package: str  # Debian's packages with this GCC
+    target: str = ""  # ziglang's target; empty if ziglang is not used
+    model: str = ""  # ziglang's name of the processor
+    machine: tuple[str, ...] = ()  # names of unicorn's constants; empty for AVR
+    flash: int = 0x0800_0000  # start address
+    ram: int = 0x2000_0000  # start address
+    doubles: bool = True  # True if GCC's double has 64 bits
+    libraries: tuple[str, ...] = ("-lgcc",)  # linked by GCC
 
 
 def _arm(name: str, flags: str, abi: str, model: str, unicorn: str) -> Cpu:
@@ -65,7 +59,7 @@ CPUS = {
     )
 }  # fmt: skip
 
-# Links code and constants to flash and variables to RAM; only C++ exceptions need the unwind tables left out.
+# Links code and constants to flash and variables to RAM, without unwind tables.
 _SCRIPT = """ENTRY({entry})
 SECTIONS
 {{
@@ -79,28 +73,26 @@ SECTIONS
 
 @dataclass(frozen=True)
 class Compiler:
-    """A cross compiler for one processor. command: the program, and the options that select the processor."""
+    """A cross compiler for one processor."""
 
     kind: str
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # program and options that select the processor
     version: str
 
 
 @dataclass(frozen=True)
 class Build:
-    """The files of a compilation. image: the linked ELF file. object: the source's object file. usage: the file with
-    the stack of each function; None if the object file has it. memory: name of the object file with memcpy for GCC; ""
-    for ziglang."""
+    """The files of a compilation."""
 
-    image: Path
+    image: Path  # linked ELF file
     object: Path
-    usage: Path | None
-    memory: str = ""
+    usage: Path | None  # stack of each function; None if the object file has it
+    memory: str = ""  # object file with memcpy for GCC; empty for ziglang
 
 
 def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
-    """Returns the compiler to use. kind: ziglang, gcc, or auto (GCC if it is installed, otherwise ziglang). Raises
-    MissingToolError if it is not installed, OptionError if ziglang does not compile for the processor."""
+    """Returns the compiler for a processor. kind: ziglang, gcc, or auto (GCC before ziglang). Raises MissingToolError
+    or, if ziglang has no such processor, OptionError."""
     program = find(*cpu.gcc)
     zig = next(
         (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),
@@ -128,8 +120,8 @@ def build(
     *,
     language: Sequence[str] = FREESTANDING,
 ) -> Build:
-    """Compiles a source that defines `forestc_entry`, and links it with nothing but its callees. source: file name in
-    `folder`, where all files are written. language: flags for the source's language. Raises ToolError."""
+    """Compiles a source file in `folder` to an image that holds `forestc_entry` and its callees. language: flags for
+    the language. Raises ToolError."""
     stem = Path(source).stem
     common, gcc = (*_SECTIONS, f"-O{optimize}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
@@ -153,7 +145,7 @@ def build(
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 
-# GCC may call these functions even if the source does not; ziglang brings its own.
+# GCC may call these functions even if the source does not.
 _MEMORY = """#include <stddef.h>
 void *memcpy(void *to, const void *from, size_t count);
 void *memmove(void *to, const void *from, size_t count);

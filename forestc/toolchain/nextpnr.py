@@ -21,22 +21,22 @@ _BEL = re.compile(r"X(\d{1,6})/Y(\d{1,6})/(\S{1,80})")
 
 @dataclass(frozen=True)
 class PlacedCell:
-    """A cell and its location. kind: nextpnr's type. x, y: the tile. site: within the tile, such as SLICEA.K0."""
+    """A cell of a placed design, and its location."""
 
     name: str
-    kind: str
-    x: int
-    y: int
-    site: str
+    kind: str  # nextpnr's type
+    x: int  # column of the tile
+    y: int  # row of the tile
+    site: str  # location within the tile, such as SLICEA.K0
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A routed design. fmax_mhz: clock rate; None if nothing is clocked. used, available: number of logic cells."""
+    """A placed and routed design."""
 
-    fmax_mhz: float | None
-    used: int
-    available: int
+    fmax_mhz: float | None  # clock rate; None if nothing is clocked
+    used: int  # number of logic cells used
+    available: int  # number of logic cells of the device
     version: str
 
 
@@ -51,11 +51,8 @@ def place(
     seconds: float = 3600,
     written: str = "",
 ) -> Placed:
-    """Places and routes a netlist that `synthesize` wrote. Raises ToolError, also if the design does not fit.
-
-    family: end of nextpnr's name. options: select the device. logic_cell: the report's name for a cell with a LUT.
-    written: name of a file for the placed design, beside the netlist.
-    """
+    """Places and routes a netlist of `synthesize`. family: end of nextpnr's name. options: select the device. written:
+    file name for the placed design. Raises ToolError, also for too large designs."""
     command = need_command(f"nextpnr-{family}", native)
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]

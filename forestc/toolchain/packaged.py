@@ -16,8 +16,8 @@ from forestc.toolchain.run import find, run_tool
 
 
 def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
-    """Returns the command of a program, such as nextpnr-ice40: the PyPI package's, otherwise one on the PATH. Returns
-    None if there is none. native: reverses this order."""
+    """Returns the command of a program: the PyPI package's, otherwise one on the PATH; None if there is none. native:
+    reverses the order."""
     name = program.replace("-", "_")
     module = f"yowasp_{name}"
     run = f"import sys, {module}; sys.exit({module}.run_{name}(sys.argv[1:]))"
@@ -37,8 +37,8 @@ def need_command(program: str, native: bool = False) -> tuple[str, ...]:
 
 @cache
 def prepare(package: str, command: tuple[str, ...]) -> None:
-    """Compiles a packaged program in one process, while others that need it wait. Does nothing if the package's cache
-    can't be found or written to."""
+    """Compiles a packaged program once, while other processes that need it wait. Does nothing without a writable cache
+    folder."""
     try:
         from platformdirs import user_cache_dir  # as the package itself does
     except ImportError:

@@ -20,8 +20,8 @@ SEAL = 32  # bytes of the hash that follows a program in the cache
 
 
 def cached_program(dependencies: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
-    """Returns the path of a compiled file: `target`, copied from the cache, or the result of `make`, which is then
-    cached if possible. dependencies: sources, options, tool versions and all else that the file depends on."""
+    """Returns a compiled file: a copy in `target` from the cache, or the result of `make`, which is then cached.
+    dependencies: everything that the file depends on."""
     folder = _folder()
     if folder is None:
         return make()

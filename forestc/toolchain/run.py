@@ -1,6 +1,6 @@
 """Runs external programs in a given folder, without a shell, with a time limit.
 
-Each program runs in a session of its own, so that its children are ended with it.
+If a program is ended, its child processes are ended too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TAIL_LINES = 12  # lines of a failed program's log that its error shows
 
 @dataclass
 class _Running:
-    """The running programs of a batch; `end` terminates them and prevents others from starting."""
+    """The running programs of a batch; `end` terminates them and refuses new ones."""
 
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     ended: bool = False
@@ -38,7 +38,7 @@ class _Running:
     def program(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str] | None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts a program and yields it; when the block is left, the program has ended or is terminated."""
+        """Starts a program and yields it. At the end of the block the program is terminated."""
         with self.lock:
             if self.ended:
                 raise ToolError(
@@ -72,13 +72,13 @@ class _Running:
                 end_process(process)
 
 
-# The batch of programs that all threads of one `together` belong to.
+# The batch of programs to which the threads of one `together` belong.
 _SHARED: ContextVar[_Running | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs tasks in threads and returns their results. If one fails or the caller is interrupted, the external programs
-    of all are terminated. Raises the exception of the first failed task in the list."""
+    """Runs tasks in threads and returns their results. If a task fails, all external programs are terminated and the
+    failed task's exception is raised."""
     batch = _SHARED.get() or _Running()
 
     def run(task: Callable[[], T]) -> T:
@@ -105,11 +105,8 @@ def run_tool(
     errors: bool = False,
     writes: Sequence[str] = (),
 ) -> bytes:
-    """Runs a program and returns its standard output; with `errors`, followed by its standard error.
-
-    data: standard input. writes: names in `cwd` of files that it must write; earlier ones are removed. Raises ToolError
-    if the program fails, leaves one of these files out or empty, or takes longer than `seconds`.
-    """
+    """Runs a program and returns its standard output. data: standard input. writes: files that it must write. errors:
+    appends standard error. Raises ToolError if it fails or exceeds `seconds`."""
     name, batch = Path(command[0]).name, _SHARED.get() or _Running()
     for file in writes:
         (cwd / file).unlink(missing_ok=True)
@@ -148,5 +145,5 @@ def package_folders(name: str) -> list[Path]:
 
 
 def find(*names: str) -> str | None:
-    """Returns the path of the first of these programs that is on the PATH; None if none is."""
+    """Returns the path of the first of these programs on the PATH; None if there is none."""
     return next((path for name in names if (path := shutil.which(name))), None)

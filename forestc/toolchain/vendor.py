@@ -19,18 +19,16 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Reported:
-    """Figures from the reports. lut, flip_flops, carry, memory: number of cells of the design itself. used, available:
-    number of logic cells, with the design placed between registers. depth: logic levels of the slowest path; None if
-    not reported."""
+    """Figures from the tool's reports."""
 
-    lut: int
+    lut: int  # cells of the design itself, like the three fields below
     flip_flops: int
     carry: int
     memory: int
-    depth: int | None
+    depth: int | None  # logic levels of the slowest path; None if not reported
     fmax_mhz: float
-    used: int
-    available: int
+    used: int  # logic cells of the design placed between registers
+    available: int  # logic cells of the device
     version: str
 
 
@@ -49,8 +47,8 @@ def need_vendor(tool: str) -> str:
 
 
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float) -> Reported:
-    """Runs Vivado or Quartus on a design's script, in the script's folder. top: the module that is placed. Raises
-    OptionError for an invalid part name, ToolError if the tool fails."""
+    """Runs Vivado or Quartus on a design's script. top: the module to place. Raises OptionError for an invalid part
+    name, ToolError if the tool fails."""
     known_part(tool, part)
     program = need_vendor(tool)
     arguments = [part, f"{period_ns:.3f}", FOLDER]
@@ -73,7 +71,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
-        """Returns the numbers in the first row found of these names: used, fixed, ..., available, percent."""
+        """Returns the numbers in the first row found with one of these names."""
         for name in names:
             row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
             if row:

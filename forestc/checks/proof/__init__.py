@@ -1,7 +1,6 @@
 """Proves that the generated Verilog and VHDL equal the quantized forest for every input (`check --prove`).
 
-`netlist` proves the netlist equal to the forest; `verilog` and `vhdl` prove the files equal to the netlist. `engine`
-proves a loadable engine's image and the step of its Verilog.
+The netlist is proved equal to the forest, then the files to the netlist. `engine` proves a loadable engine.
 """
 
 from forestc.checks.proof.design import need_provers, prove

@@ -10,13 +10,13 @@ from forestc.forest.ir import Decision, Part
 from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 
-FREE_SECONDS = 60  # seconds for a decision with sums as free words
-MOST_NODES = 1500  # nodes of a forest; in larger forests decisions are not proved with sums of the trees
+FREE_SECONDS = 60  # seconds for the proof of a decision for any sums
+MOST_NODES = 1500  # nodes of a forest; larger ones are not proved from their trees
 
 
 def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums: list[Form]) -> None:
-    """Proves that `label` is the class decided by the scores `sums`: for any values of the scores or, in a small
-    forest, for any input. Raises UnprovedError or TimeoutError."""
+    """Proves that `label` is the class decided by the scores `sums`: for all values of the sums or, in a small forest,
+    for all inputs. Raises UnprovedError or TimeoutError."""
     if not isinstance(label, Const) and is_argmax(evidence, label, decision, sums):
         return
     try:
@@ -27,14 +27,14 @@ def prove_decision(evidence: Evidence, label: Operand, decision: Decision, sums:
         return
     if evidence.forest.n_nodes > MOST_NODES:
         raise UnprovedError(f"{named(label)} decides otherwise, if sums can be {wrong[0]}{evidence.absent_note()}")
-    # Some combinations of sums never occur, so the solver tries again with the sums of the trees.
+    # Not all values of the sums occur together; the solver now gets the trees.
     wrong = _other_class(evidence, label, decision, sums, free=False)
     if wrong is not None:
         raise UnprovedError(f"{named(label)} decides otherwise at {wrong[0]}{evidence.absent_note()}", wrong[1])
 
 
 def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
-    """Returns True if a single tree adds to the part's scores and `label` is proved to be that tree's class."""
+    """Returns True if a member model (part) has a single tree and `label` is proved to be that tree's class."""
     lone = lone_tree(evidence.forest, part)
     if lone is None:
         return False
@@ -46,8 +46,7 @@ def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
 def _other_class(
     evidence: Evidence, label: Operand, decision: Decision, sums: list[Form], free: bool
 ) -> tuple[str, Counterexample | None] | None:
-    """Asks the solver for a case where `label` is not the class decided by `sums`. Returns it as text and, unless
-    `free`, as words of the features; None if there is none. free: the sums may have any values in their ranges."""
+    """Returns a case where `label` is not the class decided by `sums`; None if none."""
     solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
     held: list[tuple[Form, Net]] = []
     if free:
@@ -79,8 +78,7 @@ def _other_class(
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """Returns the most frequent difference between constants of nets (`held`) and of scores (`sums`) that add the same
-    nets."""
+    """Returns the most frequent difference between constants of `held` and of equal `sums`."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

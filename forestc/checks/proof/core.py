@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class OutsideError(Exception):
-    """Raised for a line that the strict readers do not accept."""
+    """Raised for a line of Verilog that the strict readers do not accept."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
@@ -28,12 +28,11 @@ class Choose(NamedTuple):
 
 
 class Addend(NamedTuple):
-    """An operand of a sum: a word with `more` bits in front. These bits copy bit `sign` of the word; they are 0 if
-    `sign` is -1."""
+    """An operand of a sum: a word with further bits in front."""
 
     word: Word
-    more: int = 0
-    sign: int = -1
+    more: int = 0  # number of bits in front of the word
+    sign: int = -1  # index of the bit copied to the front; -1 for zeros
 
 
 class Addition(NamedTuple):
@@ -56,10 +55,9 @@ class Membership(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A chain of one-bit operations: bit op (bit op (... bit)).
-    bits: (inverted, name, index of the bit) of each; the index is -1 if the name is one bit wide."""
+    """A chain of one-bit operations: bit op (bit op (... bit))."""
 
-    bits: tuple[tuple[bool, str, int], ...]
+    bits: tuple[tuple[bool, str, int], ...]  # (inverted, name, index) of each; -1 for a one-bit name
     operators: str
 
 
@@ -79,19 +77,16 @@ Expression: TypeAlias = Choose | Addition | Comparison | Membership | Chain | In
 
 @dataclass
 class Core:
-    """A Verilog module, read from its file.
-    registers: by name, the name of the word that the register takes at each clock edge.
-    wires: by name; each stands after the wires that it reads.
-    results: by (high, low), the word on these bits of the port y."""
+    """A Verilog module, read from its file."""
 
     name: str
     clocked: bool
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    registers: dict[str, str] = field(default_factory=dict)
-    wires: dict[str, Expression] = field(default_factory=dict)
-    results: dict[tuple[int, int], Word] = field(default_factory=dict)
+    registers: dict[str, str] = field(default_factory=dict)  # name of the word that each register takes
+    wires: dict[str, Expression] = field(default_factory=dict)  # expressions by name; each reads only earlier wires
+    results: dict[tuple[int, int], Word] = field(default_factory=dict)  # word on bits (high, low) of the port y
     out_valid: str = ""
 
     def text(self) -> str:

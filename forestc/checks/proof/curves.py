@@ -16,26 +16,24 @@ from forestc.lowering.draft import Operand
 from forestc.netlist.ir import Const, Net, WordType
 from hw_sim import evaluate_from
 
-MOST_VALUES = 1 << 17  # tries each value of a score if there are fewer than this; otherwise the solver decides
+MOST_VALUES = 1 << 17  # tries each value if a score has fewer; otherwise the solver decides
 SOME_VALUES = 1 << 12  # limits the values of a score tried at once
 
 
 @dataclass(frozen=True)
 class Argument:
-    """The argument of a step function, from `low` to `high`.
-    more: nets that hold the argument plus a constant, with their constants."""
+    """The argument of a step function, from `low` to `high`."""
 
     low: int
     high: int
-    more: Mapping[Net, int]
+    more: Mapping[Net, int]  # nets that hold the argument plus a constant
 
 
 def prove_step_function(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
 ) -> int:
-    """Proves that `operand` holds step[0] * level + step[1], where the level is the number of cuts in `curve` at or
-    below the score. Returns the largest value. Raises UnprovedError or TimeoutError. where: names the operand in
-    errors."""
+    """Proves that `operand` holds step[0] * level + step[1]; the level counts the cuts of `curve` up to the score.
+    Returns the largest value. Raises UnprovedError or TimeoutError."""
     low, high = evidence.span(score)
     more = {} if isinstance(operand, Const) else {
         net: form[1] - score[1] for form, net in evidence.sums_below(operand, {score[0]})

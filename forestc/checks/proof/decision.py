@@ -1,7 +1,6 @@
 """Recognizes an argmax by its cells, as a solver needs minutes for twenty sums.
 
-By induction: if `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all. The same
-choice between their indices gives its index.
+If `a` is the largest of some sums and `b` of others, then `a < b ? b : a` is the largest of all.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree that adds to a part's scores, and by node the class decided there (valid for leaves only).
-    Returns None unless there is exactly one such tree."""
+    """Returns the only tree of a member model (part), and by node the class at each leaf. Returns None if there is not
+    exactly one such tree."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -36,8 +35,8 @@ def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
 
 
 def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence[Form]) -> bool:
-    """Returns True if the cells of `label` are recognized as the argmax of `sums`. If it returns False, they may still
-    be right."""
+    """Returns True if the cells of `label` are recognized as the argmax of `sums`. Unrecognized cells may still be
+    right."""
     try:
         entrants = _Tournament(evidence).entrants(label)
     except UnprovedError:
@@ -58,8 +57,7 @@ def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence
 
 
 def largest_of(evidence: Evidence, net: Net) -> set[Form]:
-    """Returns the sums among which a net selects the largest. Raises UnprovedError if it selects among nets that are no
-    sums."""
+    """Returns the sums among which a net selects the largest. Raises UnprovedError for nets that are no sums."""
     tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
@@ -95,8 +93,8 @@ class _Tournament:
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `label` is the index of the largest sum; of equal sums the earlier pair
-        wins. Returns None if the cells are not recognized."""
+        """Returns (sum, index) pairs such that `label` is the index of the largest sum, or None. Of equal sums the
+        earlier pair wins."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -110,8 +108,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None if the cells are
-        not recognized."""
+        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None for unrecognized
+        cells."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

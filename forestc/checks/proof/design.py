@@ -16,7 +16,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError if bitwuzla is missing, or a design needs yosys or GHDL and it is missing."""
+    """Raises MissingToolError if a tool for the design's proof is missing: bitwuzla, yosys or GHDL."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):
@@ -26,8 +26,8 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves a compiled folder's netlist, Verilog, VHDL and engine equal to the quantized forest, as far as it has
-    them. Raises MissingToolError if bitwuzla, yosys or GHDL is missing; ToolError if yosys or GHDL fails."""
+    """Proves a folder's netlist, Verilog, VHDL and engine, if present, equal to the quantized forest. Raises
+    MissingToolError or, if yosys or GHDL fails, ToolError."""
     need_provers(design, native)
     proof = Proof()
     if design.has_hardware or "engine" not in design.targets:

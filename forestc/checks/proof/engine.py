@@ -44,7 +44,7 @@ _KINDS = {"none": NONE, "threshold": THRESHOLD, "argmax": ARGMAX}
 
 
 def prove_engine(design: Design, proof: Proof, progress: Callable[[str], None], native: bool = False) -> Proof:
-    """Proves the module `step` and the image of a folder's engine. Adds the parts to `proof` and returns it."""
+    """Proves the module `step` and the image of a folder's engine. Adds the results to `proof` and returns it."""
     data, content = engine_files(design)
     arrangement = [slot.trees for slot in image_of(design.forest, design.engine).slots]
     with _part(proof, "step", 2) as part:
@@ -61,8 +61,8 @@ def prove_image(
     proof: Proof,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves an engine's image. Adds the parts to `proof` and returns it. engine: the content of engine.json.
-    arrangement: claims which tree each walker has in each slot; -1 for none."""
+    """Proves an engine's image; adds the results to `proof` and returns it. engine: content of engine.json.
+    arrangement: the tree of each walker in each slot, -1 for none."""
     try:
         with _part(proof, "image", 1, stop=True) as part:
             image = _read(data, engine)
@@ -98,8 +98,7 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """Yields a new part of the proof. Catches its UnprovedError or TimeoutError, so that the next part runs. stop:
-    raises the UnprovedError again."""
+    """Yields a new part of the proof and catches its failure. stop: raises UnprovedError again."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part
@@ -119,8 +118,7 @@ def _read(data: bytes, engine: Mapping[str, Any]) -> ImageRead:
 
 
 def _confirmed(forest: Forest, image: ImageRead, columns: Mapping[int, int]) -> str:
-    """Evaluates one row with the image and with the forest. Returns their difference as text; "" if there is none.
-    columns: words of the row by column; those of other columns are 0."""
+    """Returns the difference between image and forest on a row; "" if there is none."""
     words = np.zeros((1, len(forest.features)), dtype=np.int64)
     row = np.zeros((1, image.shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):

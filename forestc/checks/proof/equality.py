@@ -1,7 +1,7 @@
 """Proves with yosys that Verilog and RTLIL (yosys's own text form) describe the same netlist.
 
-The Verilog is the generated file, or GHDL's translation of the VHDL. Nets have the same names in both, so each net is
-proved from the nets that it reads. Only yosys's report counts as a proof, not its exit status.
+Nets have the same names in both, so each is proved from the nets that it reads. Only yosys's report counts, not its
+exit status.
 """
 
 from __future__ import annotations
@@ -93,13 +93,9 @@ def prove_equal(
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
-    """Proves a Verilog module (`gold`) and an RTLIL module (`gate`) equal for all inputs at all times. Both have the
-    name `gold.name`. Raises CheckError if yosys does not find them equal, ToolError if yosys fails.
-
-    what, than: name gate and gold in errors. unknown: accepts undefined bits in gold; the proof holds for all their
-    values.
-    """
-    # yosys would start a register without a known initial value at the value of the other side.
+    """Proves a Verilog module `gold` and an RTLIL module `gate` equal for all inputs. unknown: accepts undefined bits
+    in gold. Raises CheckError if they may differ, ToolError if yosys fails."""
+    # yosys would give a register without an initial value the other side's value.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:

@@ -19,18 +19,14 @@ Form: TypeAlias = tuple[tuple[tuple[Net, int], ...], int]
 
 
 class Evidence:
-    """A forest, its netlist, and the facts proved about its nets so far.
-
-    largest: the largest value of each proved net; its smallest is 0. absent: (tree, output column) pairs whose value no
-    net holds. forms: linear forms of nets, computed when needed.
-    """
+    """A forest, its netlist, and the facts proved about its nets so far."""
 
     def __init__(self, forest: Forest, netlist: Netlist, witness: Witness, progress: Callable[[str], None]) -> None:
         self.forest, self.netlist, self.witness = forest, netlist, witness
         self.proof, self.progress = Proof(), progress
-        self.largest: dict[Net, int] = {}
-        self.absent: list[tuple[int, int]] = []
-        self.forms: dict[Net, Form] = {}
+        self.largest: dict[Net, int] = {}  # largest value of each proved net; the smallest is 0
+        self.absent: list[tuple[int, int]] = []  # (tree, output column) pairs of values without a net
+        self.forms: dict[Net, Form] = {}  # linear forms of nets, computed when needed
 
     def part(self, name: str, asked: int) -> Running:
         self.progress(f"proof: {name}")
@@ -53,7 +49,8 @@ class Evidence:
         return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """Returns a net as a linear form of proved nets. Raises UnprovedError if it is none or may overflow."""
+        """Returns a net as a linear form of proved nets. Raises UnprovedError for a net that has no such form or may
+        overflow."""
         stack = [net]
         while stack:
             at = stack[-1]
@@ -69,7 +66,7 @@ class Evidence:
         return self.forms[net]
 
     def form_of(self, net: Net) -> Form:
-        """Returns the linear form of one net; the nets that it adds must have an entry in `forms`."""
+        """Returns the linear form of one net. The nets that it adds must already have an entry in `forms`."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0
@@ -97,8 +94,8 @@ class Evidence:
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; a negative number stands
-        for a tree's value that no net holds. cuts: terms that replace nets."""
+        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; a negative net means a
+        tree's value from `absent`. cuts: terms that replace nets."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:

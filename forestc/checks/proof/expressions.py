@@ -54,14 +54,13 @@ def sum_of(words: list[tuple[int, int]], number: int) -> int:
 
 
 class ExpressionReader:
-    """Reads the expressions of a core. at: index of the current line. tables: (shape, bit of the sum) of each table
-    declared so far."""
+    """Reads the expressions of a core."""
 
     core: Core
 
     def __init__(self) -> None:
-        self.at = 0
-        self.tables: set[tuple[str, int]] = set()
+        self.at = 0  # index of the current line
+        self.tables: set[tuple[str, int]] = set()  # (shape, bit of the sum) of each table so far
 
     def fail(self, why: str) -> NoReturn:
         raise OutsideError(self.at + 1, why)

@@ -39,8 +39,8 @@ def prove_netlist(
     witness: Witness,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantized forest. witness: from the lowering, the operands that hold the forest's
-    values. Raises MissingToolError if bitwuzla is needed and missing."""
+    """Proves a netlist equal to its quantized forest. witness: operands that hold the forest's values, from the
+    lowering. Raises MissingToolError if bitwuzla is needed and missing."""
     evidence = Evidence(forest, netlist, witness, progress)
     try:
         _prove(evidence)
@@ -95,7 +95,7 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """Tries to refute or prove the results as a whole after a part has failed. words: counterexample of that part."""
+    """Refutes or proves all results at once, if possible. words: an input to try first."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:
@@ -105,8 +105,7 @@ def _settle(evidence: Evidence, words: Counterexample | None) -> None:
 
 
 def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> ProofPart:
-    """Searches an input with a wrong result. If none is found, tries to prove all results at once. words: an input to
-    try first."""
+    """Searches a wrong result; otherwise tries to prove all results. words: input to try first."""
     with Running(evidence.proof, ProofPart("whole", asked=1)) as whole:
         evidence.progress("proof: the results as a whole")
         difference = wrong_result(evidence.forest, evidence.netlist, words)
@@ -124,7 +123,7 @@ def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> Pro
 
 
 def _prove_ports(evidence: Evidence, outputs: dict[Port, Net]) -> None:
-    """Checks the netlist's rules, its ports and their types, and that out_valid is in_valid after the latency."""
+    """Checks the netlist's rules, its ports, and that out_valid follows in_valid after the latency."""
     with evidence.part("ports", 1) as part:
         verify(evidence.netlist)
         targets = len(evidence.forest.targets)

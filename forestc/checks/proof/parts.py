@@ -10,14 +10,13 @@ from forestc.errors import printable
 
 @dataclass
 class ProofPart:
-    """A part of a proof. asked: number of statements to prove. proved: number of statements proved. why: the reason of
-    a failure."""
+    """A part of a proof: statements that are proved together."""
 
     name: str
-    asked: int = 0
-    proved: int = 0
+    asked: int = 0  # number of statements to prove
+    proved: int = 0  # number of statements proved
     seconds: float = 0.0
-    why: str = ""
+    why: str = ""  # reason of a failure
 
 
 @dataclass
@@ -37,8 +36,7 @@ class Proof:
 
 
 class UnprovedError(Exception):
-    """Raised if a part can't be proved. words: by feature (of an engine, by column), an input on which the solver found
-    a difference; the design may still be right there. wrong: True if the design is known to be wrong."""
+    """Raised if a part can't be proved. words: input that may differ. wrong: True if the design is wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))

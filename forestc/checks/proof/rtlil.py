@@ -1,6 +1,6 @@
 """Writes a netlist as RTLIL, yosys's text form; the generated Verilog is proved equal to it.
 
-Of the Verilog backend this writer shares only the names of nets and the layout of ports.
+It shares with the Verilog backend only the names of nets and the layout of ports.
 """
 
 from __future__ import annotations

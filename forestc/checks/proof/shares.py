@@ -1,8 +1,6 @@
-"""Proves each class's share in a part of an average: the largest score, distances to it, levels, and a long division.
+"""Proves each class's share in an average: the largest score, distances to it, levels, and a long division.
 
-A solver proves each bit of the quotient for any remainder, as it can't prove a whole division. A bit is 1 if 2^(bit +
-1) times the total of all levels fits into the remainder. The first remainder is 2 * steps * level + total, so the bits
-are the quotient by 2 * total.
+A solver proves each bit of the quotient for any remainder, as it can't prove a whole division.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from forestc.netlist.ir import Const, Net, WordType
 
 
 class ShareProof:
-    """Proves the shares of one part of an average, or raises UnprovedError. index: number of the part. sums: the part's
-    scores."""
+    """Proves the shares of one part (member model) of an average. sums: the part's scores."""
 
     def __init__(self, evidence: Evidence, index: int, part: Part, sums: Sequence[Form]) -> None:
         self.evidence, self.index, self.part, self.sums = evidence, index, part, sums
@@ -47,8 +44,8 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """Returns a term for an operand: its value if it is a constant, else a new free word from 0 to `high`, which is
-        added to `cuts`."""
+        """Returns a constant operand's value as a term. For a net it returns a new free word from 0 to `high`, and adds
+        the word to `cuts`."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
@@ -87,7 +84,8 @@ class ShareProof:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """Proves that an operand holds a score's level multiplied by `times`. Returns the operand."""
+        """Proves that an operand holds the step function (level) of a class's score, multiplied by `times`. Returns the
+        operand."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -106,7 +104,7 @@ class ShareProof:
         return operand
 
     def share(self, kind: int, operand: Operand) -> None:
-        """Proves that an operand holds a class's share of the sum of the part's levels. kind: index of the class."""
+        """Proves that an operand holds a class's share of the sum of all classes' levels. kind: index of the class."""
         evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         evidence.forms.clear()
@@ -124,8 +122,8 @@ class ShareProof:
         self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
-        """Proves the first remainder, stored as `top` minus the remainder. Returns its operand and `top`, the highest
-        value of its word."""
+        """Proves that a net holds `top` minus the first remainder of the division. Returns its operand and `top`, the
+        highest value of its word."""
         solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
         high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
         top = self.evidence.type_of(rest).high
@@ -139,8 +137,7 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the quotient, for any remainder before it. Returns the remainder's operand for the next
-        bit."""
+        """Proves one bit of the quotient for any current remainder. Returns the operand of the next remainder."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3

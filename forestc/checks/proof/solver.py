@@ -30,8 +30,7 @@ def bitwuzla_library() -> Any:
 
 
 class Solver:
-    """Builds terms over a forest and its netlist, and asks bitwuzla about them. Features are free words. seconds: time
-    limit of a question."""
+    """Builds terms over a forest and its netlist, and asks bitwuzla. seconds: time limit of a question."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         self.lib: Any = bitwuzla_library()
@@ -212,7 +211,7 @@ class Solver:
         self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
     ) -> Model | None:
         """Returns values of the free words for which `label` is not the class decided by `scores`; None if there are
-        none. shift: constant by which all scores are too high. Raises TimeoutError."""
+        none. shift: constant added to all scores. Raises TimeoutError."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
             above = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])

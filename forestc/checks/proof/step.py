@@ -148,8 +148,7 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
 
 
 def _gates(on: Terms, module: dict[str, Any], free: Mapping[str, Term], outputs: Mapping[str, int]) -> dict[str, Term]:
-    """Returns the module's outputs as terms. Raises UnprovedError for unexpected ports or cells, undriven bits and
-    loops."""
+    """Returns the module's outputs as terms. Raises UnprovedError for unexpected ports, cells or loops."""
     ports = {name: (port["direction"], len(port["bits"])) for name, port in module["ports"].items()}
     expected = {name: ("input", term.sort().bv_size()) for name, term in free.items()}
     expected |= {name: ("output", width) for name, width in outputs.items()}

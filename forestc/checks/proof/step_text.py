@@ -1,7 +1,7 @@
 """A strict reader of an engine's Verilog: extracts the module of the step.
 
-Tools differ over macros, commands in comments, attributes and system tasks, so it accepts only comments, attributes and
-keywords that forestc writes. The module of the step may hold only ports, constants, wires and assignments.
+It accepts only comments, attributes and keywords that forestc writes. The module may hold only ports, constants, wires
+and assignments.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def read_step(data: bytes, capacity: Capacity) -> str:
 
 
 def _code(lines: list[str], own: str) -> list[str]:
-    """Returns the lines without comments and attributes. Raises OutsideError for comments, attributes and keywords that
-    are not in `own`, the engine as forestc writes it."""
+    """Strips comments and attributes from the lines. Raises OutsideError unless `own` contains them."""
     comments = {_form(comment) for comment in _COMMENT.findall(own)}
     bare = _COMMENT.sub("", own)
     attributes, words = set(_ATTRIBUTE.findall(bare)), set(_WORD.findall(bare))
@@ -98,7 +97,7 @@ def _form(comment: str) -> str:
 
 
 def _tokens(number: int, line: str, words: set[str]) -> None:
-    """Raises OutsideError for text other than names, numbers and operators, and for keywords outside of `words`."""
+    """Raises OutsideError for unexpected characters, and for keywords outside of `words`."""
     line = _PORT.sub(r"\1", line)
     at = 0
     while at < len(line):

@@ -1,7 +1,7 @@
 """A strict reader of a core's Verilog: accepts only the forms that forestc writes.
 
-Tools differ over comments with commands, attributes, macros, races, loops and implicit widths, so it accepts none of
-these. yosys gets the text that `Core.text` prints, not the file.
+Tools differ over macros, races, loops and implicit widths, so it accepts none of these. yosys gets the text that
+`Core.text` prints.
 """
 
 from __future__ import annotations

@@ -43,15 +43,13 @@ def prove_trees(evidence: Evidence) -> list[Form]:
 def _prove_tree(
     evidence: Evidence, solver: Solver, position: tuple[int, int], smallest: int, largest: int
 ) -> tuple[Operand, ...]:
-    """Proves the operands of a tree's value minus its smallest leaf, and returns them: one word, or its bits from the
-    lowest on. A negative number stands for a value that no net holds. position: the tree and its output column. Raises
-    UnprovedError."""
+    """Proves and returns the operands of a tree's value: one word, or its bits."""
     index, column = position
     tree = evidence.forest.trees[index]
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # A class that can't win has no sum, so a tree's value may have no net; a negative number stands for the net.
+        # Trees of a class that can't win may lack a net; negative numbers stand in.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

@@ -27,8 +27,8 @@ def prove_verilog(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a Verilog file equal to the netlist. A wrong result on some input refutes the file; a line that the reader
-    does not accept leaves the proof undecided. Raises ToolError if yosys fails."""
+    """Proves a Verilog file equal to the netlist. A wrong result refutes the file; a line that the reader refuses
+    leaves the proof undecided. Raises ToolError if yosys fails."""
     proof = proof or Proof()
     progress("proof: the Verilog, net by net")
     top = module_name(netlist)

@@ -84,7 +84,7 @@ def synthesized(data: bytes, top: str) -> str:
         (Path(scratch) / "core.vhd").write_bytes(data)
         command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
         verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
-        # GHDL 2.0 writes constants of more than 32 bits as strings; Verilog needs width and base in front.
+        # GHDL 2.0 writes long constants as strings; Verilog needs width and base.
         return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
 
 
@@ -95,8 +95,8 @@ def prove_vhdl(
     progress: Callable[[str], None] = lambda _: None,
     native: bool = False,
 ) -> Proof:
-    """Proves a VHDL file equal to the netlist. The proof is undecided if a line has another form or yosys finds no
-    equality. Raises MissingToolError without GHDL, ToolError if GHDL or yosys fails."""
+    """Proves a VHDL file equal to the netlist; a failure leaves the proof undecided. Raises MissingToolError without
+    GHDL, ToolError if GHDL or yosys fails."""
     proof = proof or Proof()
     progress("proof: the VHDL, net by net")
     top = module_name(netlist)
@@ -105,7 +105,7 @@ def prove_vhdl(
         if not part.why:
             try:
                 gold = _Synthesized(top, synthesized(data, top))
-                # GHDL writes a table as a `case` with an unreachable default, which yosys takes for unknown bits.
+                # yosys takes the unreachable default of GHDL's tables for unknown bits.
                 prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
                 part.proved = 1
             except CheckError as error:

@@ -1,4 +1,4 @@
-"""Proves the values of the parts for each class (votes, levels, shares), and the median of the parts."""
+"""Proves the votes and values of member models (parts) for each class, and the median of the parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves each part's label and its vote for each class. Returns each class's votes as a linear form."""
+    """Proves the label of each member model (part) and its vote for each class. Returns the votes of each class as
+    linear forms."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -39,8 +40,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves each part's value for the given classes. Returns a linear form for each class, empty for the other
-    classes."""
+    """Proves the values of member models (parts) for the given classes. Returns a linear form for each class, empty for
+    the other classes."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)
@@ -74,7 +75,8 @@ def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int])
 
 
 def prove_medians(evidence: Evidence, sums: list[Form], outputs: dict[Port, Net]) -> None:
-    """Proves that outputs hold the weighted median of the parts, for any values of the trees. Raises UnprovedError."""
+    """Proves that outputs hold the weighted median of the member models, for any values of the trees. Raises
+    UnprovedError."""
     solver = evidence.solver()
     nets = {net for form in sums for net, _ in form[0] if net >= 0}
     cuts = {
@@ -105,8 +107,7 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """Proves that a part's vote for a class is `weight` if the label is the class, else 0. Returns the vote's operand.
-    vote: (index of the part, class). Raises UnprovedError."""
+    """Proves that a vote is `weight` if the label is its class, otherwise 0."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:

@@ -1,7 +1,6 @@
-"""Proves that an engine's image evaluates each tree as its forest does, for every word of every feature.
+"""Proves that an engine's image gives each row the values of its forest's trees.
 
-A state is a node of the image, a node of the tree, and the words of the rows that arrive at both. At a leaf of the
-image, all leaves of the tree that these words can reach must add the same values.
+A state is a node of the image, a node of the tree, and the words of the rows that arrive at both.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
 Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
-# A set of rows as the words of each column; a column without an entry can have any word of its feature.
+# A set of rows: words of each column; a missing column allows any word.
 Box = dict[int, Spans]
-MOST_MASKED = 1 << 17  # words that are tried one by one with the mask of a node; with more, the proof gives up
-MOST_STATES = 4_000_000  # limits the states of a tree before the proof gives up
+MOST_MASKED = 1 << 17  # words tried one by one with a node's mask, at most
+MOST_STATES = 4_000_000  # limits the states of a tree; with more, the proof fails
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:
@@ -54,12 +53,11 @@ def common(spans: Spans, others: Spans) -> Spans:
 
 @dataclass(frozen=True)
 class Columns:
-    """The possible words of a row's columns. Words count from 0, as in the image. top: the largest word. feature_spans:
-    by column, the words of its feature."""
+    """The possible words of a row's columns, counted from 0 as in the image."""
 
     forest: Forest
-    top: int
-    feature_spans: dict[int, Spans]
+    top: int  # largest word
+    feature_spans: dict[int, Spans]  # words of the feature in each column
 
     @classmethod
     def of(cls, forest: Forest, shape: EngineShape) -> Columns:
@@ -106,7 +104,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Inner:
-    """An inner node of the image, decoded as docs/explanation/engine.md says."""
+    """An inner node of the image, decoded as in docs/explanation/engine.md."""
 
     kind: int
     flag: int
@@ -147,16 +145,15 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """Rows at a node of the image. node: the node of the tree. box: the rows' words. split: the column that split them
-    last, -1 for none."""
+    """Rows that arrive at a node of the image."""
 
-    node: int
-    box: Box
-    split: int
+    node: int  # node of the tree
+    box: Box  # possible words of the rows
+    split: int  # column that split the rows last; -1 for none
 
 
 class Walk:
-    """The walk of one walker through a tree in one slot. walker, number: the indices of walker and slot."""
+    """The walk of one walker through a tree in one slot. number: index of the slot."""
 
     def __init__(self, image: ImageRead, columns: Columns, tree: Tree, walker: int, number: int) -> None:
         self.image, self.shape, self.columns, self.tree = image, image.shape, columns, tree
@@ -165,8 +162,8 @@ class Walk:
         self.where = f"walker {walker}, slot {number}"
 
     def prove(self) -> int:
-        """Proves the walk. Returns an upper bound of a row's steps. Raises UnprovedError if a row may get another value
-        than the tree's."""
+        """Proves that every row gets the tree's value. Returns an upper bound of a row's steps. Raises UnprovedError if
+        a row may get another value."""
         order, depth = self._order()
         states: dict[int, list[WalkState]] = {self.root: [WalkState(0, {}, -1)]}
         count = 0
@@ -190,8 +187,7 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """Returns the reachable addresses in topological order, and the steps of the longest path. Raises UnprovedError
-        for an address without a node, and for loops."""
+        """Returns the reachable addresses in topological order, and the longest path's number of steps."""
         following: dict[int, list[int]] = {}
         finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
@@ -222,8 +218,7 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """Moves states down the tree as far as their words decide. Then joins states with differences only in the
-        column that split them last."""
+        """Moves states down the tree as far as their words decide, then joins states."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -261,7 +256,7 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """Raises UnprovedError unless all leaves of the tree within reach of the state's words add `values`."""
+        """Raises UnprovedError unless all leaves within reach of the state's words add `values`."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
@@ -296,8 +291,8 @@ class Walk:
 
 
 def prove_walks(image: ImageRead, forest: Forest, arrangement: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Proves that each walker, in each slot, gives every row its tree's value. Yields for each the slot and an upper
-    bound of the steps. Raises UnprovedError. arrangement: for each slot the tree of each walker; -1 for none."""
+    """Proves that each walker in each slot gives every row its tree's value. Yields (slot, most steps). arrangement:
+    trees by slot and walker, -1 for none. Raises UnprovedError."""
     columns = Columns.of(forest, image.shape)
     nothing = _nothing()
     for number, trees in enumerate(arrangement):

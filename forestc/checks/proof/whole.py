@@ -53,8 +53,8 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """Returns None if netlist and forest give the same results for every input; otherwise a difference as text. Raises
-    TimeoutError if this stays undecided. seconds: time limit of the solver; 0 to leave it out."""
+    """Returns None if netlist and forest are equal for every input; otherwise a difference as text. seconds: the
+    solver's time limit; 0 leaves it out. Raises TimeoutError if undecided."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
@@ -83,8 +83,7 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """Returns words of each feature such that comparators and conditions treat any other word like one of them. Returns
-    None if another cell reads a feature of more than `CHUNK` words."""
+    """Returns words of each feature that stand for all words; None if too many."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
     enumerated: set[int] = set()
@@ -147,8 +146,7 @@ def _unconfirmed(words: str) -> str:
 
 
 class ForestMeaning:
-    """The forest's results as signed terms of `width` bits. sums: makes the trees' sums at a given width; by default
-    they are computed from the features' words."""
+    """The forest's results as signed terms of `width` bits. sums: builds the trees' sums at a given width."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
         self.forest, self.solver = forest, solver
@@ -254,7 +252,7 @@ class ForestMeaning:
         return level
 
     def _median(self) -> list[Term]:
-        """Returns the weighted median: less than half of the weight is below it, at least half at or below it."""
+        """Returns the smallest score with at least half of the weight at or below it."""
         solver, weights = self.solver, self.forest.integer_weights
         half = solver.constant(-(-sum(weights) // 2), self.width)
         median = self.sums[0]
@@ -277,7 +275,7 @@ class ForestMeaning:
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # A later class wins with a larger score or, if the last wins ties, with an equal one.
+            # A later class wins with a larger or, if ties are "last", an equal score.
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
