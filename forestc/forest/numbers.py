@@ -107,12 +107,11 @@ def check_type(number: NumberType) -> NumberType:
 
 @dataclass(frozen=True, slots=True)
 class WordRange:
-    """The words of a feature. low, high: lowest and highest word of a value. missing: the word that means missing, or
-    None."""
+    """The integer codes (words) of a feature's values."""
 
-    low: int
-    high: int
-    missing: int | None
+    low: int  # lowest word of a value
+    high: int  # highest word of a value
+    missing: int | None  # word for a missing value, or None
 
     @property
     def top(self) -> int:
@@ -137,8 +136,8 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Returns integers in the order of the floats of 32 or 64 bits: key(a) < key(b) if a < b. The key of -0.0 is one
-    below that of 0.0. Thresholds need `threshold_key` instead."""
+    """Returns integers in the order of floats of 32 or 64 bits; -0.0 comes just below 0.0. For thresholds use
+    `threshold_key`."""
     with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
@@ -189,7 +188,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
     match number:
         case Fixed(_, fraction):
             scaled = np.floor(scaled_by(present, fraction))
-            # The float clip keeps infinities from overflowing int64; the integer clip then has the exact limits.
+            # The float clip avoids an overflow of int64; the integer clip is exact.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
