@@ -22,7 +22,7 @@ def boundary_inputs(
     """Yields batches of encoded rows (n, features) around the forest's thresholds.
 
     base: encoded rows to start from, at least one.
-    most: approximate number of rows; None uses each node's thresholds once.
+    most: approximate number of rows; None uses each threshold once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
@@ -178,7 +178,7 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of the rows at, below and above their node's threshold, and with missing values."""
+    """Returns copies of the rows at, below and above their node's threshold, and missing values."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

@@ -1,7 +1,7 @@
 """Defines the Forest, a trained tree ensemble.
 
 A row goes left at a node if `x < threshold` or `x` is in the node's set. An aggregate combines leaf values into scores;
-a link maps scores to values; a decision chooses the class.
+a link transforms scores; a decision chooses the class.
 """
 
 from __future__ import annotations
@@ -121,8 +121,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """A member model or prediction target: outputs `start` to `stop` - 1 with their own aggregate, link and decision.
-    """
+    """A member model or prediction target: outputs `start` to `stop` - 1 with their own aggregate, link and decision."""
 
     start: int
     stop: int
@@ -154,7 +153,8 @@ class Combine:
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
     After a vote, average or median the forest's own link and decision apply. A quantized median takes the parts'
-    scores. A quantized average is the weighted sum of these values, with `steps` integers in a curve:
+    scores. A quantized average is the weighted sum of the values below. A curve has `steps` integers; the level of a
+    score is the number of these integers that are <= the score:
 
     | quantized part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
@@ -164,7 +164,7 @@ class Combine:
     |                 | of all levels. If it is 0: steps // classes                                     |
     | any other link  | level k                                                                         |
 
-    The levels of a softmax are those of the scores minus the largest score.
+    A softmax takes the levels of its scores minus the largest score.
 
     weights: one for each part; empty means equal weights.
     """
@@ -175,7 +175,7 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a forest."""
+    """The origin of a forest, and what passes did to it."""
 
     source: str = ""  # name of the library
     version: str = ""

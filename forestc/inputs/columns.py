@@ -1,7 +1,7 @@
 """Describes a column of an input model and the network's variables for it.
 
-A few cuts, the anchors, divide values into spans. The first variable holds a value's span, or that it is missing; each
-other cut has a binary variable.
+A few cuts, the anchors, divide values into spans. The first variable holds a value's span or "missing"; each other cut
+has a binary variable.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class InputColumn:
         return self._ends(edges[:-1], edges[1:])
 
     def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
-        """Returns (2, n): the least and largest value in [low, high) that the rows may hold."""
+        """Returns (2, n): the least and largest value in [low, high) that rows may hold."""
         most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
         a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
         if self.whole:

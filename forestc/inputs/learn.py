@@ -260,7 +260,7 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns whether each value is missing, below each cut, or in each state of a category."""
+    """Returns whether each value is missing, below each cut, or in each category state."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

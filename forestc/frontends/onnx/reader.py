@@ -97,7 +97,7 @@ def _opsets(model: ModelProto, where: str) -> dict[str, int]:
 
 
 def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
-    """Builds the forest over the columns of the rows. Raises ModelError for a column outside the rows."""
+    """Builds the forest over the columns of the rows."""
     nodes, table = graph.ensemble.nodes, graph.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):

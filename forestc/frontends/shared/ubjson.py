@@ -16,7 +16,7 @@ from forestc.errors import ModelError
 
 MAX_DEPTH = 64  # containers inside each other; models nest fewer than ten, and Python's stack is limited
 
-# Maps a marker to its format in `struct` and its number of bytes; all are big-endian.
+# Maps a marker to its big-endian `struct` format and number of bytes.
 _NUMBERS = {
     b"i": (">b", 1),
     b"U": (">B", 1),
