@@ -161,7 +161,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """Returns a value that the test sends to the requested side, or `value` without one."""
+    """Returns a value that the test sends to the requested side; `value` if none exists."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)

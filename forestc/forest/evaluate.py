@@ -137,7 +137,7 @@ def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]
 
 @dataclass(frozen=True)
 class _Answer:
-    """The scores and values (rows, outputs) of one part, and its class indices (rows,)."""
+    """The scores, values (rows, outputs) and class indices (rows,) of one member model (part)."""
 
     part: Part
     scores: NDArray[Any]

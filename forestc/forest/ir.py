@@ -1,7 +1,7 @@
 """Defines the Forest, a trained tree ensemble.
 
-A row goes left at a node if `x < threshold` or `x` is in the node's set. An aggregate combines leaf values into scores;
-a link transforms scores; a decision chooses the class.
+A row goes left at a node if `x < threshold` or `x` is in its set. An aggregate combines leaf values into scores; a link
+transforms scores; a decision chooses the class.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """A member model or prediction target: outputs `start` to `stop` - 1 with their own aggregate, link and decision."""
+    """A member model or prediction target: outputs `start` to `stop` - 1 with aggregate, link and decision."""
 
     start: int
     stop: int
@@ -343,7 +343,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """The value of a probability of 1 in the parts of a quantized average; 0 without curves."""
+        """The integer that stands for probability 1 in a quantized average; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property

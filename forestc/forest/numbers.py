@@ -68,7 +68,7 @@ NumberType: TypeAlias = Float | Fixed | Ordered | Category
 FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
-MAX_WORD_BITS = 62  # bits of a word without a sign, so that the next word past either end still fits an int64
+MAX_WORD_BITS = 62  # limits bits of a word, so that both neighbors fit an int64
 MAX_CATEGORIES = 1 << 16  # limits the memory that a file of unknown origin can claim
 MAX_FRACTION = 1100  # exceeds the exponent of every float64
 
@@ -180,8 +180,8 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Returns the words of a feature's values (rows,). values: rounded to the source's type; NaN becomes the highest
-    word. Raises ModelError for a Float."""
+    """Returns the words (integer codes) of a feature's values (rows,), which must be rounded to the source's type. NaN
+    becomes the highest word. Raises ModelError for a Float."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
     present = np.where(absent, 0.0, values)

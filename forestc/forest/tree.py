@@ -34,7 +34,7 @@ class Tree:
     feature: IntArray  # index into `Forest.features`; -1 at a leaf
     threshold: NDArray[Any]  # float64, or int64 words; unused at nodes with a set
     set_index: IntArray  # index into `sets`; NO_SET at nodes with a threshold
-    sets: tuple[tuple[int | float, ...], ...]  # codes, or cuts: x goes left if an odd number is <= x
+    sets: tuple[tuple[int | float, ...], ...]  # codes that go left, or cuts (see `InSpans`)
     left: IntArray  # left child; -1 at a leaf
     right: IntArray  # right child; -1 at a leaf
     missing_left: NDArray[np.bool_]  # True if missing values go left

@@ -19,7 +19,7 @@ _Nodes: TypeAlias = NDArray[np.bool_]
 _Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
 """The nodes that break a rule, a function from such a node to the error, and for some rules the remedy."""
 
-MAX_SCORE_BITS = 62  # bits of a score without its sign, so that int64 holds the difference of two scores
+MAX_SCORE_BITS = 62  # limits bits of a score, so that int64 holds score differences
 MAX_COLUMNS = 1 << 20  # limits the columns that a file of unknown origin can claim
 ONE_CLASS, TWO_CLASSES = (
     "the model knows one class alone, and decides nothing",

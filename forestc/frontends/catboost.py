@@ -51,14 +51,15 @@ NO_BEST = (
     "or give their number"
 )
 
-MAX_DEPTH = 16  # bounds the levels of an oblivious tree, as CatBoost's documentation of the parameter `depth` does
+MAX_DEPTH = 16  # bounds an oblivious tree's depth, as CatBoost's documentation does
 
 # Defines a split: x goes left if x < threshold, or by `missing_left` if missing.
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
 def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """Reads a parsed JSON export into a Forest that predicts as its loss function's estimator. Raises ForestcError."""
+    """Reads a parsed JSON export into a Forest. The loss function decides what the Forest predicts. Raises
+    ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 

@@ -1,4 +1,4 @@
-"""Reads treelite checkpoints, through the treelite package, and treelite models in memory.
+"""Reads treelite checkpoints, through the treelite package, and models in memory.
 
 As in treelite's predictor GTIL, leaves are summed tree by tree, and the base score comes last. A damaged checkpoint can
 crash treelite, so a separate process tests it.

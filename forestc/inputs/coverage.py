@@ -15,7 +15,7 @@ from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-VISITS = 20_000  # rows drawn to count the visits of nodes; more make the counts more exact
+VISITS = 20_000  # rows drawn to count visits; more make the counts more exact
 
 
 @dataclass

@@ -24,11 +24,11 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.rows.batches import Rows
 
-TREEWIDTH, SECONDS = 4, 20.0  # the default treewidth of the network, and the default seconds of its search
+TREEWIDTH, SECONDS = 4, 20.0  # the network's default treewidth, and default seconds of its search
 MOST_COMPARATORS = 2000  # thresholds and cuts in an input model, at most
 MOST_SPANS = 8  # states of a column's first variable, without one for missing, at most
 MOST_CLIQUE_CELLS = 2**20  # entries of all cliques of the first variables together, at most
-MOST_BYTES = 2**28  # bytes of the states of all rows; beyond, the network is counted on every n-th row
+MOST_BYTES = 2**28  # bytes of all rows' states; beyond, only every n-th row is counted
 
 
 @dataclass
@@ -245,8 +245,8 @@ def _score(table: NDArray[np.int64], ess: float) -> float:
 
 
 def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
-    """Returns the mean log-likelihood of the raw rows' comparator bits, if all bits were independent: a baseline. Each
-    bit has its frequency in the raw rows `fitted`."""
+    """Returns the mean log-likelihood of the raw rows' comparator bits under independence, as a baseline. Each bit has
+    its frequency in the raw rows `fitted`."""
     total = 0.0
     both = model.values_of(fitted), model.values_of(rows)
     for index, column in enumerate(model.inputs):

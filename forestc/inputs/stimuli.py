@@ -23,9 +23,9 @@ from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows, but take time
+BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows
 ROWS_A_LEAF = 2  # rows for each leaf that the drawn rows miss
-MOST_CONDITIONED = 2000  # leaves for which rows are drawn given the leaf; more take more time
+MOST_CONDITIONED = 2000  # leaves for which rows are drawn given the leaf
 
 
 @dataclass

@@ -36,7 +36,7 @@ TREE = {
 }
 FLOATS = ("threshold", "leaf_value")
 INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
-PER_LEAF = {"leaf_value", "leaf_count"}  # lists the lines with a number per leaf; the others have one per split
+PER_LEAF = {"leaf_value", "leaf_count"}  # lists lines with a number per leaf; others have one per split
 COUNTS = {"internal_count", "leaf_count"}  # lists the lines that predictions do not need
 
 # Names the bits of decision_type. Without a MISSING bit NaN is read as 0.

@@ -71,7 +71,7 @@ class RawColumn:
 
 @dataclass
 class CutArrays:
-    """Conditions as arrays: condition i holds for x if an odd number (even, with even[i]) of its cuts is <= x."""
+    """Arrays of conditions. Condition i holds if an odd number (with even[i]: even) of its cuts is <= x."""
 
     cuts: Floats  # (m,) cuts, ascending within each condition
     first: Ints  # condition i has cuts[first[i]:first[i + 1]]

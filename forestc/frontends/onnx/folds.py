@@ -21,7 +21,7 @@ from forestc.frontends.onnx.trees import OPERATORS
 from forestc.frontends.onnx.values import FLOATS, ML, Array, Fold, Node, Predicted, Shown, Tensor, TreeScores, Value
 from forestc.frontends.shared.exact import least_float
 
-MAX_STEPS = 50  # nodes in a chain at most; columns are built recursively, and Python's stack is limited
+MAX_STEPS = 50  # limits nodes in a chain, because columns are built recursively
 # Lists the operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),

@@ -137,7 +137,7 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """Returns the scores and the class at the outputs; without scores, those behind the class."""
+    """Returns the scores and class of the outputs; without score outputs, the deciding scores."""
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:

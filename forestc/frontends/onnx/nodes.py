@@ -219,7 +219,7 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains of EQ nodes, also in `false`; returns chain heads and which nodes stay."""
+    """Merges chains of EQ nodes (x == a), also in `false`; returns heads, remaining nodes."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)

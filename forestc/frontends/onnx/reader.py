@@ -109,7 +109,7 @@ def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
     width = graph.columns
-    if width is None:  # A single input without a width is at least as wide as the columns that the trees read.
+    if width is None:  # A single input without a width has at least the columns that trees read.
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
     texts = {key: column for key, column in columns.items() if isinstance(column, TextColumn)}

@@ -46,7 +46,7 @@ LINKS = {
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
 }
-MAX_VALUES = 1 << 26  # entries of the leaves of all trees together at most, which take 512 MiB
+MAX_VALUES = 1 << 26  # limits the leaf values of all trees, which take up to 512 MiB
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _regression(
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
     always = _always_voted(nodes, targets)
-    # onnxruntime outputs 0, without the base value, for a target that no reached leaf weights.
+    # For a target without weights in a row's leaves, onnxruntime outputs 0, not the base.
     needed = np.ones(targets, dtype=bool) if aggregate in ("MIN", "MAX") else np.append(base, np.zeros(targets)) != 0
     if targets > 1 and (bad := np.flatnonzero(needed[:targets] & ~always)).size:
         raise attributes.fail(
@@ -194,7 +194,7 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values onnxruntime cannot choose a class that no reached leaf weights.
+    # Without base values onnxruntime cannot choose a class without weights in a row's leaves.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
@@ -247,7 +247,7 @@ def _binary(
             "give every leaf a weight for class 1",
         )
     bias = np.zeros(2)
-    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, if class 0 has weights.
+    if 0 in voted and len(base):  # onnxruntime adds a single base value to class 0, if this class has weights.
         if not always[0] and base.any():
             raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is not added")
         bias[0] = base[0]

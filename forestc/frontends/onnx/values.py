@@ -140,6 +140,6 @@ class Node:
         return [int(item) for item in value.ravel().tolist()]
 
     def axis(self, attributes: Attributes, default: int = 0) -> None:
-        """Raises ModelError for an axis other than that of the columns."""
+        """Raises ModelError unless the axis is the axis of the columns."""
         if attributes.integer("axis", default) not in (1, -1):
             raise self.fail("works across the rows, not the columns")

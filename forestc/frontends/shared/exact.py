@@ -16,7 +16,7 @@ from forestc.forest.conditions import Member, complement, toggled
 from forestc.forest.ir import Label
 from forestc.forest.numbers import key_value, order_key
 
-SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by one
+SCORE_WINDOW = 64  # scores on either side of a threshold tested one by one
 
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:

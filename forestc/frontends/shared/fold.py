@@ -30,7 +30,7 @@ from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, roun
 from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-WINDOW = 256  # floats on either side of a cut that are tested one by one at first
+WINDOW = 256  # floats on either side of a cut tested at first
 # floats on either side that are tested at most; functions that still change are refused
 MOST_WINDOW = 1 << 16
 AT_ONCE = 1 << 19  # floats tested at a time; more take more memory

@@ -14,7 +14,7 @@ import numpy as np
 
 from forestc.errors import ModelError
 
-MAX_DEPTH = 64  # containers inside each other; models nest fewer than ten, and Python's stack is limited
+MAX_DEPTH = 64  # limits nested containers, because Python's stack is limited; models nest fewer than ten
 
 # Maps a marker to its big-endian `struct` format and number of bytes.
 _NUMBERS = {

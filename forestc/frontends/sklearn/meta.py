@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-MOST_NOTED = 120  # characters of a search's parameters in a note, so that the note stays a line
+MOST_NOTED = 120  # characters of a search's parameters in a note, to keep one line
 
 
 def read_search(model: object, where: str) -> Forest:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FARTHEST = 1e300  # stands for an infinite threshold; no score reaches it
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
-JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive one from below
+JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive score
 
 
 def finished(

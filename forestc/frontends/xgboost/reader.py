@@ -43,7 +43,7 @@ LINKS: dict[str, LinkKind] = {
 # XGBoost 1.7 to 3.2 predicts class 1 if the float32 sigmoid exceeds 0.5.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
-CLIPS_BASE_SCORE = (3, 2)  # starts with the version that accepts the probabilities 0 and 1 and clips them
+CLIPS_BASE_SCORE = (3, 2)  # starts with the version that clips the probabilities 0 and 1
 
 SORTS_QUANTILES = (3, 4)  # starts with the version that predicts several quantiles in ascending order
 
@@ -75,7 +75,7 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with class labels, and if needed with a decision at prediction 0.5."""
+    """Returns the forest with class labels, and if needed with a 0.5 threshold on predictions."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
