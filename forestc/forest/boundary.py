@@ -19,11 +19,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields encoded rows (n, features) for `evaluate_words`, in batches.
+    """Yields batches of encoded rows (n, features) around the forest's thresholds.
 
-    base: (m, features) encoded rows to start from, m >= 1.
-    most: approximate number of rows in all; None uses each node once. A small number leaves nodes out, but no distinct
-    threshold; a large number uses nodes up to 8 times.
+    base: encoded rows to start from, at least one.
+    most: approximate number of rows; None uses each threshold once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
@@ -54,8 +53,8 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Returns random words (count, features) of a quantized forest, each feature drawn independently. A number is drawn
-    from its thresholds, the words just below them, and its lowest and highest word; a category from all codes."""
+    """Returns random words (count, features) of a quantized forest. Numbers are drawn from thresholds, the words just
+    below thresholds, and the ends of the range."""
     random = np.random.default_rng(seed)
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
@@ -70,19 +69,13 @@ def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]
 
 
 class _FeatureArrays(NamedTuple):
-    """Facts about the features, as arrays (features,).
+    """Facts about the features, as arrays (features,)."""
 
-    narrow: True for a float32.
-    codes: the number of categories; -1 for numbers.
-    missing: True if values may be missing.
-    low, top: lowest and highest word; empty before quantization.
-    """
-
-    narrow: NDArray[np.bool_]
-    codes: NDArray[np.int64]
-    missing: NDArray[np.bool_]
-    low: NDArray[np.int64]
-    top: NDArray[np.int64]
+    narrow: NDArray[np.bool_]  # True for a float32
+    codes: NDArray[np.int64]  # number of categories; -1 for numbers
+    missing: NDArray[np.bool_]  # True if values may be missing
+    low: NDArray[np.int64]  # lowest word; empty if thresholds are floats
+    top: NDArray[np.int64]  # highest word; empty if thresholds are floats
     on_words: bool
 
     @staticmethod
@@ -113,7 +106,7 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Returns the inner nodes of a tree and their thresholds. A node with a set of cuts appears once for each cut."""
+    """Returns a tree's inner nodes and their thresholds, with an entry for each cut."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
@@ -146,8 +139,7 @@ def _steered(
     nodes: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> NDArray[Any]:
-    """Changes the rows, in place, so that row i reaches nodes[i], and returns them. A row may miss its node if several
-    sets on the path read one feature. conditions: (nodes of the tree,) index of each node's condition."""
+    """Changes rows in place so that row i reaches nodes[i], if possible."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
@@ -169,7 +161,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """Returns a value that the test sends left if `left` is true, otherwise right. Returns `value` if none exists."""
+    """Returns a value that the test sends to the requested side; `value` if none exists."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)
@@ -186,8 +178,7 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of the rows: on their node's threshold, one step to either side, and with the node's feature
-    missing. A category steps from the row's own code."""
+    """Returns copies of the rows at, below and above their node's threshold, and missing values."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

@@ -52,15 +52,11 @@ def make_tree(
     quantized: bool = False,
     words: bool = False,
 ) -> Tree:
-    """Builds a Tree from arrays (nodes,); node 0 is the root. Raises ModelError, naming `where`, if the arrays form no
-    tree.
+    """Builds a Tree from arrays (nodes,), root first. Raises ModelError if these form no tree.
 
-    left, right: children; -1 for both at a leaf, whose feature and threshold are ignored.
-    values: (leaves, outputs), by default in the order of the nodes.
-    leaf: the row of `values` of each node, for another order.
-    sets: as in `Tree.sets`.
-    words: whether thresholds are integers.
-    quantized: whether thresholds and leaf values are integers.
+    values: (leaves, outputs).
+    leaf: a leaf's row of `values`.
+    words: True if thresholds are integers.
     """
     dtype, number = np.int64 if quantized or words else np.float64, np.int64 if quantized else np.float64
     left_ = _ints(left, "left children", where)
@@ -158,12 +154,8 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that some condition reads, and the trees with indices of these features. Raises
-    ModelError if a condition reads a column outside the rows.
-
-    trees: their `feature` arrays hold columns of the rows.
-    make: makes a column's Feature.
-    """
+    """Returns a Feature for each column that conditions read, and the trees with indices of features instead of
+    columns. Raises ModelError for a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):

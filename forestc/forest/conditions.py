@@ -118,21 +118,15 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
-    """The distinct conditions of a forest, ordered by feature; thresholds before sets, both ascending. Arrays are
-    (conditions,).
-
-    threshold: 0 if a set decides.
-    set_number: index into `sets`; NO_SET if the threshold decides.
-    node_conditions: for each tree (nodes,) the index of each node's condition; -1 at a leaf.
-    """
+    """The distinct conditions of a forest as arrays, by feature, thresholds before sets, both ascending."""
 
     feature: NDArray[np.int32]
-    threshold: NDArray[Any]
-    set_number: NDArray[np.int32]
+    threshold: NDArray[Any]  # 0 if a set decides
+    set_number: NDArray[np.int32]  # index into `sets`; NO_SET if the threshold decides
     sets: tuple[tuple[Member, ...], ...]
     missing_left: NDArray[np.bool_]
     categorical: NDArray[np.bool_]
-    node_conditions: tuple[NDArray[np.int32], ...]
+    node_conditions: tuple[NDArray[np.int32], ...]  # for each tree (nodes,) indices of conditions; -1 at a leaf
 
     def __repr__(self) -> str:
         return f"<ConditionTable: {len(self):,} conditions>"
@@ -215,7 +209,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """Returns the distinct sets that nodes use, ascending, and the set number (or NO_SET) of all inner nodes."""
+    """Returns the distinct sets, ascending, and the set number (or NO_SET) of inner nodes."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)

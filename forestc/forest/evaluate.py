@@ -78,12 +78,8 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Returns raw rows as the numbers that conditions compare: (rows, features). These are int64 words if the forest is
-    on words; otherwise float64, NaN for missing.
-
-    table: raw rows with either all columns of the source or the columns `Forest.carried` alone. Raises RowsError for
-    another number of columns, and for a missing value that its feature does not take.
-    """
+    """Returns raw rows as the numbers that conditions compare: (rows, features). table: all columns of the source, or
+    those in `Forest.carried`. Raises RowsError for other shapes and unexpected missing values."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
@@ -141,7 +137,7 @@ def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]
 
 @dataclass(frozen=True)
 class _Answer:
-    """The scores and values (rows, outputs) of one part, and its class indices (rows,)."""
+    """The scores, values (rows, outputs) and class indices (rows,) of one member model (part)."""
 
     part: Part
     scores: NDArray[Any]
@@ -305,7 +301,7 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
     if not aggregate.bias_first or aggregate.kind != "sum":
-        # The bias may not be a float32, so this sum is taken in float64 and rounded once.
+        # The bias may not be a float32, so float64 adds it and rounds once.
         total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total
 
@@ -375,8 +371,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
-    """Returns ONNX's PROBIT of p, in p's precision: sqrt(2) times Winitzki's approximation of the inverse error
-    function at 2p - 1."""
+    """Returns ONNX's PROBIT of p, by Winitzki's approximation of the inverse error function."""
     number = p.dtype.type
     x = 2 * p - number(1)
     log = np.log((1 - x) * (1 + x))

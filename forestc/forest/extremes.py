@@ -11,12 +11,8 @@ from forestc.forest.ir import LEAF, Forest, Tree
 
 
 def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
-    """Returns the start of an output's score and each tree's steps, by tree index.
-
-    The start is the least extreme value that the score can take, without bias. A tree's steps are (rows of
-    `Tree.values`,): each value's distance from the start, 0 if the value is less extreme. Trees without a step are left
-    out.
-    """
+    """Returns the start of an output's score, and steps by tree index. A row's score, without bias, is the start plus
+    (max) or minus (min) its largest step."""
     sign = 1 if forest.aggregate.kind == "max" else -1
     leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}
     start = max(int(used.min()) for _, used in leaves.values())
@@ -25,6 +21,6 @@ def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray
 
 
 def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns two arrays of an output's values times `sign`: all rows of `tree.values`, and the rows in leaves."""
+    """Returns an output's values times `sign`: for all rows of `tree.values`, and for leaves."""
     values = sign * tree.values[:, tree.outputs.index(output)]
     return values, values[tree.leaf[tree.left == LEAF]]

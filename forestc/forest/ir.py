@@ -1,9 +1,7 @@
-"""Defines the Forest: the meaning of a trained tree ensemble.
+"""Defines the Forest, a trained tree ensemble.
 
-A row goes left at a node if `x < threshold` or if `x` is in the node's set; otherwise right. A missing value goes where
-`missing_left` says. The aggregate makes scores of the leaves' values, the link turns scores into values, and the
-decision chooses a class. A part is a range of outputs with its own aggregate, link and decision. All arrays are
-read-only.
+A row goes left at a node if `x < threshold` or `x` is in its set. An aggregate combines leaf values into scores; a link
+transforms scores; a decision chooses the class.
 """
 
 from __future__ import annotations
@@ -47,40 +45,25 @@ LinkKind: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the rows that the model reads.
-
-    number: the number type of its comparisons (words once quantized).
-    raw: the number type to which the source library first rounds a row's value.
-    column: index in the source's rows, counted from 0.
-    missing: whether a missing value (NaN) is accepted.
-    labels: the texts of a category's codes, if the source has text.
-    named: False for a generated name, which matches no column of a table.
-    """
+    """A column of the rows that the model reads."""
 
     name: str
-    number: NumberType
-    column: int
-    missing: bool = False
-    raw: NumberType = FLOAT32
-    labels: tuple[str, ...] = ()
-    named: bool = True
+    number: NumberType  # number type of the compared values
+    column: int  # index in the source's rows, from 0
+    missing: bool = False  # True if missing values (NaN) are accepted
+    raw: NumberType = FLOAT32  # number type to which the source first rounds values
+    labels: tuple[str, ...] = ()  # texts of a category's codes, if the source has texts
+    named: bool = True  # False for a generated name, which matches no table column
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The rule by which the trees' values become scores.
-
-    kind: the sum, the smallest or the largest of the trees' values.
-    precision: the float type of the source library's additions.
-    bias_first: whether a sum starts with the bias; otherwise the bias is added last.
-    divisor: divides the sum, but not a bias that is added last; the number of trees for a mean. Quantized forests do
-    not divide.
-    """
+    """The rule that combines the trees' values into scores."""
 
     kind: Literal["sum", "min", "max"] = "sum"
-    precision: Literal["float32", "float64"] = "float64"
-    bias_first: bool = True
-    divisor: float = 1.0
+    precision: Literal["float32", "float64"] = "float64"  # float type of the source library's additions
+    bias_first: bool = True  # True if a sum starts with the bias, False if last
+    divisor: float = 1.0  # divides the sum, but not a bias that is added last
 
 
 @dataclass(frozen=True)
@@ -138,13 +121,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """The outputs from `start` to `stop` - 1, with their own aggregate, link and decision.
-
-    classes: the labels of this part.
-    scale: in a quantized forest, the factor from this part's integer scores to the source's scores.
-    curves: only in a quantized average, in place of the link: a curve for each score, or one for all. A curve is a
-    tuple of ascending integers. The level of a score is the number of integers that are <= the score.
-    """
+    """A member model or prediction target: outputs `start` to `stop` - 1 with aggregate, link and decision."""
 
     start: int
     stop: int
@@ -152,8 +129,8 @@ class Part:
     link: Link
     decision: Decision
     classes: tuple[Label, ...] = ()
-    scale: float = 1.0
-    curves: tuple[tuple[int, ...], ...] = ()
+    scale: float = 1.0  # factor from a quantized forest's scores to the source's scores
+    curves: tuple[tuple[int, ...], ...] = ()  # ascending integers for each score, in a quantized average
 
     @property
     def width(self) -> int:
@@ -176,7 +153,8 @@ class Combine:
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
     After a vote, average or median the forest's own link and decision apply. A quantized median takes the parts'
-    scores. A quantized average is the weighted sum of these values, with `steps` integers in a curve:
+    scores. A quantized average is the weighted sum of the values below. A curve has `steps` integers; the level of a
+    score is the number of these integers that are <= the score:
 
     | quantized part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
@@ -186,7 +164,7 @@ class Combine:
     |                 | of all levels. If it is 0: steps // classes                                     |
     | any other link  | level k                                                                         |
 
-    The levels of a softmax are those of the scores minus the largest score.
+    A softmax takes the levels of its scores minus the largest score.
 
     weights: one for each part; empty means equal weights.
     """
@@ -197,15 +175,13 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a forest: the source library, its version and the model's SHA-256.
-    passes: the passes that were applied.
-    notes: texts for users on how the model was read."""
+    """The origin of a forest, and what passes did to it."""
 
-    source: str = ""
+    source: str = ""  # name of the library
     version: str = ""
-    model_hash: str = ""
-    passes: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    model_hash: str = ""  # SHA-256 of the model
+    passes: tuple[str, ...] = ()  # passes that ran, in order
+    notes: tuple[str, ...] = ()  # messages to users on how the model was read
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +343,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """The value of a probability of 1 in the parts of a quantized average; 0 without curves."""
+        """The integer that stands for probability 1 in a quantized average; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property

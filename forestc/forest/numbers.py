@@ -68,7 +68,7 @@ NumberType: TypeAlias = Float | Fixed | Ordered | Category
 FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
-MAX_WORD_BITS = 62  # bits of a word without a sign, so that the next word past either end still fits an int64
+MAX_WORD_BITS = 62  # limits bits of a word, so that both neighbors fit an int64
 MAX_CATEGORIES = 1 << 16  # limits the memory that a file of unknown origin can claim
 MAX_FRACTION = 1100  # exceeds the exponent of every float64
 
@@ -107,12 +107,11 @@ def check_type(number: NumberType) -> NumberType:
 
 @dataclass(frozen=True, slots=True)
 class WordRange:
-    """The words of a feature. low, high: lowest and highest word of a value. missing: the word that means missing, or
-    None."""
+    """The integer codes (words) of a feature's values."""
 
-    low: int
-    high: int
-    missing: int | None
+    low: int  # lowest word of a value
+    high: int  # highest word of a value
+    missing: int | None  # word for a missing value, or None
 
     @property
     def top(self) -> int:
@@ -137,8 +136,8 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Returns integers in the order of the floats of 32 or 64 bits: key(a) < key(b) if a < b. The key of -0.0 is one
-    below that of 0.0. Thresholds need `threshold_key` instead."""
+    """Returns integers in the order of floats of 32 or 64 bits; -0.0 comes just below 0.0. For thresholds use
+    `threshold_key`."""
     with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
     return _mirrored(pattern).astype(np.int64)
@@ -181,15 +180,15 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Returns the words of a feature's values (rows,). values: rounded to the source's type; NaN becomes the highest
-    word. Raises ModelError for a Float."""
+    """Returns the words (integer codes) of a feature's values (rows,), which must be rounded to the source's type. NaN
+    becomes the highest word. Raises ModelError for a Float."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
     present = np.where(absent, 0.0, values)
     match number:
         case Fixed(_, fraction):
             scaled = np.floor(scaled_by(present, fraction))
-            # The float clip keeps infinities from overflowing int64; the integer clip then has the exact limits.
+            # The float clip avoids an overflow of int64; the integer clip is exact.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):

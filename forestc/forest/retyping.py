@@ -20,9 +20,8 @@ def retyped(
 ) -> Forest:
     """Returns the forest with other number types and thresholds.
 
-    numbers: the new type of each feature.
-    thresholds: for each feature the new thresholds, in the order of `ConditionTable.thresholds`.
-    missing: for each feature whether values may be missing.
+    thresholds: new thresholds of each feature, in the order of `ConditionTable.thresholds`.
+    missing: for each feature, whether values may be missing.
     """
     features = tuple(
         replace(feature, number=number, missing=absent)

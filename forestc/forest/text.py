@@ -1,20 +1,5 @@
 """Prints and parses the Forest's text form, which docs/reference/forest-text.md defines.
 
-    forest "bc"
-    source "xgboost" "3.2.0" "9f86d0..."
-    columns 30
-    feature "mean radius" uint8 column 0 raw float32
-    aggregate sum float32 bias-first
-    bias -0.5
-    link sigmoid
-    decision threshold 8.94e-08 on scores
-    classes ["benign", "malignant"]
-    tree outputs 0
-    0: 20 < 89.5 ? 1 : 2 missing left cover 99.5
-    1: 3 in {1,4} ? 3 : 4
-    2: 5 in [0.5,0.75] ? 5 : 6
-    3: leaf 0.9585062 id 6
-
 Floats are printed with enough digits to be read back exactly. `carried`, `always_missing` and `categories` are not
 printed.
 """
@@ -262,8 +247,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
 def _parse_result(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
-    """Parses the lines of aggregate, link, decision and classes. prefix: "part-" for a part, "" for the forest. index:
-    of the part; 0 for the forest."""
+    """Parses the lines on aggregate, link, decision and classes of the forest or a part."""
     texts = []
     for word in _RESULT:
         if not prefix:

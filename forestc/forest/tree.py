@@ -29,35 +29,21 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree, with its nodes as parallel arrays (nodes,); node 0 is the root.
+    """A tree, with its nodes as parallel arrays (nodes,); node 0 is the root."""
 
-    feature: index into `Forest.features`; -1 at a leaf.
-    threshold: float64, or int64 words; only used at nodes without a set.
-    set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
-    sets: ascending. A category's set holds the codes that go left. A number's set holds cuts: x goes left if an odd
-    number of them is <= x.
-    left, right: child nodes; -1 at a leaf.
-    missing_left: whether a missing value goes left.
-    leaf: row of `values`; -1 at an inner node.
-    values: (leaves, outputs) float64, or int64 once quantized; column j goes to output outputs[j].
-    cover: weight of the rows that reached each node, or None.
-    ids: the source library's number of each node.
-    drawn: the rows that the tree was trained on, if known.
-    """
-
-    feature: IntArray
-    threshold: NDArray[Any]
-    set_index: IntArray
-    sets: tuple[tuple[int | float, ...], ...]
-    left: IntArray
-    right: IntArray
-    missing_left: NDArray[np.bool_]
-    leaf: IntArray
-    values: NDArray[Any]
-    outputs: tuple[int, ...]
-    cover: NDArray[np.float64] | None
-    ids: IntArray
-    drawn: Draw | None = None
+    feature: IntArray  # index into `Forest.features`; -1 at a leaf
+    threshold: NDArray[Any]  # float64, or int64 words; unused at nodes with a set
+    set_index: IntArray  # index into `sets`; NO_SET at nodes with a threshold
+    sets: tuple[tuple[int | float, ...], ...]  # codes that go left, or cuts (see `InSpans`)
+    left: IntArray  # left child; -1 at a leaf
+    right: IntArray  # right child; -1 at a leaf
+    missing_left: NDArray[np.bool_]  # True if missing values go left
+    leaf: IntArray  # row of `values`; -1 at an inner node
+    values: NDArray[Any]  # (leaves, outputs) float64, or int64 once quantized
+    outputs: tuple[int, ...]  # output to which each column of `values` adds
+    cover: NDArray[np.float64] | None  # weight of the training rows at each node
+    ids: IntArray  # the source library's number of each node
+    drawn: Draw | None = None  # rows that the tree was trained on, if known
 
     def __repr__(self) -> str:
         return f"<Tree: {self.size:,} nodes, depth {self.depth}>"

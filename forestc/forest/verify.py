@@ -19,7 +19,7 @@ _Nodes: TypeAlias = NDArray[np.bool_]
 _Rule: TypeAlias = tuple[_Nodes, Callable[[int], str]] | tuple[_Nodes, Callable[[int], str], str]
 """The nodes that break a rule, a function from such a node to the error, and for some rules the remedy."""
 
-MAX_SCORE_BITS = 62  # bits of a score without its sign, so that int64 holds the difference of two scores
+MAX_SCORE_BITS = 62  # limits bits of a score, so that int64 holds score differences
 MAX_COLUMNS = 1 << 20  # limits the columns that a file of unknown origin can claim
 ONE_CLASS, TWO_CLASSES = (
     "the model knows one class alone, and decides nothing",
@@ -75,12 +75,12 @@ def _verify_features(forest: Forest) -> None:
 
 
 def _verify_reach(forest: Forest) -> None:
-    """Checks the size of scores, and that some tree feeds each output with aggregate min or max."""
+    """Checks the size of scores, and that each minimum or maximum has a tree."""
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
             raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
-    # Python's integers are added, as int64 does not hold the absolute value of its lowest number.
+    # Python integers are added, because int64 does not hold -(-2**63).
     reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
     if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
         raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
@@ -183,15 +183,13 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 
 class _Columns(NamedTuple):
-    """Facts about the features, as arrays (features + 1,). The last entry stands for leaves, whose feature is -1.
-    single: True if the feature's values are float32.
-    low, high: lowest and highest word of a value; (1,) before quantization."""
+    """Facts about the features, as arrays (features + 1,); the last entry is for leaves."""
 
-    single: NDArray[np.bool_]
+    single: NDArray[np.bool_]  # True if the feature's values are float32
     categorical: NDArray[np.bool_]
     missing: NDArray[np.bool_]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    low: NDArray[np.int64]  # lowest word of a value; (1,) if thresholds are floats
+    high: NDArray[np.int64]  # highest word of a value; (1,) if thresholds are floats
 
     @staticmethod
     def of(forest: Forest) -> _Columns:
@@ -227,7 +225,7 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields rules on a tree's nodes, in order: each rule assumes that the rules before it hold."""
+    """Yields rules on a tree's nodes; each rule assumes that all earlier rules hold."""
     inner, feature, values = tree.left != LEAF, tree.feature, tree.values
     bounded = inner & (tree.set_index == NO_SET)  # True at nodes with a threshold.
     yield (
@@ -273,7 +271,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
 
 
 def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
-    """Returns the fault of a set and, for some faults, the remedy; an empty tuple for a valid set."""
+    """Returns a set's fault and perhaps a remedy; an empty tuple for a valid set."""
     number = feature.number
     if not isinstance(number, Category) and not forest.on_words:
         single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()

@@ -18,7 +18,7 @@ from forestc.rows.columns import carrying
 
 __all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_training"]
 
-MAX_BYTES = 4 << 30  # bytes of a model file at most, which is read into memory as a whole
+MAX_BYTES = 4 << 30  # limits a model file's bytes, all read into memory
 
 
 def load(source: object, *, trust_pickle: bool = False, iterations: int | str | None = None) -> Forest:

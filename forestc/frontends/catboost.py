@@ -1,7 +1,6 @@
 """Reads CatBoost models: JSON exports without the library, and fitted models through a JSON export.
 
-The Forest keeps these semantics of the library: rows and borders are float32, and a row goes right if `x > border`. In
-an oblivious tree bit i of a leaf's number is the outcome of split i. Leaf values are summed in float64, tree by tree.
+Rows and borders are float32, and a row goes right if `x > border`. Leaf values are summed in float64, tree by tree.
 """
 
 from __future__ import annotations
@@ -52,14 +51,15 @@ NO_BEST = (
     "or give their number"
 )
 
-MAX_DEPTH = 16  # bounds the levels of an oblivious tree, as CatBoost's documentation of the parameter `depth` does
+MAX_DEPTH = 16  # bounds an oblivious tree's depth, as CatBoost's documentation does
 
-# Defines a split: x goes left if it is below `threshold`, or missing and `missing_left` is set.
+# Defines a split: x goes left if x < threshold, or by `missing_left` if missing.
 SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
 def read_export(document: object, where: str, iterations: Iterations = None) -> Forest:
-    """Reads a parsed JSON export into a Forest that predicts as its loss function's estimator. Raises ForestcError."""
+    """Reads a parsed JSON export into a Forest. The loss function decides what the Forest predicts. Raises
+    ForestcError."""
     return _forest(Document(document, "", where), iterations)
 
 
@@ -105,29 +105,18 @@ def _values(forest: Forest) -> bytes:
 
 @dataclass
 class _Numbers:
-    """The numeric features of an export.
+    """The numeric features of an export."""
 
-    splits: the fields of `SPLIT` for all borders, indexed by `split_index`.
-    borders: for each split (border, float_feature_index) as in the export.
-    names: column -> name; "" for a column without a name.
-    width: columns of the rows.
-    """
-
-    splits: list[tuple[int, float, bool]]
-    borders: list[tuple[Any, int]]
-    names: dict[int, str]
-    width: int = 0
+    splits: list[tuple[int, float, bool]]  # fields of `SPLIT` for each border, by `split_index`
+    borders: list[tuple[Any, int]]  # (border, float_feature_index) of each split, as exported
+    names: dict[int, str]  # column -> name; "" for a column without a name
+    width: int = 0  # number of columns of the rows
 
 
 def _forest(
     root: Document, iterations: Iterations, predicts: str = "", trained: bool = False, best: int | None = None
 ) -> Forest:
-    """Builds the Forest of an export.
-
-    predicts: CatBoost's prediction type; "" for that of the loss function's estimator.
-    trained: whether leaves are numbered as in a trained model.
-    best: the best iteration, counted from 1.
-    """
+    """Builds the Forest of an export. best: the best iteration, counted from 1."""
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -180,7 +169,7 @@ def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
     numbers.names[column] = doc.get("feature_id", "").text()
-    # Without NaN in the training rows CatBoost just compares: NaN exceeds no border, so it goes left.
+    # If no training value was NaN, CatBoost only compares, so NaN goes left.
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
     numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())
@@ -228,7 +217,7 @@ def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
         if len(weights) != leaves:
             raise doc.fail(f"has {len(weights)} leaf_weights for {leaves} leaves")
         cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
-    # With the last split as the root, the leaves lie in the order of their numbers.
+    # With the last split at the root, leaves are in the order of their numbers.
     level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
     inner, no_child = np.arange(leaves - 1), np.full(leaves, LEAF)
     return _tree(
@@ -251,7 +240,7 @@ def _tree(
     cover: NDArray[np.float64] | None,
     ids: NDArray[np.int64],
 ) -> Tree:
-    """Builds a tree from arrays (nodes,). splits: of type `SPLIT`; ignored at a leaf. values: (leaves * outputs,)."""
+    """Builds a tree from arrays (nodes,). values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
         feature=splits["column"],
@@ -267,8 +256,7 @@ def _tree(
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """Builds a tree of nested splits. Leaves are numbered from left to right; if `trained`, a node's own leaves come
-    before all leaves below its other child."""
+    """Builds a tree of nested splits; leaves get the library's numbers."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
@@ -319,7 +307,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
-    """Returns link, decision and labels: for each output if each is a target, otherwise once for all outputs."""
+    """Returns link, decision and labels, either once for all outputs or for each target."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")

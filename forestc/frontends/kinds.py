@@ -32,24 +32,15 @@ AS_ROWS = "give the model file first, and the rows with --rows"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file.
+    """A kind of model file that forestc reads or refuses."""
 
-    name: for messages, with an article if the kind is refused.
-    matches: tests if a file is of the kind.
-    read: the reader; None if the kind is refused.
-    do: the remedy if the kind is refused.
-    cut: whether the reader can stop after a number of iterations.
-    pickled: whether reading the file runs code.
-    suffixes: decide if no content matches.
-    """
-
-    name: str
-    matches: Callable[[Content], bool]
-    read: Callable[[Content], Forest] | None = None
-    do: str = ""
-    cut: bool = False
-    pickled: bool = False
-    suffixes: tuple[str, ...] = ()
+    name: str  # name in messages, with an article if the kind is refused
+    matches: Callable[[Content], bool]  # tests whether a file is of the kind
+    read: Callable[[Content], Forest] | None = None  # reads a file; None if the kind is refused
+    do: str = ""  # remedy if the kind is refused
+    cut: bool = False  # True if the reader can stop after a number of iterations
+    pickled: bool = False  # True if reading the file runs code
+    suffixes: tuple[str, ...] = ()  # file suffixes that decide if no content matches
 
 
 def _begins(*starts: bytes) -> Callable[[Content], bool]:
@@ -75,7 +66,7 @@ def _unpacks(pattern: bytes) -> Callable[[Content], bool]:
     return lambda content: re.match(pattern, content.unpacked, re.DOTALL) is not None
 
 
-# Holds the first bytes of pickles of protocols 2 to 5, of protocols 0 and 1, and of two forms of joblib.
+# Matches the first bytes of pickles, newer and older, and of compressed joblib files.
 _PICKLE, _OLD_PICKLE = rb"\x80[\x02-\x05]", rb"\(?[ci][\w.]+\n[\w.]+\n"
 _LZ4, _OLD_JOBLIB = b"\x04\x22\x4d\x18", b"ZF0x"
 
@@ -88,8 +79,7 @@ def _is_pickle(content: Content) -> bool:
 
 
 def _is_old_xgboost(content: Content) -> bool:
-    """Returns True for XGBoost's old binary format: 136 bytes of parameters, then the names of objective and booster,
-    each after its length in 8 bytes."""
+    """Returns True for XGBoost's old binary format: parameters, then names of objective and booster."""
     if content.data.startswith((b"binf", b"bs64\t", b"CONFIG-offset:")):
         return True
     names, at = [], 136
@@ -110,8 +100,7 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """Returns the first byte of field 2 of a protobuf message, b"" without that field, and None for other files. Field
-    2 is the producer's name in ONNX; in other formats it is a message, which begins with a newline."""
+    """Returns the first byte of a protobuf message's field 2 (ONNX: producer), or None."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":

@@ -44,7 +44,7 @@ CATBOOST = (
     *("ignored_features", "fold_len_multiplier", "approx_on_full_history", "posterior_sampling", "target_border"),
     *("penalties_coefficient", "feature_weights", "first_feature_use_penalties", "random_score_type"),
 )
-# Lists the parameters that LightGBM writes as 0 or 1, and takes as false or true.
+# Lists LightGBM's parameters that are written as 0 or 1 and given as booleans.
 _SWITCHES = (
     *("extra_trees", "xgboost_dart_mode", "uniform_drop", "use_quantized_grad", "quant_train_renew_leaf"),
     *("stochastic_rounding", "enable_bundle", "use_missing", "zero_as_missing", "feature_pre_filter", "is_unbalance"),
@@ -56,18 +56,12 @@ _LINE = re.compile(r"\[(\w{1,60}): ([\w.,:+\-\[\]]{1,20000})\]")
 
 @dataclass(frozen=True)
 class KnownTraining:
-    """What a model tells about its training.
+    """The facts that a model tells about its training."""
 
-    estimator: the trained object, or None.
-    library: the library of `settings`; "" without settings.
-    settings: parameters by their names in the library.
-    sums: the sums of an XGBoost model, or None.
-    """
-
-    estimator: Any = None
-    library: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    sums: TreeSums | None = None
+    estimator: Any = None  # trained object, or None
+    library: str = ""  # library of the settings; "" without settings
+    settings: Mapping[str, Any] = field(default_factory=dict)  # parameters by their names in the library
+    sums: TreeSums | None = None  # sums of an XGBoost model, or None
 
 
 def training_of(model: object, data: bytes = b"", *, trust_pickle: bool = False) -> KnownTraining:

@@ -27,7 +27,7 @@ OBJECTS: dict[str, Callable[..., Forest]] = {
 
 
 def load_object(model: object, iterations: Iterations = None) -> Forest:
-    """Reads a fitted model into a Forest; of a search over parameters, its best estimator. Raises ForestcError."""
+    """Reads a fitted model into a Forest; for a parameter search, it reads the best estimator. Raises ForestcError."""
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
         refuse_cut(iterations)
         return sklearn_meta.read_search(model, type(model).__name__)

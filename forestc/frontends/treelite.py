@@ -1,9 +1,7 @@
-"""Reads treelite models: checkpoints, through the treelite package, and models in memory.
+"""Reads treelite checkpoints, through the treelite package, and models in memory.
 
-The Forest keeps these semantics of treelite's reference predictor (GTIL): leaves are summed in their type, tree by
-tree, averages are divided by the number of trees, and then the base score is added.
-
-A damaged checkpoint can make treelite crash or loop forever, so a separate process opens it first.
+As in treelite's predictor GTIL, leaves are summed tree by tree, and the base score comes last. A damaged checkpoint can
+crash treelite, so a separate process tests it.
 """
 
 from __future__ import annotations
@@ -50,18 +48,12 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """The facts that a model's trees share.
+    """The facts that a model's trees share."""
 
-    bits: width of the thresholds' float type.
-    vector: the shape of leaf vectors.
-    widths: the number of classes of each target.
-    categories: the number of codes of each categorical column.
-    """
-
-    bits: Literal[32, 64]
-    vector: list[int]
-    widths: list[int]
-    categories: dict[int, int]
+    bits: Literal[32, 64]  # width of the thresholds' float type
+    vector: list[int]  # shape of leaf vectors
+    widths: list[int]  # number of classes of each target
+    categories: dict[int, int]  # number of codes of each categorical column
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
@@ -92,7 +84,7 @@ for tree in range(model.num_tree):
 
 
 def _probe(data: bytes, where: str) -> None:
-    """Opens a checkpoint in a separate process. Raises ModelError if that fails, crashes or does not end in time."""
+    """Opens a checkpoint in a separate process. Raises ModelError if the process fails."""
     seconds = 30 + len(data) // (1 << 20)  # at least 30 s, and one more for each MiB
     try:
         process = subprocess.run(
@@ -181,7 +173,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
-    """Returns the outputs that a tree feeds. target, cls: the tree's target and class; -1 stands for all."""
+    """Returns the outputs that a tree feeds; -1 stands for all targets or classes."""
     outputs: list[int] = []
     first = 0
     for index, width in enumerate(widths):

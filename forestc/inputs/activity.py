@@ -24,24 +24,16 @@ Event = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ForestActivity:
-    """Probabilities over rows; each is exact under an input model or counted on `count` rows.
+    """Probabilities over rows: exact under an input model, or counted on `count` rows."""
 
-    conditions: (distinct conditions,) that a row goes left.
-    toggles: (distinct conditions,) that the result changes from one row to the next.
-    leaves: for each tree (nodes,) that a row ends in the leaf; 0 at inner nodes.
-    exact_conditions, exact_leaves: in the same shapes, whether the probability is exact.
-    labels: (classes,) always counted; empty for a regression or several targets.
-    label_errors: standard errors of `labels`.
-    """
-
-    conditions: FloatArray
-    exact_conditions: NDArray[np.bool_]
-    toggles: FloatArray
-    leaves: tuple[FloatArray, ...]
-    exact_leaves: tuple[NDArray[np.bool_], ...]
-    labels: FloatArray
-    label_errors: FloatArray
-    count: int
+    conditions: FloatArray  # (conditions,) probability that a row goes left
+    exact_conditions: NDArray[np.bool_]  # (conditions,) True if the probability is exact
+    toggles: FloatArray  # (conditions,) probability that the result changes between rows
+    leaves: tuple[FloatArray, ...]  # for each tree (nodes,) probabilities of leaves; 0 at inner nodes
+    exact_leaves: tuple[NDArray[np.bool_], ...]  # for each tree (nodes,), True if the probability is exact
+    labels: FloatArray  # (classes,) counted; empty for a regression or several targets
+    label_errors: FloatArray  # standard errors of `labels`
+    count: int  # number of rows
 
     def comparisons(self, forest: Forest) -> FloatArray:
         """Returns for each tree the expected number of comparisons of a row: (trees,)."""
@@ -55,9 +47,8 @@ class ForestActivity:
 
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> ForestActivity:
-    """Returns the activity of a quantized forest on independent rows of an input model. Probabilities that the model's
-    cuts do not determine are counted on `count` drawn rows. model: the forest before quantization. Raises RowsError for
-    other columns."""
+    """Returns the probabilities of a quantized forest's conditions, leaves and labels on rows of an input model. model:
+    the forest before quantization. Raises RowsError if the columns differ."""
     events_of = _Events(inputs, forest)
     counted = counted_activity(forest, inputs.drawn_for(model, count, seed, (forest,)))
     events = [events_of.condition(number) for number in range(len(forest.conditions))]
@@ -124,8 +115,7 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
 
 
 class _Events:
-    """The events of conditions and boxes under an input model. An event maps variables to their allowed states; None
-    stands for an event that the model's cuts do not determine."""
+    """The events of conditions and leaves under an input model; an event maps variables to their allowed states."""
 
     def __init__(self, inputs: InputModel, forest: Forest) -> None:
         self.inputs, self.forest, self.boxes = inputs, forest, Boxes(forest)
@@ -157,8 +147,8 @@ class _Events:
         return [below, *([absent] if condition.missing_left and absent is not None else [])]
 
     def box(self, box: Box | None) -> list[Event] | None:
-        """Returns the event that a row is in a leaf's box, in a list; an empty list if no row can be. Returns None if
-        the input model does not determine the event."""
+        """Returns the event that a row reaches a leaf with this box, in a list; [] for an impossible event, None for an
+        event that the model cannot express."""
         if box is None:
             return []
         joint: Event = {}

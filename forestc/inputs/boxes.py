@@ -1,7 +1,6 @@
-"""Computes the box of each leaf: for each feature on its path the values with which a row reaches the leaf.
+"""Computes the box of each leaf: for each feature on its path, the values with which a row reaches the leaf.
 
-Features are independent of each other, so a leaf is unreachable exactly if a feature on its path is left without a
-value.
+A leaf is unreachable exactly if a feature on its path has no value left.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ Spans = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Values:
-    """A set of values of one feature. spans: spans of words [low, high), ascending. missing: whether a missing value is
-    in the set."""
+    """A set of values of one feature: ranges (spans) of words, and perhaps the missing value."""
 
-    spans: tuple[Span, ...]
-    missing: bool
+    spans: tuple[Span, ...]  # spans of words [low, high), ascending
+    missing: bool  # True if the set holds the missing value
 
     def __bool__(self) -> bool:
         return bool(self.spans) or self.missing
@@ -136,7 +134,7 @@ class Boxes:
 
 
 def _sides(condition: Condition) -> tuple[tuple[Spans, bool], tuple[Spans, bool]]:
-    """Returns the spans that a condition sends left and right, each with whether a missing value goes there."""
+    """Returns for the left and the right side: spans, and whether missing values go there."""
     test = condition.test
     cuts: tuple[float, ...]
     if isinstance(test, OneOf):

@@ -1,7 +1,7 @@
-"""Describes a column of an input model: its cuts and range, or its categories, and the network's variables for them.
+"""Describes a column of an input model and the network's variables for it.
 
-A few of a column's cuts, the anchors, divide its values into spans. The first variable holds the span of a value, or
-that the value is missing. Each other cut has a binary variable: 1 if the value is below the cut.
+A few cuts, the anchors, divide values into spans. The first variable holds a value's span or "missing"; each other cut
+has a binary variable.
 """
 
 from __future__ import annotations
@@ -20,32 +20,21 @@ Literals = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class InputColumn:
-    """A column of the rows that the model reads.
-
-    name, column, named, raw: as in `Feature`.
-    category: its number type; None for numbers.
-    cuts: for numbers, ascending, in raw units.
-    anchors: indices of the cuts at which spans end.
-    least, largest: range of the finite values in the rows; 0 if there are none.
-    whole: whether all of these values were whole numbers.
-    missing: the number of missing values in the rows; None if there were none.
-    codes: for a category, the number of rows with each code, and then with any other code.
-    groups: for a category, the codes of each state of its variable.
-    """
+    """A column of an input model. `name`, `column`, `named` and `raw` mean the same as in `Feature`."""
 
     name: str
     column: int
     named: bool
     raw: NumberType
-    category: Category | None = None
-    cuts: tuple[float, ...] = ()
-    anchors: tuple[int, ...] = ()
-    least: float = 0.0
-    largest: float = 0.0
-    whole: bool = False
-    missing: int | None = None
-    codes: tuple[int, ...] = ()
-    groups: tuple[tuple[int, ...], ...] = ()
+    category: Category | None = None  # number type of a category; None for numbers
+    cuts: tuple[float, ...] = ()  # cuts of a number in raw units, ascending
+    anchors: tuple[int, ...] = ()  # indices of the cuts at which spans end
+    least: float = 0.0  # smallest finite value in the rows; 0 if none
+    largest: float = 0.0  # largest finite value in the rows; 0 if none
+    whole: bool = False  # True if all finite values were whole numbers
+    missing: int | None = None  # number of missing values; None if there were none
+    codes: tuple[int, ...] = ()  # number of rows with each code, then with any other code
+    groups: tuple[tuple[int, ...], ...] = ()  # codes of each state of a category's variable
 
     @property
     def spans(self) -> int:
@@ -146,8 +135,7 @@ class InputColumn:
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns the cell of each row. It ends at the first cut of the row's span that the value is below, otherwise
-        at the span's end."""
+        """Returns each row's cell, an interval between neighboring cuts, as the index of its end."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)
@@ -178,8 +166,7 @@ class InputColumn:
         return self._ends(edges[:-1], edges[1:])
 
     def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
-        """Returns (2, n): the least and the largest value in [low, high), limited to the range of the rows. Without
-        overlap, both are the end nearer to that range."""
+        """Returns (2, n): the least and largest value in [low, high) that rows may hold."""
         most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
         a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
         if self.whole:

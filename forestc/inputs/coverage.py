@@ -15,15 +15,15 @@ from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-VISITS = 20_000  # rows drawn to count the visits of nodes; more make the counts more exact
+VISITS = 20_000  # rows drawn to count visits; more make the counts more exact
 
 
 @dataclass
 class Coverage:
-    """Counts of rows by leaf. leaf_visits: for each tree (nodes,) the rows that ended in the leaf; 0 at inner nodes."""
+    """Counts of rows in each leaf of a forest."""
 
     forest: Forest
-    leaf_visits: list[NDArray[np.int64]]
+    leaf_visits: list[NDArray[np.int64]]  # for each tree (nodes,) counts of rows; 0 at inner nodes
 
     @staticmethod
     def of(forest: Forest) -> Coverage:
@@ -43,8 +43,8 @@ class Coverage:
         return visits
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
-        """Returns, for leaves, inner nodes and comparator sides, how many were reached, are unreachable, and exist. A
-        comparator has two sides, one for each result. The unreachable ones are None without `reachable`."""
+        """Returns how many leaves, inner nodes and comparator results were reached, cannot be reached, and exist.
+        Without `reachable`, the second number is None."""
         seen = self._counted([self.visits(index) > 0 for index in range(len(self.forest.trees))])
         total = self._counted([np.ones(tree.size, dtype=bool) for tree in self.forest.trees])
         possible = None if reachable is None else self._counted(reachable.nodes)
@@ -92,8 +92,8 @@ class Reachable:
 
 
 def with_visits(forest: Forest, model: Forest, inputs: InputModel) -> Forest:
-    """Returns the quantized forest with new covers: the number of visits by 20,000 rows drawn from an input model.
-    model: the forest before quantization. Raises RowsError if the input model has other columns."""
+    """Returns the quantized forest with covers counted on 20,000 rows drawn from an input model. model: the forest
+    before quantization. Raises RowsError if the columns differ."""
     coverage, walked = Coverage.of(forest), concatenated_trees(forest)
     for batch in inputs.drawn_for(model, VISITS, 0, (forest,)).batches():
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, batch.X), walked).leaves)

@@ -24,11 +24,11 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.rows.batches import Rows
 
-TREEWIDTH, SECONDS = 4, 20.0  # the default treewidth of the network, and the default seconds of its search
+TREEWIDTH, SECONDS = 4, 20.0  # the network's default treewidth, and default seconds of its search
 MOST_COMPARATORS = 2000  # thresholds and cuts in an input model, at most
 MOST_SPANS = 8  # states of a column's first variable, without one for missing, at most
 MOST_CLIQUE_CELLS = 2**20  # entries of all cliques of the first variables together, at most
-MOST_BYTES = 2**28  # bytes of the states of all rows; beyond, the network is counted on every n-th row
+MOST_BYTES = 2**28  # bytes of all rows' states; beyond, only every n-th row is counted
 
 
 @dataclass
@@ -54,14 +54,11 @@ def learned(
     least_count: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> InputModel:
-    """Learns an input model from rows, over the comparators of a forest, quantized or not.
+    """Learns an input model from rows, over the forest's comparators.
 
-    treewidth: width of the network over the columns' first variables.
-    seconds, samples, seed: as in `NetworkSearch`.
     least_count: as in `InputModel.with_least_count`.
 
-    If the forest has more than 2,000 cuts, only the most used ones are kept. Raises ModelError if there are no
-    comparators, no rows, or no column with two states; OptionError for a negative `least_count`.
+    Raises ModelError if the rows or the forest do not suffice, OptionError for a negative `least_count`.
     """
     if least_count < 0:
         raise OptionError(
@@ -93,8 +90,7 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns the cuts of each feature in raw units, ascending. If there are more than 2,000 in all, only the most used
-    ones remain."""
+    """Returns the most used cuts of each feature, in raw units, ascending."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
@@ -151,7 +147,7 @@ def _codes(feature: Feature) -> int:
 
 
 def _spans(features: int, treewidth: int) -> int:
-    """Returns the largest number of spans for which all clique tables of the network stay small; at least 2."""
+    """Returns the largest number of spans that keeps clique tables small; at least 2."""
     spans = 2
     while spans < MOST_SPANS and (spans + 2) ** (treewidth + 1) * features <= MOST_CLIQUE_CELLS:
         spans += 1
@@ -184,8 +180,7 @@ def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, .
 
 
 def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the codes of each state: codes that no condition distinguishes are together. If there are more than
-    `spans` groups, the rarest form one state."""
+    """Returns the codes of each state; codes that no condition distinguishes share a state."""
     sets = [
         frozenset(test.codes)
         for test in map(forest.conditions.test, forest.conditions.of(index).tolist())
@@ -250,8 +245,8 @@ def _score(table: NDArray[np.int64], ess: float) -> float:
 
 
 def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
-    """Returns the mean log-likelihood of the raw rows' comparator bits, if all bits were independent: a baseline. Each
-    bit has its frequency in the raw rows `fitted`."""
+    """Returns the mean log-likelihood of the raw rows' comparator bits under independence, as a baseline. Each bit has
+    its frequency in the raw rows `fitted`."""
     total = 0.0
     both = model.values_of(fitted), model.values_of(rows)
     for index, column in enumerate(model.inputs):
@@ -265,8 +260,7 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns the comparator bits of a column: whether a value is missing, and whether it is below each cut or in each
-    state of a category."""
+    """Returns whether each value is missing, below each cut, or in each category state."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

@@ -1,7 +1,6 @@
 """Generates rows that follow an input model and reach every reachable leaf of a quantized forest.
 
-For each reachable leaf that drawn rows miss, more rows are drawn given the leaf, and values outside the leaf's box are
-moved into it.
+For leaves that drawn rows miss, it draws rows given the leaf, and moves values outside the leaf's box into it.
 """
 
 from __future__ import annotations
@@ -24,33 +23,26 @@ from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
-BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows, but take time
+BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows
 ROWS_A_LEAF = 2  # rows for each leaf that the drawn rows miss
-MOST_CONDITIONED = 2000  # leaves for which rows are drawn given the leaf; more take more time
+MOST_CONDITIONED = 2000  # leaves for which rows are drawn given the leaf
 
 
 @dataclass
 class Stimuli:
-    """Rows (n, columns) for a model and its quantized forest.
-
-    drawn: the number of rows drawn without condition; they come first.
-    conditioned: the number of leaves for which rows were drawn given the leaf.
-    steered: the number of leaves for which earlier rows were moved into the box.
-    moved: the number of rows, drawn given a leaf, with a moved value.
-    coverage: of the rows drawn without condition.
-    """
+    """Rows (n, columns) that follow an input model and reach all reachable leaves."""
 
     rows: FloatArray
-    drawn: int
-    conditioned: int
-    steered: int
-    moved: int
-    coverage: Coverage = field(repr=False)
+    drawn: int  # number of rows drawn without a condition; these come first
+    conditioned: int  # number of leaves for which rows were drawn given the leaf
+    steered: int  # number of leaves for which rows were moved into the box
+    moved: int  # number of rows, drawn given a leaf, with a moved value
+    coverage: Coverage = field(repr=False)  # counts of the rows drawn without a condition
 
 
 def stimuli(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Stimuli:
-    """Draws rows from the input model, and rows for each reachable leaf that they miss. model: the forest before
-    quantization. forest: the quantized forest. Raises RowsError if the input model has other columns."""
+    """Draws rows from the input model, and more rows for each reachable leaf that these miss. model: the forest before
+    quantization. Raises RowsError if the columns differ."""
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
     sampler = _BoxSampler(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
     coverage = Coverage.of(forest)
@@ -108,8 +100,7 @@ class _BoxSampler:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """Returns the states that the input model's variables can have in chosen spans. chosen: feature -> span of
-        words, or None for missing."""
+        """Returns the allowed states of the network's variables, given a span (None: missing) per feature."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]
@@ -136,8 +127,7 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns a random span of the feature's values in a box, or None for a missing value. It prefers spans that
-        the rows of the input model may have reached."""
+        """Returns a random span of the values, preferably a seen one; None means missing."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:
@@ -163,7 +153,7 @@ class _BoxSampler:
 
 
 def _was_seen(column: InputColumn, low: float, high: float) -> bool:
-    """Returns True if the rows of the input model had, or may have had, a value low <= x < high."""
+    """Returns True if training rows may have had a value low <= x < high."""
     if column.category:
         return any(column.codes[code] for code in range(max(0, int(low)), min(len(column.codes), int(high))))
     return low <= column.largest and high > column.least

@@ -1,13 +1,6 @@
 """Prints and parses the text form of an input model; the parsed model equals the printed one, bit for bit.
 
-    forestc-inputs 1
-    # Counts and ranges ...
-    {"model": "5c1f...", "rows": 400, "width": 30, "comparators": 812, "kept": 812, "columns": 30}
-    {"name": "mean radius", "column": 0, "named": true, "raw": "float32", "cuts": [11.2, 13.7], ...}
-    bayesian-network 1
-    ...
-
-The lines: the version, a note, the model, each column, and then the network in its own text form.
+The lines are the version, a note, the model, each column, and the network.
 """
 
 from __future__ import annotations
@@ -167,8 +160,7 @@ def text_hash(model: InputModel) -> str:
 
 
 def _fields(line: str, number: int, *kinds: tuple[str, Schema]) -> dict[str, Any]:
-    """Parses a line of JSON and checks it against the first schema that fits. kinds: pairs of a field and the schema of
-    lines with that field; "" stands for any line. Raises ModelError if the line does not fit."""
+    """Parses a line of JSON and checks it against the schema for its fields."""
     try:
         fields = parse_json(line)
         hold(fields, {"type": "object"})

@@ -115,9 +115,9 @@ def manifest(
 ) -> dict[str, Any]:
     """Returns the manifest as a JSON object.
 
-    netlist: None if there is no hardware; then fields that describe it are absent.
+    netlist: None without hardware; fields about hardware are then absent.
     files: role -> path.
-    printed: the result of `print_forest(forest)`, if computed already.
+    printed: the forest's text form, if it exists already.
     """
     hardware = None if netlist is None else _Hardware.of(netlist)
     fields: dict[str, Any] = {

@@ -51,7 +51,7 @@ from forestc.system.writing import left_by_simulator, replacing, writing
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
-QUANTIZED_TO_3 = "quantised.forest"  # names QUANTIZED in folders of formats up to 3, which a compile may replace
+QUANTIZED_TO_3 = "quantised.forest"  # names QUANTIZED in folders of formats up to 3
 REPORT = "report.md"
 AGAIN = "compile again"
 MOST_BYTES = 1 << 31  # bytes of a forest's text, at most
@@ -130,7 +130,7 @@ class Design(FittedEstimator):
 
     @property
     def has_hardware(self) -> bool:
-        """True if a file in the folder was written from a netlist. C and engines are not."""
+        """True if a file in the folder was written from a netlist; False for C and engines alone."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property
@@ -609,7 +609,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file in the folder that forestc did not write; "" if there is none."""
+    """Returns a file that the folder's manifest and records do not account for, or ""."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

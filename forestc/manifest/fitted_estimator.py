@@ -20,12 +20,8 @@ _PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "s
 
 
 class FittedEstimator:
-    """The methods of a fitted scikit-learn estimator, for a model and its quantized forest.
-
-    `fit` does nothing and `clone` returns the object itself, so metrics, displays and `cross_val_score` accept the
-    object like the model. X: rows (rows, columns) as an array, nested lists or a data frame, in the model's columns.
-    Methods raise RowsError for rows that do not fit the model.
-    """
+    """The scikit-learn interface of a compiled model, for metrics and `cross_val_score`: `fit` does nothing, `clone`
+    returns the object itself."""
 
     model: Forest
     forest: Forest
@@ -244,7 +240,7 @@ def has_probabilities(model: Forest) -> bool:
 
 
 def _is_probability(model: Forest, part: Part) -> bool:
-    """Returns True if a part's link yields probabilities, or if its scores always lie in [0, 1]."""
+    """Returns True if a member model (part) yields probabilities or scores in [0, 1]."""
     if part.link.points:
         return all(0 <= value <= 1 for _, value in part.link.points)
     if part.link.kind in _PROBABILITIES:
@@ -263,7 +259,7 @@ def _is_probability(model: Forest, part: Part) -> bool:
 
 
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns probabilities (rows, classes) that add up to 1. values: (rows, classes), or (rows, 1) of class 1."""
+    """Normalizes probabilities to (rows, classes); a single column is class 1."""
     if values.shape[1] == 1:
         positive = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - positive, positive], axis=1)

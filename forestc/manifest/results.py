@@ -64,7 +64,7 @@ _BUDGET: Schema = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
 }
-# Lists the figures that tables show, by command: `_NEEDED` must be there, `_MORE` may be there.
+# Lists the figures of each command; those in `_MORE` are optional.
 _NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
         "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
@@ -85,22 +85,15 @@ _MORE: dict[str, dict[str, Schema]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """A result of a command for a design.
-
-    command: synth, measure or place.
-    on: the device or processor.
-    stream: whether the design had its stream wrapper.
-    date: in ISO 8601.
-    hash, files: SHA-256 of the design and of each of its files at that time.
-    """
+    """A result of synth, measure or place for a design."""
 
     command: Command
-    on: str
-    stream: bool
-    date: str
-    forestc: str
-    hash: str
-    files: Mapping[str, str | None]
+    on: str  # device or processor
+    stream: bool  # True if the design had its stream wrapper
+    date: str  # date and time in ISO 8601
+    forestc: str  # version of forestc
+    hash: str  # SHA-256 of the design
+    files: Mapping[str, str | None]  # SHA-256 of each file of the design
     figures: Mapping[str, Any]
 
     @property
@@ -134,8 +127,8 @@ def add_result(
     *,
     stream: bool = False,
 ) -> str:
-    """Adds a result to a folder's measured.json, in place of an older one of the same command, device and stream.
-    design: its hash, and the SHA-256 of each file. Returns why the file could not be written, or ""."""
+    """Adds a result to a folder's measured.json, in place of an older one. design: the design's hash and the SHA-256 of
+    each file. Returns why writing failed, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)

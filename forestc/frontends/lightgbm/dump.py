@@ -32,7 +32,7 @@ SPLIT = {
 }
 LEAF = {"leaf_index": np.int64, "leaf_value": np.float64, "leaf_count": np.int64}
 MISSING = {"None": 0, "Zero": MISSING_ZERO, "NaN": MISSING_NAN}
-CLIPPED = 1e300  # limits thresholds in dumps, which clip larger ones, as infinite training values make them, to this
+CLIPPED = 1e300  # replaces larger and infinite thresholds in LightGBM's dumps
 
 
 def parse_dump(root: Document) -> SavedModel:

@@ -1,8 +1,7 @@
-"""Reads LightGBM models: text models and JSON dumps without the library, fitted Boosters and estimators.
+"""Reads LightGBM models: text and JSON without the library, fitted Boosters and estimators.
 
-The Forest keeps these semantics of the library: values of magnitude at most 1e-35 (in float32) are read as 0.
-Thresholds are float64 and compared with `<=`. A category is the value truncated to an integer. Scores are summed in
-float64, tree by tree; a random forest divides them by its iterations.
+Values up to 1e-35 in magnitude are read as 0. Thresholds are float64 and compared with `<=`; categories are truncated
+to integers. Scores are summed in float64.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
-# Maps an objective to the link from score to prediction. LightGBM 2.0 wrote the names with xent.
+# Maps an objective to its link. LightGBM 2.0 wrote the names with xent.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
@@ -128,12 +127,7 @@ def _forest(
     sigmoid: float | None = None,
     best: int | None = None,
 ) -> Forest:
-    """Builds the Forest of a model.
-
-    requested: the iterations to read.
-    sigmoid: LightGBM's parameter of this name, if known more exactly than in `saved`.
-    best: the best iteration, counted from 1.
-    """
+    """Builds the Forest. sigmoid: LightGBM's parameter, if known more exactly than in `saved`."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
@@ -179,7 +173,7 @@ def _forest(
 
 
 def _link(name: str, options: Sequence[str], where: str) -> Link:
-    """Returns the link of an objective. options: words and `key:value` pairs behind its name in the file."""
+    """Returns the link of an objective. options: the words behind the objective's name."""
     slope = 1.0
     for option in options:
         key, _, value = option.partition(":")
@@ -195,7 +189,7 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
 
 
 def _number(text: str, where: str) -> float:
-    """Parses a parameter as the library does: integer part, fraction and exponent separately, each rounded."""
+    """Parses a parameter like LightGBM's parser, which may round differently from `float`."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
         raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
@@ -225,7 +219,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
     strict, missing_left, around_zero = _numeric(saved.threshold, decision)
     # Infinite training values make infinite thresholds: all but missing values go left.
     infinite = saved.threshold == np.inf
-    # A set of cuts holds for the values that go right, so left and right are swapped.
+    # The cuts select values that go right, so left and right are swapped.
     by_cuts = (around_zero | infinite) & ~categorical
     missing_left = (missing_left ^ by_cuts) & ~categorical
     left, right = np.where(by_cuts, [saved.right, saved.left], [saved.left, saved.right])
@@ -295,8 +289,7 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """Returns the members of a set of codes: for a category the codes; for a number the cuts around values that
-    truncate to the codes."""
+    """Returns a category's codes, or the cuts around numbers that truncate to the codes."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -308,8 +301,7 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns three arrays (splits,): the threshold t of `x < t`; whether NaN goes left; whether zero takes the side
-    opposite to `x < t` and needs cuts of its own."""
+    """Returns for each split: its threshold, whether NaN goes left, and whether zero needs cuts."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)
@@ -322,8 +314,7 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the texts of each column of text categories, by column. The model lists the categories of a data frame's
-    columns in order, but not the columns. Raises ModelError if the columns can't be found safely."""
+    """Returns the texts of each column of text categories. Raises ModelError for uncertain columns."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
@@ -355,7 +346,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists of categories if all hold texts and their columns are not certain; otherwise ()."""
+    """Returns the lists of text categories if their columns are not certain; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()
@@ -363,22 +354,21 @@ def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
 
 
 def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
-    """Returns True if a column may have had these categories, by the range of its training values."""
+    """Returns True if a column's range of training values allows these categories."""
     low, high = saved.ranges[column] or (0.0, 0.0)  # A constant column fits any list.
     integral = low.is_integer() and high.is_integer()  # False for infinite values
     return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and integral))
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns of the lists of categories if exactly one assignment in order fits; otherwise []."""
+    """Assigns the lists of categories to columns in order; [] unless exactly one assignment fits."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists of categories fit them and an error would show in rows;
-    otherwise []."""
+    """Returns the columns trained as categories if the lists of categories fit them, or []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
@@ -389,7 +379,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the leftmost assignment of the lists of categories to `columns`, in order; [] if none fits."""
+    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] without one."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):
@@ -398,7 +388,7 @@ def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequenc
 
 
 def _like_a_number(name: object) -> bool:
-    """Returns True if a reader of CSV files may parse a text as a number or boolean."""
+    """Returns True for text that a CSV reader may parse as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)
     try:

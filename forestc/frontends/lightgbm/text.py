@@ -36,10 +36,10 @@ TREE = {
 }
 FLOATS = ("threshold", "leaf_value")
 INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
-PER_LEAF = {"leaf_value", "leaf_count"}  # lists the lines with a number per leaf; the others have one per split
+PER_LEAF = {"leaf_value", "leaf_count"}  # lists lines with a number per leaf; others have one per split
 COUNTS = {"internal_count", "leaf_count"}  # lists the lines that predictions do not need
 
-# Names the bits of a split's decision_type. Without either MISSING bit NaN is read as 0.
+# Names the bits of decision_type. Without a MISSING bit NaN is read as 0.
 CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 
 MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
@@ -51,38 +51,26 @@ _AFTER_HEADER = (b"Tree=", *_END)
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model in the form that LightGBM's text and JSON share.
-
-    outputs: trees per iteration.
-    average: whether scores are divided by the iterations.
-    categorical: columns trained as categories.
-    ranges: each column's least and largest training value or code; None for a constant column.
-    pandas: the categories of a data frame's columns, or None.
-    leaves: the number of leaves of each tree. The arrays below join all trees; a tree of n leaves has n - 1 splits.
-    feature, threshold, decision, left, right: for each split. A child c >= 0 is split c of its tree, otherwise leaf ~c.
-    values: for each leaf.
-    counts: the training rows by split and by leaf, or None.
-    categories: for each tree its sets of codes; the threshold of a categorical split is an index into these.
-    """
+    """A model in the form that LightGBM's text and JSON share. Arrays join the splits or leaves of all trees."""
 
     version: str
     objective: str
     classes: int
-    outputs: int
-    average: bool
+    outputs: int  # trees per iteration
+    average: bool  # True if scores are divided by the iterations
     names: Sequence[str]
-    categorical: Sequence[int]
-    ranges: Sequence[tuple[float, float] | None]
-    pandas: Any
-    leaves: NDArray[np.int64]
+    categorical: Sequence[int]  # columns trained as categories
+    ranges: Sequence[tuple[float, float] | None]  # training values' range; None for a constant column
+    pandas: Any  # categories of a data frame's columns, or None
+    leaves: NDArray[np.int64]  # number of leaves of each tree; splits are one fewer
     feature: NDArray[Any]
-    threshold: NDArray[np.float64]
-    decision: NDArray[Any]
-    left: NDArray[Any]
-    right: NDArray[Any]
-    values: NDArray[np.float64]
-    counts: tuple[NDArray[Any], NDArray[Any]] | None
-    categories: Sequence[Sequence[NDArray[np.int64]]]
+    threshold: NDArray[np.float64]  # threshold, or index into `categories` of the tree
+    decision: NDArray[Any]  # decision_type of each split
+    left: NDArray[Any]  # split c of the tree if c >= 0, otherwise leaf ~c
+    right: NDArray[Any]  # right child, in the same form
+    values: NDArray[np.float64]  # value of each leaf
+    counts: tuple[NDArray[Any], NDArray[Any]] | None  # training rows by split and by leaf, or None
+    categories: Sequence[Sequence[NDArray[np.int64]]]  # sets of codes of each tree
 
     def first(self, trees: int) -> SavedModel:
         """Returns the model with its first trees only. trees: their number."""
@@ -147,7 +135,7 @@ def parse_text(data: bytes, where: str) -> SavedModel:
 
 
 def _value_range(info: str, where: str) -> tuple[float, float] | None:
-    """Parses the least and largest value of a column: from `[low:high]` for numbers, from `2:0:1` for codes."""
+    """Parses a column's least and largest value, from `[low:high]` or codes `2:0:1`."""
     if info == "none":
         return None
     try:
@@ -160,8 +148,7 @@ def _value_range(info: str, where: str) -> tuple[float, float] | None:
 def _block(
     data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
-    """Returns the `key=value` lines of a block, and the position after it. The block ends at an empty line or, with
-    `until`, before a line that begins with one of these texts."""
+    """Returns the `key=value` lines of a block, and the position after the block."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):
@@ -263,7 +250,7 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns the count of numbers on each line, and all numbers. Arrow is ten times as fast as NumPy."""
+    """Returns counts of numbers by line, and the numbers. Arrow is faster than NumPy."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -276,7 +263,7 @@ def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
-    """Returns the sets of codes that a tree's categorical splits refer to. Bit b of a set's word w is code 32 w + b."""
+    """Returns a tree's sets of codes, which the file stores as bits of 32-bit words."""
     count = _integer(tree, "num_cat", 0, MAX_INT, where)
     if not count:
         return []
@@ -297,7 +284,7 @@ def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
 
 
 def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
-    """Returns the categories that the Python package writes at the end of a file; None without them."""
+    """Returns the categories that LightGBM's Python package appends to a file, or None."""
     tail = data[position:]
     marked = tail.startswith(b"end of trees")  # LightGBM writes this line from 2.2 on, and `end of parameters` too.
     if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:

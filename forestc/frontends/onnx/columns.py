@@ -1,7 +1,6 @@
 """Describes the columns that an ONNX tree operator reads, and translates conditions on them to raw columns.
 
-A column is an input column with steps applied to it: monotone functions, or an imputer's replacement of one value.
-Bisection over floats translates a condition on the result to the input.
+A column is an input column after steps: monotone functions, or an imputer's replacement of one value.
 """
 
 from __future__ import annotations
@@ -33,16 +32,12 @@ def bits_of(dtype: DTypeLike) -> int:
 
 @dataclass(frozen=True)
 class Monotone:
-    """A monotone step, rising or falling, that maps NaN to NaN.
+    """A monotone step that maps NaN to NaN."""
 
-    function: takes (n,) floats and the `numbers`; returns (n,) floats. The columns of a node share it.
-    bits: width of the floats that the step takes.
-    """
-
-    function: Callable[..., Array]
-    bits: int
-    rising: bool = True
-    numbers: tuple[Any, ...] = ()
+    function: Callable[..., Array]  # maps (n,) floats and `numbers` to (n,) floats
+    bits: int  # width of the floats that the step takes
+    rising: bool = True  # False for a falling function
+    numbers: tuple[Any, ...] = ()  # parameters of the function
 
 
 # rounds to float32; as the first step it becomes `Feature.raw`
@@ -63,12 +58,11 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Column `index` of the rows with the steps applied to it. bits: width of the column's floats. integral: whether
-    the input holds integers, which are never missing."""
+    """Column `index` of the rows, with steps applied to it."""
 
     index: int
-    bits: int
-    integral: bool = False
+    bits: int  # width of the column's floats
+    integral: bool = False  # True if the input holds integers, which are never missing
     steps: tuple[Step, ...] = ()
 
     def then(self, step: Step) -> RawColumn:
@@ -77,18 +71,12 @@ class RawColumn:
 
 @dataclass
 class CutArrays:
-    """An array of conditions. Condition i holds for x if an odd number of its cuts is <= x; with even[i], an even
-    number.
+    """Arrays of conditions. Condition i holds if an odd number (with even[i]: even) of its cuts is <= x."""
 
-    cuts: (m,), ascending within each condition.
-    first: condition i has cuts[first[i]:first[i + 1]].
-    missing: whether each condition holds for NaN.
-    """
-
-    cuts: Floats
-    first: Ints
+    cuts: Floats  # (m,) cuts, ascending within each condition
+    first: Ints  # condition i has cuts[first[i]:first[i + 1]]
     even: Bools
-    missing: Bools
+    missing: Bools  # True if the condition holds for NaN
 
     def __len__(self) -> int:
         return len(self.even)
@@ -123,11 +111,10 @@ def joined(parts: list[CutArrays]) -> CutArrays:
 def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
-    """Returns the features of the raw columns that are read, and the operator's columns with the steps left to fold. A
-    raw column becomes a float32 feature if all its readers first round to float32.
+    """Returns features of the raw columns that are read, and the columns with the steps still to fold.
 
-    columns: column of the tree operator -> its raw column with steps.
-    names: raw column -> its name.
+    columns: operator's column -> raw column.
+    names: raw column -> name.
     """
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
@@ -167,7 +154,7 @@ def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn])
 
 
 def _kind(column: RawColumn) -> tuple[Any, ...]:
-    """Returns a key that is equal for columns with the same kinds of steps. Such columns are folded together."""
+    """Returns a key that is equal for columns with the same kinds of steps."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
@@ -175,11 +162,7 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Translates conditions on the output of the steps to conditions on their input.
-
-    steps: for each column its steps.
-    column_of: for each condition the index of its column in `steps`.
-    """
+    """Translates conditions on the output of the steps to conditions on their input."""
     end = len(steps[0])
     while end:
         last = [column[end - 1] for column in steps]
@@ -218,15 +201,14 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function turns `y >= cut` into `x < cut`, so an odd number of cuts inverts the condition.
+    # A falling function reverses each comparison, so an odd number of cuts inverts the condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(CutArrays(cuts, conditions.first, even, conditions.missing))
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
-    """Returns for each of `count` monotone predicates the least float that satisfies it: -infinity if all floats do,
-    NaN if none does. holds: tests (count,) order keys."""
+    """Returns for each monotone predicate the least float that satisfies it; NaN without one."""
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
@@ -277,15 +259,17 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Returns conditions in four parts: the threshold t of `x < t`, (n,); whether the children are swapped, (n,); the
-    index of the condition's set, NO_SET without one, (n,); and the sets. skipped: indices of conditions that get no
-    set."""
+    """Returns for each condition: the threshold t of `x < t`, whether children are swapped, and its set's index; then
+    the sets.
+
+    skipped: indices of conditions that get no set.
+    """
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)
     single = counts == 1
     threshold[single] = conditions.cuts[conditions.first[:-1][single]]
-    # `x < t` is an even condition with one cut; an even condition without cuts always holds.
+    # An even condition with one cut is `x < t`; without cuts it always holds.
     turned = np.where(counts == 0, conditions.even, np.where(single, ~conditions.even, conditions.even))
     set_index = np.full(len(conditions), NO_SET, dtype=np.int64)
     sets: dict[tuple[Member, ...], int] = {}

@@ -21,7 +21,7 @@ from forestc.frontends.onnx.trees import OPERATORS
 from forestc.frontends.onnx.values import FLOATS, ML, Array, Fold, Node, Predicted, Shown, Tensor, TreeScores, Value
 from forestc.frontends.shared.exact import least_float
 
-MAX_STEPS = 50  # nodes in a chain at most; columns are built recursively, and Python's stack is limited
+MAX_STEPS = 50  # limits nodes in a chain, because columns are built recursively
 # Lists the operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
@@ -209,7 +209,7 @@ def _table_arithmetic(node: Node, table: Tensor, constant: Array, first: bool) -
 
 
 def _score_arithmetic(operator: str, scores: TreeScores, constant: Array, first: bool) -> TreeScores | None:
-    """Folds a constant into the scores' bias, divisor or link slope. Returns None if the result would not be exact."""
+    """Folds a constant into bias, divisor or slope; returns None if that is not exact."""
     numbers = constant.tolist()
     uniform = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]

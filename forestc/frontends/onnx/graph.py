@@ -27,16 +27,12 @@ _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 @dataclass(frozen=True)
 class TreeGraph:
-    """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs.
-
-    columns: width of the rows; None if unknown.
-    names: column -> name, for columns with a name.
-    """
+    """The contents of a graph: its trees, their columns, and the scores and class at the outputs."""
 
     ensemble: TreeOperator
     table: Tensor
-    columns: int | None
-    names: dict[int, str]
+    columns: int | None  # width of the rows; None if unknown
+    names: dict[int, str]  # column -> name, for columns with a name
     scores: TreeScores
     answer: Predicted | None
 
@@ -72,8 +68,7 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Tree
 
 
 def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
-    """Adds the graph's inputs to `values`. Returns the width of the rows (None if unknown), and the names of inputs of
-    a single column."""
+    """Adds the graph's inputs to `values`; returns the rows' width and names of columns."""
     real = [item for item in graph.input if item.name not in values]
     start: int | None = 0
     names: dict[int, str] = {}
@@ -142,8 +137,7 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """Returns the scores and the class at the outputs. Without scores at an output, these are the scores that an ArgMax
-    compared, or the operator's."""
+    """Returns the scores and class of the outputs; without score outputs, the deciding scores."""
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:
@@ -174,5 +168,5 @@ def _shown(
 
 
 def _as_output(scores: TreeScores) -> TreeScores:
-    """Returns the scores for comparison at an output, where `dtype`, `rounded` and `part` do not matter."""
+    """Returns the scores without the properties that do not matter at an output."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

@@ -34,26 +34,17 @@ MAX_TREES = 1 << 17  # limits the trees that a damaged file can claim
 
 @dataclass
 class NodeArrays:
-    """The nodes of all trees, as arrays (n,), and the weights of their leaves, as arrays (w,).
+    """The nodes of all trees as arrays (n,), and the weights of leaves as arrays (w,)."""
 
-    start: (trees + 1,), where each tree's nodes begin, root first.
-    tree: each tree's number in the file.
-    ids: node numbers, for messages.
-    true, false: children, as indices into these arrays; LEAF at a leaf.
-    conditions: the inner nodes' conditions, in order.
-    value: value of a leaf that has no weight.
-    weight_leaf: the leaf of each weight; LEAF for a weight at an inner node, which onnxruntime ignores.
-    """
-
-    start: Ints
-    tree: Ints
-    ids: Ints
+    start: Ints  # (trees + 1,) start of each tree's nodes, root first
+    tree: Ints  # number of each tree in the file
+    ids: Ints  # node numbers, for messages
     feature: Ints
-    true: Ints
-    false: Ints
-    conditions: CutArrays
-    value: Floats
-    weight_leaf: Ints
+    true: Ints  # child if the condition holds; LEAF at a leaf
+    false: Ints  # child if the condition fails; LEAF at a leaf
+    conditions: CutArrays  # conditions of the inner nodes, in order
+    value: Floats  # value of a leaf without a weight
+    weight_leaf: Ints  # leaf of each weight; LEAF for a weight that onnxruntime ignores
     weight_target: Ints
     weight: Floats
 
@@ -92,8 +83,8 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
 def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeArrays:
     """Reads the nodes of a TreeEnsembleClassifier or -Regressor. Raises ModelError.
 
-    votes: the prefix of the weights' attributes, class or target.
-    dtype: the type in which thresholds are compared and weights added.
+    votes: prefix of the weights' attributes, "class" or "target".
+    dtype: type of thresholds and weights.
     """
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
@@ -228,8 +219,7 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains `x == a, else x == b, ...` with a common true child into one node. Returns the head of each node's
-    chain, and whether each node stays; `false` is changed in place."""
+    """Merges chains of EQ nodes (x == a), also in `false`; returns heads, remaining nodes."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -259,8 +249,7 @@ def _refuse_merged(
     false: Ints,
     votes: tuple[Ints, Ints, Array],
 ) -> None:
-    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbors `x == a, else x == b` whose true leaves
-    share their first weight but not all."""
+    """Raises ModelError for neighboring EQ nodes that onnxruntime merges though their leaves differ."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]
     nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
@@ -285,14 +274,13 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns the ends of intervals [low, high) that hold one number each; NaN in place of a high above infinity."""
+    """Returns intervals [low, high) that hold one number each; NaN means no upper end."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """Returns the conditions of inner nodes. equal: node and interval of each number in the sets of modes EQ, NEQ and
-    MEMBER."""
+    """Returns the conditions of inner nodes. equal: intervals of the numbers in sets."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
@@ -343,7 +331,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
     tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
     no_number = (mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf])
     _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)")
-    # Lists inner nodes in the order visited, then all references to leaves; then sorts both by tree.
+    # Lists visited inner nodes, then references to leaves, and sorts both by tree.
     parent, side = np.nonzero(leaf[visited])
     trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(one_leaf)])
     ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[one_leaf], 0]])
@@ -388,8 +376,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
 
 
 def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_leaf: Bools) -> tuple[Ints, Ints]:
-    """Returns the tree of each inner node, and the inner nodes level by level. Raises ModelError for nodes that form no
-    trees."""
+    """Returns the tree of each inner node, and the inner nodes level by level."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
     level, trees = roots[~one_leaf], np.flatnonzero(~one_leaf)
     visited = [level[:0]]
@@ -416,11 +403,7 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """Returns the sets of mode MEMBER: node and interval of each member.
-
-    onnxruntime stores a set of 31 or more numbers, or with a number outside 0 to 30, as integers. It then truncates the
-    number that it looks up.
-    """
+    """Returns the node and interval of each member; onnxruntime truncates lookups in long sets."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)
@@ -446,7 +429,7 @@ def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals
             "onnxruntime takes only 32-bit integers in such sets",
         )  # fmt: skip
     bits = bits_of(dtype)
-    # The floats that truncate to k lie in [k, k + 1) for positive k, in (k - 1, k] for negative k.
+    # Positive k stands for [k, k + 1), negative k for (k - 1, k].
     after = np.maximum(np.where(number >= 0, number + 1, number), low)
     low = np.where(integral, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
     return nodes[group], low, np.where(integral, np.where(number >= 0, np.maximum(after, high), high), high)

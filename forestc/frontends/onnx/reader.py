@@ -97,7 +97,7 @@ def _opsets(model: ModelProto, where: str) -> dict[str, int]:
 
 
 def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
-    """Builds the forest over the columns of the rows. Raises ModelError for a column outside the rows."""
+    """Builds the forest over the columns of the rows."""
     nodes, table = graph.ensemble.nodes, graph.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):
@@ -109,7 +109,7 @@ def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
     width = graph.columns
-    if width is None:  # A single input without a width is at least as wide as the columns that the trees read.
+    if width is None:  # A single input without a width has at least the columns that trees read.
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
     texts = {key: column for key, column in columns.items() if isinstance(column, TextColumn)}

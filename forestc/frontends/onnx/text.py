@@ -1,7 +1,7 @@
-"""Describes columns of text that are encoded before an ONNX tree operator, and translates conditions to sets of texts.
+"""Describes text columns that are encoded before an ONNX tree operator, and translates conditions on encoded values to
+sets of texts.
 
-A graph names some texts and treats all others the same way. The raw column becomes a category with these names as
-labels.
+The texts that the graph names become the labels of a category; all other texts are treated alike.
 """
 
 from __future__ import annotations
@@ -20,23 +20,18 @@ from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx.columns import Bools, CutArrays, Ints, Replace, Step
 
 Image: TypeAlias = str | float
-# A tensor of texts has no missing values: onnxruntime writes NaN, None or pandas' NA as one of these.
+# Lists how onnxruntime writes missing values (NaN, None, pandas' NA) in a tensor of texts.
 SPELLINGS = ("nan", "None", "<NA>")
 
 
 @dataclass(frozen=True)
 class TextColumn:
-    """The encoding of column `index` of the rows, a column of text.
+    """The encoding of a raw column of text."""
 
-    names: the texts that the graph names.
-    images: text -> its encoded value, for some of the names.
-    other: the encoded value of every other text; None if it stays unchanged.
-    """
-
-    index: int
-    names: tuple[str, ...] = ()
-    images: Mapping[str, Image] = field(default_factory=dict)
-    other: Image | None = None
+    index: int  # column of the rows
+    names: tuple[str, ...] = ()  # texts that the graph names
+    images: Mapping[str, Image] = field(default_factory=dict)  # text -> encoded value, for some of the names
+    other: Image | None = None  # encoded value of all other texts; None if unchanged
 
     def image(self, text: str) -> Image:
         image = self.images.get(text, self.other)
@@ -125,11 +120,10 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Returns the features of the raw columns of text that are read, and their vocabularies by raw column. Raises
-    ModelError for a column with too many names.
+    """Returns the features of the raw text columns that are read, and vocabularies by raw column. Raises ModelError for
+    too many names.
 
-    columns: column of the tree operator -> its encoding.
-    names: raw column -> its name.
+    columns: operator's column -> encoding.
     """
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
@@ -156,16 +150,11 @@ def text_features(
 
 @dataclass(frozen=True)
 class CodeSet:
-    """A condition on a raw column of text, as a set of codes.
+    """A condition on a raw column of text, as a set of codes."""
 
-    turned: whether the condition is the complement of the set, so that its children are swapped.
-    members: the codes in the set.
-    missing: whether the set holds missing values.
-    """
-
-    turned: bool
-    members: tuple[Member, ...]
-    missing: bool
+    turned: bool  # True if the condition is the set's complement
+    members: tuple[Member, ...]  # codes in the set
+    missing: bool  # True if the set holds missing values
 
 
 def code_sets(

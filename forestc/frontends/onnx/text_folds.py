@@ -195,7 +195,7 @@ def where(node: Node, subject: Value | None) -> Value | None:
         return None
     constants = {k: _broadcast(node, part, condition) for k, part in enumerate(parts) if isinstance(part, np.ndarray)}
 
-    @cache  # The cache prevents repeated work, as the parts may depend on one another.
+    @cache  # The cache prevents repeated work on parts that depend on one another.
     def column(index: int) -> TextColumn:
         operands: list[TextColumn | Image] = [
             part.texts(index) if isinstance(part, Tensor) else constants[k][index % len(constants[k])]

@@ -1,8 +1,7 @@
-"""Reads ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
+"""Reads ONNX's operators TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
 
-The Forest keeps these semantics of onnxruntime: values and thresholds are compared in the input's type (integers in
-float32). Weights are added in the same type, tree by tree in the file's order, then the base values. A classifier
-decides on these sums, before the post-transform.
+As in onnxruntime, values are compared, and weights added tree by tree, in the input's type (integers as float32). A
+classifier decides before the post-transform.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ LINKS = {
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
 }
-MAX_VALUES = 1 << 26  # entries of the leaves of all trees together at most, which take 512 MiB
+MAX_VALUES = 1 << 26  # limits the leaf values of all trees, which take up to 512 MiB
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def _regression(
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
     always = _always_voted(nodes, targets)
-    # onnxruntime outputs 0 for a target without a weight in any of a row's leaves, whatever its base value.
+    # For a target without weights in a row's leaves, onnxruntime outputs 0, not the base.
     needed = np.ones(targets, dtype=bool) if aggregate in ("MIN", "MAX") else np.append(base, np.zeros(targets)) != 0
     if targets > 1 and (bad := np.flatnonzero(needed[:targets] & ~always)).size:
         raise attributes.fail(
@@ -195,7 +194,7 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values onnxruntime can't choose a class that has no weight in any of a row's leaves.
+    # Without base values onnxruntime cannot choose a class without weights in a row's leaves.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
@@ -215,16 +214,12 @@ def _binary(
     base: NDArray[np.float64],
     summed: Aggregate,
 ) -> TreeOperator:
-    """Reads a classifier of two classes, a special case in onnxruntime.
-
-    If only class 0 has weights, their sum s is class 1's score. Without negative weights onnxruntime shows (1 - s, s)
-    and decides for class 1 by s > 0.5; otherwise it shows (-s, s) and decides by s > 0. LOGISTIC shows the logistic
-    function of (-s, s) instead. If class 1 has weights, there are two scores, and class 1's score decides.
-    """
+    """Reads a classifier of two classes, a special case in onnxruntime."""
     voted = set(np.unique(nodes.weight_target).tolist())
     always = _always_voted(nodes, 2)
     positive = len(voted) == 1 and not (nodes.weight < 0).any()
     bits = 32 if summed.precision == "float32" else 64
+    # onnxruntime decides by 0.5 if a single class has weights and none is negative.
     decision = Decision("threshold", float(next_above(np.array([0.5 if positive else 0.0]), bits)[0]))
     if voted == {0}:
         if len(base) > 1:
@@ -236,6 +231,7 @@ def _binary(
             raise attributes.fail("PROBIT of a single score, for which onnxruntime does not set the second column")
         if not always[0] and base.any():
             raise attributes.fail("a row may reach no weight, where onnxruntime does not add the base value")
+        # The sum s of class 0's weights is class 1's score.
         shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
         link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
         bias = base if len(base) else np.zeros(1)
@@ -251,7 +247,7 @@ def _binary(
             "give every leaf a weight for class 1",
         )
     bias = np.zeros(2)
-    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, if class 0 has weights.
+    if 0 in voted and len(base):  # onnxruntime adds a single base value to class 0, if this class has weights.
         if not always[0] and base.any():
             raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is not added")
         bias[0] = base[0]
@@ -261,7 +257,7 @@ def _binary(
 
 
 def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> None:
-    """Raises ModelError for a weight of an output that does not exist, and for two weights of a leaf for one output."""
+    """Raises ModelError for a weight of an unknown output, and for a leaf's duplicate weights."""
     target, leaf = nodes.weight_target, nodes.weight_leaf
     if (bad := np.flatnonzero((target < 0) | (target >= outputs))).size:
         raise attributes.fail(f"a weight is for output {target[bad[0]]} of {outputs}")
@@ -289,7 +285,7 @@ def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
 
 
 def _some_positive(nodes: NodeArrays) -> bool:
-    """Returns True if no weight is negative and every row reaches a positive weight in some tree."""
+    """Returns True if no weight is negative and some tree has only positive leaves."""
     if (nodes.weight < 0).any():
         return False
     real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
@@ -305,10 +301,10 @@ def make_trees(
     vocabularies: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """Builds the operator's trees. Their `feature` arrays hold indices of raw columns. Raises ModelError.
+    """Builds the operator's trees; `feature` holds indices of raw columns. Raises ModelError.
 
-    columns, texts: column of the operator -> its raw column with steps, or its encoding of text.
-    vocabularies: raw column of text -> its vocabulary.
+    columns, texts: operator's column -> raw column or encoding.
+    vocabularies: raw column of text -> vocabulary.
     """
     nodes = ensemble.nodes
     inner = nodes.inner
@@ -368,8 +364,7 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function from a tree's index to its outputs and leaf values (leaves, outputs). A leaf without a weight
-    gets 0 in a sum, the largest weight in a minimum, and the smallest in a maximum."""
+    """Returns a function from a tree's index to outputs and leaf values (leaves, outputs)."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)
@@ -387,7 +382,7 @@ def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[i
     leaf, target, weight = leaf[order], target[order], weight[order]
     bounds = np.searchsorted(leaf, nodes.start)
     rank = np.cumsum(is_leaf) - 1
-    fill = np.zeros(width)
+    fill = np.zeros(width)  # Leaves without a weight get a value that changes no result.
     if kind == "min":
         fill[:] = -np.inf
         np.maximum.at(fill, target, weight)

@@ -22,30 +22,23 @@ Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# Names what a classifier shows: "all" scores, or two columns made of a single score s.
-# Of a score s "complement" shows (1 - s, s), "opposite" (-s, s), "logistic" the logistic function of (-s, s).
-# With "second" only the second of a classifier's two columns is known.
+# Names what a classifier shows: all scores, or two columns made of one score s.
+# The columns are (1 - s, s) for "complement" and (-s, s) for "opposite".
+# "logistic" shows the logistic function of (-s, s); "second" knows only the second column.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Columns before the trees.
-
-    width: the number of columns; None if unknown.
-    column: returns the i-th column.
-    depth: the length of the chain of nodes behind the tensor.
-    text: whether all columns come from text.
-    dims: 2 for rows and columns; 1 for a single column; 3 for encoded text, (rows, width / inner, inner).
-    """
+    """Columns before the trees, as an ONNX tensor."""
 
     dtype: np.dtype[Any]
-    width: int | None
-    column: Callable[[int], RawColumn | TextColumn]
-    depth: int = 0
-    text: bool = False
-    dims: int = 2
-    inner: int = 0
+    width: int | None  # number of columns; None if unknown
+    column: Callable[[int], RawColumn | TextColumn]  # returns the i-th column
+    depth: int = 0  # length of the chain of nodes behind the tensor
+    text: bool = False  # True if all columns come from text
+    dims: int = 2  # 2 is a table, 1 a column, 3 encoded text
+    inner: int = 0  # last dimension of encoded text
 
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
@@ -75,24 +68,17 @@ class Tensor:
 
 @dataclass(frozen=True)
 class TreeScores:
-    """The scores of the trees after the operators applied to them.
+    """The scores of the trees after the operators applied to them."""
 
-    dtype: type of the tensor.
-    bias: (outputs,), added last.
-    classifier: whether a classifier made the scores.
-    rounded: whether the operator rounded its sums to float32, as the forest does not.
-    part: whether some columns are left out.
-    """
-
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # type of the tensor
     outputs: int
     aggregate: Aggregate
-    bias: tuple[float, ...]
+    bias: tuple[float, ...]  # (outputs,), added last
     link: Link
     shown: Shown
-    classifier: bool
-    rounded: bool = False
-    part: bool = False
+    classifier: bool  # True if a classifier made the scores
+    rounded: bool = False  # True if the operator rounded its sums to float32
+    part: bool = False  # True if some columns are left out
 
     @property
     def columns(self) -> int:
@@ -154,6 +140,6 @@ class Node:
         return [int(item) for item in value.ravel().tolist()]
 
     def axis(self, attributes: Attributes, default: int = 0) -> None:
-        """Raises ModelError for an axis other than that of the columns."""
+        """Raises ModelError unless the axis is the axis of the columns."""
         if attributes.integer("axis", default) not in (1, -1):
             raise self.fail("works across the rows, not the columns")

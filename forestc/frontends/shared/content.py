@@ -20,7 +20,7 @@ from forestc.frontends.shared.ubjson import parse_ubjson
 HEAD = 1 << 16  # bytes of a text or a compressed file that are examined
 _UTF8_MARK = b"\xef\xbb\xbf"
 _UBJSON = frozenset(b"iUIlL$#N")  # lists the markers that may follow the first brace
-# Maps the first bytes of a compressed file to a function that makes an object to unpack it.
+# Maps a compressed file's first bytes to a function that makes an unpacker.
 _UNPACKERS: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     **dict.fromkeys((b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda"), zlib.decompressobj),

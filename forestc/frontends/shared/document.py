@@ -21,7 +21,7 @@ def read_document(data: bytes, where: str) -> Any:
 
 
 class Document:
-    """A part of a parsed document, with its path for errors. Raises ModelError if the part does not fit a method."""
+    """A part of a parsed document. Methods raise ModelError, with the part's path, for unexpected content."""
 
     def __init__(self, value: object, path: str, where: str) -> None:
         self.value: Any = value

@@ -16,7 +16,7 @@ from forestc.forest.conditions import Member, complement, toggled
 from forestc.forest.ir import Label
 from forestc.forest.numbers import key_value, order_key
 
-SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by one
+SCORE_WINDOW = 64  # scores on either side of a threshold tested one by one
 
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
@@ -41,11 +41,10 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Returns for each of n monotone predicates the least order key for which it holds, by bisection; `high` if none
-    does.
+    """Returns for each monotone predicate the least order key that satisfies it, otherwise `high`.
 
-    holds: tests n order keys at once.
-    low, high: (n,); keys strictly between are tested.
+    holds: tests n keys at once.
+    low, high: (n,) bounds; only keys between are tested.
     """
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow

@@ -1,8 +1,6 @@
-"""Folds preprocessing of single columns into the conditions of a forest, which then takes raw float64 rows.
+"""Folds preprocessing of single columns into a forest's conditions; the forest then takes raw float64 rows.
 
-A step is a monotone function, but for NaN and single points. `f(x) < t` becomes `x < c` for the least float64 c with
-f(c) >= t, found by bisection. Every float around c is tested, because library functions such as log1p may decrease by a
-unit in the last place.
+`f(x) < t` becomes `x < c` by bisection. Floats near c are tested, because log1p, for instance, may decrease slightly.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, roun
 from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-WINDOW = 256  # floats on either side of a cut that are tested one by one at first
-# floats on either side of a cut that are tested at most; a function that still changes there is refused
+WINDOW = 256  # floats on either side of a cut tested at first
+# floats on either side that are tested at most; functions that still change are refused
 MOST_WINDOW = 1 << 16
 AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
@@ -44,25 +42,16 @@ def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class StepColumn:
-    """A column that the forest reads: the raw column `source` (-1: a constant) after steps. An image is a value after
-    the steps.
+    """A raw column with the steps before the forest; an image is a value after the steps."""
 
-    function: non-decreasing on finite floats, (n,) to (n,).
-    points: raw value -> image, where it differs from the function's.
-    missing: the image of NaN; None if a step refuses NaN.
-    texts: for a column of text, its known names with their images. Any other text has the function's image.
-    fills: for text before encoding, raw text (None: a missing value) -> the imputer's text.
-    dtype, sparse: the type and layout in which the next step receives the column.
-    """
-
-    source: int
-    function: Function = identity
-    points: dict[float, float] = field(default_factory=dict)
-    missing: float | None = np.nan
-    texts: dict[str, float] | None = None
-    fills: dict[str | None, str] = field(default_factory=dict)
-    dtype: np.dtype[Any] = field(default=np.dtype(np.float64))
-    sparse: bool = False
+    source: int  # raw column; -1 for a constant
+    function: Function = identity  # non-decreasing on finite floats, (n,) to (n,)
+    points: dict[float, float] = field(default_factory=dict)  # raw values with other images than the function's
+    missing: float | None = np.nan  # image of NaN; None if a step refuses NaN
+    texts: dict[str, float] | None = None  # images of known texts; others get the function's image
+    fills: dict[str | None, str] = field(default_factory=dict)  # raw text (None: missing) -> an imputer's text
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float64))  # type in the next step
+    sparse: bool = False  # True if the next step receives a sparse column
 
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
@@ -258,8 +247,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut the raw values x at which `function(x) >= cut` changes, ascending: one value if the function
-    is monotone."""
+    """Returns for each cut the raw values at which `function(x) >= cut` changes, ascending."""
     if not len(cuts):
         return []
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# Holds a number of iterations, BEST for those up to the best one, or None for the library's default.
+# Holds a number of iterations, BEST for the best ones, or None (library's default).
 Iterations: TypeAlias = int | Literal["best"] | None
 
 
@@ -27,12 +27,10 @@ def parsed(given: object) -> Iterations:
 def taken(
     requested: Iterations, total: int, best: int | None, where: str, *, stops: bool, unknown: str
 ) -> tuple[int, tuple[str, ...]]:
-    """Returns the number of iterations to read, and notes on it. Raises ForestcError.
+    """Returns the number of iterations to read, and notes. Raises ForestcError.
 
-    total: iterations in the model.
-    best: iterations up to the best one; None if unknown.
-    stops: whether the library itself predicts with the best ones only.
-    unknown: the remedy for an unknown best iteration.
+    stops: True if the library itself predicts with the best ones only.
+    unknown: remedy if `best` is None.
     """
     if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)

@@ -25,10 +25,9 @@ def side_by_side(
     *,
     link: Link | None = None,
 ) -> Forest:
-    """Merges forests over the same rows: the outputs of each forest follow those of the forest before. Raises
-    ModelError if the forests read rows in different ways.
+    """Merges forests over the same rows into one with all outputs. Raises ModelError if they read rows differently.
 
-    combine: the rule that combines the forests as parts; None makes a single part with the `link`.
+    combine: rule that combines the forests as parts; None makes one part.
     """
     columns = forests[0].columns
     for index, forest in enumerate(forests):
@@ -45,7 +44,7 @@ def side_by_side(
         for feature in forest.features:
             before = by_column.setdefault(feature.column, feature)
             by_column[feature.column] = _both(before, feature, where)
-    # If a forest refuses missing values in a column, it also refuses them in columns that it does not read.
+    # A forest that refuses missing values refuses them in every column of the rows.
     strict = [forest for forest in forests if not all(feature.missing for feature in forest.features)]
     for column in by_column:
         if any(column not in {feature.column for feature in forest.features} for forest in strict):

@@ -14,9 +14,9 @@ import numpy as np
 
 from forestc.errors import ModelError
 
-MAX_DEPTH = 64  # containers inside each other; models nest fewer than ten, and Python's stack is limited
+MAX_DEPTH = 64  # limits nested containers, because Python's stack is limited; models nest fewer than ten
 
-# Maps a marker to its format in `struct` and its number of bytes; all are big-endian.
+# Maps a marker to its big-endian `struct` format and number of bytes.
 _NUMBERS = {
     b"i": (">b", 1),
     b"U": (">B", 1),

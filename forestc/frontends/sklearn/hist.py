@@ -61,7 +61,7 @@ def read_hist(model: BaseEstimator, where: str) -> Forest:
 
 
 def _columns(model: BaseEstimator, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
-    """Returns the rows' column for each column of the trees, and the known categories by column of the rows."""
+    """Returns the rows' column of each tree column, and categories by column of the rows."""
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         if getattr(model, "is_categorical_", None) is not None:
@@ -99,7 +99,7 @@ def _tree(
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)
         sets.append(_members(categories[column], codes, bool(missing_left[node])))
-    # A split on missing values alone has an infinite threshold: all numbers satisfy `x <= t`, infinity too.
+    # Splits on missing values alone have an infinite threshold: all numbers satisfy `x <= t`.
     everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
     if everything.any():
         set_index[everything] = len(sets)

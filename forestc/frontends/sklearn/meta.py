@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-MOST_NOTED = 120  # characters of a search's parameters in a note, so that the note stays a line
+MOST_NOTED = 120  # characters of a search's parameters in a note, to keep one line
 
 
 def read_search(model: object, where: str) -> Forest:
@@ -149,7 +149,7 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _ties() -> Literal["first", "last"]:
-    """Returns which of equal classes wins in one-vs-rest: the first since scikit-learn 1.8, the last before."""
+    """Returns which of equal classes wins in one-vs-rest in this version of scikit-learn."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
 
@@ -161,7 +161,7 @@ def _above(link: str, least: float, where: str) -> Decision:
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
-    """Returns the forest with a single output: the score if `by_score`, otherwise the probability of class 1."""
+    """Returns the forest with a single output: class 1's score (if `by_score`) or probability."""
     if by_score:
         if forest.n_outputs != 1:
             raise ModelError(f"has {forest.n_outputs} scores", where=where)

@@ -23,7 +23,7 @@ from forestc.frontends.sklearn.trees import width_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Maps a monotone step to its attributes with a value for each column, and the axis of the columns.
+# Maps a monotone step to its attributes per column, and their column axis.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
@@ -64,7 +64,7 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
 
 
 def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns as the model reads them. Libraries read zeros of sparse columns in different ways."""
+    """Returns the columns as the model reads them; libraries treat sparse zeros in different ways."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library = _library(last)
@@ -90,7 +90,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
 
 
 def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Maps ZERO to the float below: LightGBM reads ZERO as 0 in an array, but not in a sparse matrix."""
+    """Lowers x equal to ZERO: LightGBM's sparse input does not read ZERO as 0."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
@@ -131,15 +131,14 @@ def _takes_missing(step: object) -> bool:
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the columns as parts of one array: with their common NumPy type, sparse if one of them is."""
+    """Returns the columns as one array: with a common type, sparse if any is sparse."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
 def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the output of a step that concatenates or selects columns: as one array, or as a data frame, which keeps
-    each column's type."""
+    """Returns the output, array or data frame, of a step that concatenates or selects columns."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -166,8 +165,7 @@ def _monotone(step: BaseEstimator, kind: str, j: int, column: StepColumn, where:
 
 
 def _transformed(single: BaseEstimator, column: StepColumn, positive: bool = False) -> StepColumn:
-    """Returns the column after a fitted step for one column. The step is not called with infinities or, if `positive`,
-    numbers up to 0; their images only need to be monotone."""
+    """Returns the column after a fitted step. positive: the step takes positive numbers only."""
     takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows to its type first.
 
     def transform(x: NDArray[np.float64]) -> NDArray[Any]:
@@ -239,8 +237,7 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
-    """Returns a column of text after an imputer. marker: the imputer's missing value, which may be a text. fill: the
-    text that replaces it."""
+    """Returns a column of text after an imputer that replaces `marker` by `fill`."""
     if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
     text_marker = marker if isinstance(marker, str) else None
@@ -268,8 +265,7 @@ def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
-    """Returns the type of an encoder's output columns. Raises ModelError for types beyond float64 and for grouped
-    categories."""
+    """Returns the type of an encoder's output. Raises ModelError for unsupported types and grouping."""
     kind = type(step).__name__
     if getattr(step, "_infrequent_enabled", False):
         do = "use neither min_frequency nor max_categories"
@@ -281,7 +277,7 @@ def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
 
 
 def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns after a OneHotEncoder: an indicator column for each category that is not dropped."""
+    """Returns the columns after a OneHotEncoder: one for each category that is not dropped."""
     dtype = _number_type(step, where)
     result = []
     dropped = step.drop_idx_ if step.drop_idx_ is not None else [None] * len(columns)
@@ -296,8 +292,7 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """Returns a column in which known categories become their images, and other values become `unknown`. missing: the
-    image of a missing value if the encoder knows it; None takes the image of its category."""
+    """Returns the column after an encoder: categories become images, other values `unknown`."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]

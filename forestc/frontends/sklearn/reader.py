@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Lists types that skops does not trust. forestc never calls the functions among them, and checks the trees.
+# Lists types that skops distrusts; forestc calls no function among them, and checks trees.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -99,7 +99,7 @@ def open_skops(data: bytes, where: str) -> Any:
 
 
 def _refuse_bomb(data: bytes, where: str) -> None:
-    """Raises ModelError for a zip bomb: a file that unpacks to far more than a model of its size."""
+    """Raises ModelError for a file that unpacks to far more than a model."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -140,7 +140,7 @@ def read_live(model: object, where: str = "") -> Forest:
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001
-        # skops restores the attributes that a file names, so any of them may be missing or invalid.
+        # skops restores the attributes that a file names, so any attribute may be invalid.
         raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
 
 

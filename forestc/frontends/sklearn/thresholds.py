@@ -88,7 +88,7 @@ def _mean_of_calibrated(model: BaseEstimator, where: str) -> Forest:
 
 
 def _calibrated_score(calibrated: _CalibratedClassifier, where: str) -> Forest:
-    """Returns the forest of a calibrated model of two classes. Its value is the probability of class 1."""
+    """Returns the forest of a calibrated two-class model; its value is class 1's probability."""
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
     forest, response = _response(calibrated.estimator, method, 1, where)
@@ -115,7 +115,7 @@ def _calibrated_scores(calibrated: _CalibratedClassifier, classes: NDArray[Any],
 
 
 def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> Forest:
-    """Returns the forest of an estimator to be calibrated. Raises ModelError if its scores are no sums of the trees."""
+    """Returns the forest of a calibrated estimator. Raises ModelError for scores that are no sums."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
         raise ModelError(
@@ -135,7 +135,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
 
 
 def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
-    """Returns the link from a score to its calibrated probability, and whether the link takes the negative score."""
+    """Returns the link from score to probability, and whether the score must be negated."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
@@ -150,8 +150,7 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """Returns the forest of an estimator of two classes, with a single score, and a function of scores (n,). The
-    function computes the library's answers by `method` for the class `column`."""
+    """Returns a two-class estimator's forest, and the function from scores (n,) to its answers."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -171,7 +170,7 @@ def _response(estimator: object, method: str, column: int, where: str) -> tuple[
         )
         if column:
             return alone, lambda scores: scores
-        # The score is the negative probability of class 0; the value is 1 plus the score.
+        # The score is minus the probability of class 0; the value adds 1.
         return changed(_negated(alone), link=Link(shift=-1.0)), lambda scores: -scores
     if method == "decision_function":
         return forest, (lambda scores: scores) if column else (lambda scores: -scores)
@@ -200,8 +199,7 @@ def _negated(forest: Forest) -> Forest:
 
 
 def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
-    """Returns the forest that decides for class 1 if `above` holds. Raises ModelError unless `above` holds from some
-    score on."""
+    """Returns the forest that decides for class 1 from the least score satisfying `above`."""
 
     def holds(scores: Values) -> NDArray[np.bool_]:
         return above(np.clip(scores, -FARTHEST, FARTHEST))

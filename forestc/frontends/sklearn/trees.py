@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FARTHEST = 1e300  # stands for an infinite threshold; no score reaches it
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
-JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive one from below
+JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # bounds the score of a class that needs a positive score
 
 
 def finished(
@@ -42,10 +42,9 @@ def finished(
 ) -> Forest:
     """Builds the Forest of a scikit-learn model.
 
-    trees: their `feature` arrays hold columns of the rows.
+    trees: trees with columns of the rows as features.
     missing: whether missing values are accepted.
-    number: the type of the columns.
-    categories: for each column of text categories their names.
+    categories: column -> names of its categories.
     """
     names = getattr(model, "feature_names_in_", None)
 
@@ -145,7 +144,7 @@ def read_forest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
-    """Returns the bootstrap sample of a forest's tree; None if the model does not determine it."""
+    """Returns the bootstrap sample of a forest's tree, or None if the sample is unknown."""
     if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
         return None
     stored = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
@@ -154,8 +153,7 @@ def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
 
 
 def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
-    """Returns a tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: the number
-    of classes of each target."""
+    """Returns a tree's values (nodes, targets, most classes) as (nodes, classes of all targets)."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
@@ -176,7 +174,7 @@ def read_boosting(model: BaseEstimator, where: str) -> Forest:
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     link, decision = Link(), Decision("none")
     if classes and outputs == 1:
-        # The probability is expit(score), with exponential loss expit(2 * score); class 1 is decided if score >= 0.
+        # Class 1 needs score >= 0. Exponential loss has the probability expit(2 score), others expit(score).
         link, decision = Link("sigmoid", 1.0 if model.loss == "log_loss" else 2.0), Decision("threshold", 0.0)
     elif classes:
         link, decision = Link("softmax"), Decision("argmax")
@@ -205,8 +203,7 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and bias of an initial regressor that sums or averages trees. Averages are divided leaf by
-    leaf, which may change the last digits."""
+    """Returns the trees and bias of an initial regressor that sums or averages trees."""
     from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)
@@ -265,7 +262,7 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     if n == 1:
         trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # One class scores 0.
         return finished(model, where, trees, missing=False, n_outputs=1, decision=Decision("argmax"), classes=classes)
-    # Probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2.
+    # The softmax of scores / (classes - 1) or (-score, score) / 2 gives probabilities.
     return finished(
         model,
         where,
@@ -329,7 +326,7 @@ def read_isolation(model: BaseEstimator, where: str) -> Forest:
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # The test takes powers of an array, as the library does: a scalar's power may differ.
+    # Like the library, the test takes powers of an array; scalar powers may differ.
     least = least_score(inlier, where)
     return finished(
         model,

@@ -1,7 +1,6 @@
 """Reads XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, fitted Boosters and estimators.
 
-The Forest keeps these semantics of the library: rows and thresholds are float32 and compared with `<`. Margins are
-summed in float32, from the base score, tree by tree.
+Rows and thresholds are float32 and compared with `<`. Margins are summed in float32, from the base score, tree by tree.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Maps an objective to the link from margin to prediction. The inverse link turns a file's base_score into a margin.
+# Maps an objective to the link from margin to prediction; base_score uses the inverse.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
@@ -41,10 +40,10 @@ LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
-# XGBoost 1.7 to 3.2 predict class 1 from this margin on: the least float32 whose float32 sigmoid exceeds 0.5.
+# XGBoost 1.7 to 3.2 predicts class 1 if the float32 sigmoid exceeds 0.5.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
-CLIPS_BASE_SCORE = (3, 2)  # starts with the version that accepts the probabilities 0 and 1 and clips them
+CLIPS_BASE_SCORE = (3, 2)  # starts with the version that clips the probabilities 0 and 1
 
 SORTS_QUANTILES = (3, 4)  # starts with the version that predicts several quantiles in ascending order
 
@@ -76,8 +75,7 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns a classifier's forest with its labels. A forest without classes gets the decision for class 1 above a
-    prediction of 0.5."""
+    """Returns the forest with class labels, and if needed with a 0.5 threshold on predictions."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -159,8 +157,7 @@ def _outputs(params: Document, objective: str) -> int:
 
 
 def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
-    """Returns the best iteration, counted from 1; None if the file does not say. Raises ModelError for an invalid one
-    only if `needed`, as users may write attributes."""
+    """Returns the best iteration, counted from 1, or None. needed: whether invalid ones raise ModelError."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
         return None
     try:
@@ -190,8 +187,7 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's tree weights (or None), and whether dart is a separate booster, as
-    before XGBoost 3.4."""
+    """Returns the document of the trees, dart's weights, and whether dart is a separate booster."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
@@ -213,7 +209,7 @@ def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]
 
 
 def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int, ...]) -> list[float]:
-    """Returns base_score as margins in float32. Files hold one number up to XGBoost 3.0, and `[a,b,c]` from 3.1 on."""
+    """Returns base_score, a number or `[a,b,c]`, as margins of the outputs."""
     text = doc.text().strip()
     parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else [text]
     try:
@@ -250,8 +246,7 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns the category names by column, which models trained on a data frame store from XGBoost 3.1 on. Raises
-    ModelError for categories that are numbers other than their codes."""
+    """Returns category names by column. Raises ModelError for numbers other than their codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}
@@ -272,7 +267,7 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise category.fail("is not a list of names")
-        # XGBoost 3.2 counts characters, not bytes, so names beyond ASCII are shifted: the column takes codes only.
+        # XGBoost 3.2 counts characters, not bytes, so columns with names beyond ASCII take codes.
         if (values < 0).any() or (values > 127).any():
             continue
         raw = bytes(values.astype(np.uint8))

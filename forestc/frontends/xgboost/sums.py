@@ -23,16 +23,11 @@ NODE = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
 
 @dataclass(frozen=True)
 class TreeSums:
-    """The parameters of a training and the sums at the nodes of its trees.
+    """The parameters of a training and the sums at the nodes of its trees."""
 
-    settings: parameters of `xgboost.train` in the file.
-    trees: for each tree the arrays of NODE, (nodes,), indexed by `Tree.ids`; empty for vector leaves.
-    feature_types: None if the file has none.
-    """
-
-    settings: Mapping[str, Any]
-    trees: tuple[tuple[NDArray[np.float64], ...], ...]
-    feature_types: tuple[str, ...] | None = None
+    settings: Mapping[str, Any]  # parameters of `xgboost.train` in the file
+    trees: tuple[tuple[NDArray[np.float64], ...], ...]  # sums at nodes, by `Tree.ids`; empty for vector leaves
+    feature_types: tuple[str, ...] | None = None  # types of the columns; None if unknown
 
 
 def read_sums(document: object, where: str) -> TreeSums:

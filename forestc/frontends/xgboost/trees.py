@@ -31,9 +31,9 @@ def read_tree(
 ) -> Tree:
     """Reads the tree of a document. Raises ModelError.
 
-    categories: column -> number of codes over all trees.
-    weight: dart's factor for the leaves, in float32.
-    base: the outputs' base scores; leaves are rounded to (base + leaf) - base.
+    categories: column -> number of codes.
+    weight: dart's factor for leaves.
+    base: base score; leaves become (base + leaf) - base.
     """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
@@ -111,8 +111,7 @@ def read_tree(
 
 
 def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """Returns vector leaves: (leaves, size). From XGBoost 3.2 on they are in leaf_weights, indexed by right_children;
-    before, in base_weights, indexed by node."""
+    """Returns vector leaves, (leaves, size), from leaf_weights (since XGBoost 3.2) or base_weights."""
     key, row_of = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
     weights = doc.get(key).array(np.float32)
     if len(weights) % size:
