@@ -49,11 +49,11 @@ class PlannedRun:
     done: the final forest and the steps, if they are known."""
 
     plan: LevelPlan
-    fit: Rows
-    held_out: Rows | None = None
-    evidence: tuple[Loss, Loss] | None = None
-    results: Sequence[PassResult] | None = None
-    done: tuple[Forest, list[Step]] | None = None
+    fit: Rows  # rows that passes may use
+    held_out: Rows | None = None  # rows that score forests; None without such rows
+    evidence: tuple[Loss, Loss] | None = None  # cross-validated losses of the model and the final forest
+    results: Sequence[PassResult] | None = None  # result of each pass, if known
+    done: tuple[Forest, list[Step]] | None = None  # final forest and steps, if known
 
     def run(
         self,

@@ -40,10 +40,10 @@ class Request:
     named: the passes that the user named, or None.
     stop: limits the search of a level."""
 
-    options: CompileOptions
+    options: CompileOptions  # as given, with passes as text and the level as a number
     level: int | None
-    named: tuple[Pass, ...] | None
-    stop: Stop | None
+    named: tuple[Pass, ...] | None  # passes that the user named, or None
+    stop: Stop | None  # limits the search for smaller designs
     targets: tuple[str, ...]
 
     @staticmethod

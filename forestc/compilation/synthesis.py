@@ -36,9 +36,9 @@ class Circuit:
     """The hardware of a design, for synthesis. manifest: the part that describes hardware.
     file: returns the name and the text of a file by its role."""
 
-    manifest: Mapping[str, Any]
+    manifest: Mapping[str, Any]  # must have the entries that describe hardware
     netlist: Netlist
-    file: Callable[[str], tuple[str, str]]
+    file: Callable[[str], tuple[str, str]]  # returns name and text of the file with a role
 
     @staticmethod
     def of(design: Design) -> Circuit:
@@ -59,7 +59,7 @@ class Placement:
 
     device: str
     placed: Placed
-    cells: tuple[tuple[PlacedCell, Net | None], ...]
+    cells: tuple[tuple[PlacedCell, Net | None], ...]  # each placed cell, and its net of the netlist or None
 
     def figures(self) -> dict[str, Any]:
         placed = self.placed

@@ -48,20 +48,20 @@ class Option:
     within: the flag of which this option is a key.
     takes_rest: True if the value of this key may hold commas."""
 
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # flags, the recorded one first; none for a positional argument
     help: str
     metavar: str = ""
-    kind: type | None = None
-    least: float | None = None
-    listed: bool = False
-    repeated: bool = False
-    needed: bool | None = None
-    recorded: bool = True
-    key: str = ""
-    schema: Mapping[str, Any] | None = None
-    group: Any = None
-    within: KeyedFlag | None = None
-    takes_rest: bool = False
+    kind: type | None = None  # type on the command line, unless the field's type tells it
+    least: float | None = None  # smallest number allowed
+    listed: bool = False  # True for a list of texts, separated by commas
+    repeated: bool = False  # True if the flag may be given several times
+    needed: bool | None = None  # True if the command line requires it; None if the default decides
+    recorded: bool = True  # True if manifests store the option
+    key: str = ""  # name in manifests, if not the field's
+    schema: Mapping[str, Any] | None = None  # JSON Schema of the stored value, unless the annotation tells it
+    group: Any = None  # dataclass whose options are the keys of this flag
+    within: KeyedFlag | None = None  # flag of which this option is a key
+    takes_rest: bool = False  # True if the value of this key may hold commas
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
@@ -91,9 +91,9 @@ class Group:
     keys: for each key, the field and its Option."""
 
     within: KeyedFlag
-    field: Field[Any] | None
-    kind: Any
-    keys: Mapping[str, tuple[Field[Any], Option]]
+    field: Field[Any] | None  # field that holds an instance of `kind`, or None
+    kind: Any  # dataclass that declares the options
+    keys: Mapping[str, tuple[Field[Any], Option]]  # for each key the field and its Option
 
 
 def groups_of(kind: Any) -> dict[str, Group]:

@@ -17,8 +17,8 @@ class Choice:
 
     name: str
     values: tuple[Value, ...]
-    when: Mapping[str, tuple[Value, ...]] | None = None
-    approximate: bool = False
+    when: Mapping[str, tuple[Value, ...]] | None = None  # values that other parameters must have for this one to count
+    approximate: bool = False  # True if the values can change the design's answers
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Whole:
     low: int
     high: int
     step: int = 1
-    log: bool = False
+    log: bool = False  # True for a logarithmic scale
     when: Mapping[str, tuple[Value, ...]] | None = None
     approximate: bool = False
 
@@ -41,7 +41,7 @@ class Real:
     name: str
     low: float
     high: float
-    log: bool = False
+    log: bool = False  # True for a logarithmic scale
     when: Mapping[str, tuple[Value, ...]] | None = None
     approximate: bool = False
 

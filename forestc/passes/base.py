@@ -23,8 +23,8 @@ class PassResult:
     report: figures for tables and `--json`; its entry `note`, if any, is a sentence for the user."""
 
     forest: Forest
-    promises: tuple[Promise, ...]
-    report: dict[str, Any] = field(default_factory=dict)
+    promises: tuple[Promise, ...]  # what the pass guarantees; the pipeline checks each promise
+    report: dict[str, Any] = field(default_factory=dict)  # figures, and perhaps `note`, a sentence for the user
 
 
 @runtime_checkable

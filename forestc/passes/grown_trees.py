@@ -28,10 +28,10 @@ class Grower:
     compared: for each column the prices of these conditions' comparators.
     label: (samples,) class numbers; values if n_classes is 0."""
 
-    conditions: tuple[tuple[Condition, ...], ...]
+    conditions: tuple[tuple[Condition, ...], ...]  # for each column of `cuts` the condition of each threshold
     cuts: Cuts
-    compared: tuple[NDArray[np.float64], ...]
-    label: NDArray[np.float64]
+    compared: tuple[NDArray[np.float64], ...]  # for each column the prices of the comparators
+    label: NDArray[np.float64]  # (samples,) class numbers; values if n_classes is 0
     n_classes: int
     prices: Prices
 

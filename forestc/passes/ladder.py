@@ -27,13 +27,13 @@ class Rung:
     smaller: False if the setting gives no smaller forest, so that the rung is the old forest.
     hurried: True if a time limit cut the work short."""
 
-    step: Laddered
-    cost: float
-    make: Callable[[], Forest]
+    step: Laddered  # the pass with this setting
+    cost: float  # cost of the new forest, in the prices of the pass
+    make: Callable[[], Forest]  # returns the new forest
     report: dict[str, Any] = field(default_factory=dict)
-    last: bool = False
-    smaller: bool = True
-    hurried: bool = False
+    last: bool = False  # True if no later setting of the branch is worth trying
+    smaller: bool = True  # False if the setting leaves the forest unchanged
+    hurried: bool = False  # True if a time limit cut the work short
 
     @cached_property
     def forest(self) -> Forest:
@@ -50,12 +50,12 @@ class Branch:
     most: forests that cost this much or more are useless."""
 
     steps: tuple[Pass, ...]
-    grows: bool = False
-    give_up: int = 4
-    at_least: int = 0
-    costs: tuple[float, ...] = ()
-    alone: bool = False
-    most: float = math.inf
+    grows: bool = False  # True if forests get larger from setting to setting
+    give_up: int = 4  # stops a shrinking sequence after this many failures in a row
+    at_least: int = 0  # tries this many settings before it gives up without a success
+    costs: tuple[float, ...] = ()  # approximate cost of each setting, if known in advance
+    alone: bool = False  # True if later sequences may succeed although this one fails
+    most: float = math.inf  # forests that cost this much or more are useless
 
 
 class Ladder(Protocol):

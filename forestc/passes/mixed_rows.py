@@ -30,10 +30,10 @@ class RowsToFit:
     rows: the number of rows that were given.
     copies: the number of copies of each row."""
 
-    words: NDArray[Any]
-    label: NDArray[Any]
-    rows: int
-    copies: int
+    words: NDArray[Any]  # (samples, features) encoded rows
+    label: NDArray[Any]  # (samples,) class indices; values of a regression
+    rows: int  # number of rows that were given
+    copies: int  # number of copies of each row
 
 
 def rows_to_fit(

@@ -26,12 +26,12 @@ class Freedom:
     missing: True if a value is missing, or the forest always accepts missing values."""
 
     thresholds: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    smallest: float = math.inf
-    largest: float = -math.inf
-    whole: bool = True
-    missing: bool = False
+    low: NDArray[np.float64]  # each threshold may move above this bound
+    high: NDArray[np.float64]  # each threshold may move up to this bound
+    smallest: float = math.inf  # smallest value in the rows
+    largest: float = -math.inf  # largest value in the rows
+    whole: bool = True  # True if all values are whole numbers
+    missing: bool = False  # True if values are missing or the forest always accepts missing ones
 
 
 @dataclass
@@ -41,12 +41,12 @@ class ObservedColumn:
     smallest, largest, whole: as in `Freedom`.
     missing: True if a value is missing."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: NDArray[np.float64]  # (cuts,) the largest value below each cut
+    high: NDArray[np.float64]  # (cuts,) the smallest value not below each cut
     smallest: float = math.inf
     largest: float = -math.inf
-    whole: bool = True
-    missing: bool = False
+    whole: bool = True  # True if all values are whole numbers
+    missing: bool = False  # True if a value is missing
 
     def merge(self, other: ObservedColumn) -> None:
         np.maximum(self.low, other.low, out=self.low)
@@ -71,9 +71,9 @@ class Observe:
 
     forest: Forest
     trees: FlatTrees
-    drawn: NDArray[np.uint8] | None
-    cuts: tuple[NDArray[np.float64], ...]
-    plain: tuple[NDArray[np.int64], ...]
+    drawn: NDArray[np.uint8] | None  # (trees, rows) how often each tree was trained on each row
+    cuts: tuple[NDArray[np.float64], ...]  # for each feature the interval ends of set conditions, ascending
+    plain: tuple[NDArray[np.int64], ...]  # for each feature the nodes that compare it with a threshold
 
     @staticmethod
     def of(forest: Forest, drawn: NDArray[np.uint8] | None = None) -> Observe:

@@ -35,10 +35,10 @@ class Range:
 
     low: float
     high: float = math.inf
-    words: str = ""
-    above: bool = False
-    below: bool = False
-    also: float | None = None
+    words: str = ""  # describes the range in error messages
+    above: bool = False  # True to exclude `low`
+    below: bool = False  # True to exclude `high`
+    also: float | None = None  # one more allowed number
 
     def holds(self, value: float) -> bool:
         after = self.low < value if self.above else self.low <= value
@@ -91,9 +91,9 @@ class PassOption:
 
     name: str
     default: Any
-    types: tuple[Any, ...]
-    limits: Range | None
-    space: Parameter | None
+    types: tuple[Any, ...]  # allowed Python types; a Literal stands for its texts
+    limits: Range | None  # allowed numbers
+    space: Parameter | None  # values that a search tries; None to keep the default
     meaning: str
 
     @property

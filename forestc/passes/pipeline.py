@@ -45,13 +45,13 @@ class Step:
     passes so far.
     aside: a sentence about given rows that the promises do not cover."""
 
-    name: str
+    name: str  # the pass with its options
     promises: tuple[Promise, ...]
-    report: dict[str, Any]
-    inputs_checked: int
-    change: float
-    held_out: dict[str, Any] | None = None
-    aside: str = ""
+    report: dict[str, Any]  # figures of the pass and of the checks
+    inputs_checked: int  # number of inputs on which promises were checked
+    change: float  # share of changed decisions, or largest error over the score range
+    held_out: dict[str, Any] | None = None  # accuracy on the held-out rows, if measured
+    aside: str = ""  # a sentence about given rows that the promises do not cover
 
     def with_report(self, **figures: Any) -> Step:
         return replace(self, report={**self.report, **figures})

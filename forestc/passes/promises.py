@@ -192,7 +192,7 @@ class SameDecisions(Promise):
     """Promises the same decision for every input; scores may change. state: "proved", or the limit that ended the
     search for further changes."""
 
-    state: str
+    state: str  # "proved", or the limit that ended the search for changes
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
@@ -273,8 +273,8 @@ class KeepsAllButTies(Promise):
     """Promises that at most `changed` decisions of the given rows change, with margins (see `margins`) of at most
     `margin`. The report names the first of these rows."""
 
-    changed: int
-    margin: float
+    changed: int  # number of decisions that may change
+    margin: float  # largest margin of a decision that may change
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def text(self) -> str:
@@ -313,7 +313,7 @@ class FewChanges(Promise):
     """Promises that at most a share `most` of the decisions of the given rows changes. For a regression, no score
     changes by more than this share of their range."""
 
-    most: float
+    most: float  # share of decisions, or of the range of scores
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
@@ -377,10 +377,10 @@ class EveryPath(Promise):
     ranges: ranges of the features; empty for all values.
     decisions: True if every decision equals the model's although leaves were rounded."""
 
-    rounded: bool
-    bound: float
-    ranges: Ranges = field(default_factory=Ranges)
-    decisions: bool = False
+    rounded: bool  # True if leaves were rounded
+    bound: float  # largest error of a score; infinite if not known
+    ranges: Ranges = field(default_factory=Ranges)  # ranges of the features; empty for all values
+    decisions: bool = False  # True if all decisions stay although leaves were rounded
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:

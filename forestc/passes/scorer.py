@@ -27,9 +27,9 @@ class Loss:
     lost: the model's accuracy minus the forest's.
     error: the standard error of `lost`."""
 
-    accuracy: float
-    lost: float
-    error: float
+    accuracy: float  # right decisions, R squared, or agreement with the model
+    lost: float  # the model's accuracy minus the forest's
+    error: float  # standard error of `lost`
     rows: int
     measure: str
 
@@ -50,10 +50,10 @@ class RowErrors:
     truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
     labeled: True if rows have labels."""
 
-    errors: NDArray[np.float64]
-    truth: NDArray[Any]
+    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision; squared errors of a regression
+    truth: NDArray[Any]  # labels, or the forest's own answers without labels
     decides: bool
-    labeled: bool = True
+    labeled: bool = True  # True if rows have labels
 
     @property
     def measure(self) -> str:

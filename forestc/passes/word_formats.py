@@ -43,8 +43,8 @@ class Format:
     keeps: how exact the format is, for reports."""
 
     number: NumberType
-    words: NDArray[np.int64]
-    keeps: str
+    words: NDArray[np.int64]  # distinct thresholds as integers
+    keeps: str  # how exact the format is, for reports
 
 
 def choose(

@@ -42,8 +42,8 @@ class Way:
     kind: True if only the kind and the size of the ensemble are the model's."""
 
     train: Retrain
-    how: str
-    kind: bool = False
+    how: str  # describes the way to users
+    kind: bool = False  # True if only kind and size of the ensemble are the model's
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Original:
     share: the share of all training rows that `X` holds."""
 
     source: Forest
-    known: KnownTraining
+    known: KnownTraining  # what the model records of its training
     X: Floats
-    y: NDArray[Any]
-    share: float = 1.0
+    y: NDArray[Any]  # class numbers or values
+    share: float = 1.0  # share of all training rows that `X` holds
 
     def ways(self) -> Iterator[Way]:
         """Yields ways to train the model again, the most faithful first."""

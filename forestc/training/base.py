@@ -20,11 +20,11 @@ class Task:
     names: names of the columns.
     prices: prices of the parts of a forest in hardware or C; most trainers ignore them."""
 
-    X: NDArray[np.float64]
-    y: NDArray[Any]
-    names: tuple[str, ...]
+    X: NDArray[np.float64]  # (rows, columns), NaN if missing
+    y: NDArray[Any]  # (rows,) class numbers from 0; values if n_classes is 0
+    names: tuple[str, ...]  # names of the columns
     n_classes: int
-    prices: Prices
+    prices: Prices  # prices of parts of a forest; most trainers ignore them
     seed: int = 0
 
 

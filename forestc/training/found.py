@@ -101,9 +101,9 @@ class TrainedNodes:
     left, right: children as indices into the array; LEAF at a leaf.
     weight, gain, value, hessian: as in the file."""
 
-    tree: NDArray[np.int64]
+    tree: NDArray[np.int64]  # tree of each node
     depth: NDArray[np.int64]
-    left: NDArray[np.int64]
+    left: NDArray[np.int64]  # children are indices of these arrays; LEAF at a leaf
     right: NDArray[np.int64]
     weight: Floats
     gain: Floats

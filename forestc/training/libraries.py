@@ -35,9 +35,9 @@ class Library:
     train: fits an estimator or a booster on rows."""
 
     name: str
-    extra: str
+    extra: str  # extra of `pip install "forestc[...]"` that installs the library
     parameters: tuple[Parameter, ...]
-    train: Callable[[Task, NDArray[np.float64], Options], Any]
+    train: Callable[[Task, NDArray[np.float64], Options], Any]  # fits an estimator or a booster on rows
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
         """Returns the parameters that a search may try. With `input_bits`, rows are rounded down to a grid of about

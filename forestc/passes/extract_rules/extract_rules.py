@@ -115,7 +115,7 @@ class RuleLadder:
     forest: Forest
     rows: Rows
     options: ExtractRules
-    scorer: Scorer | None
+    scorer: Scorer | None  # adds figures to the reports
 
     def branches(self) -> list[Branch]:
         given = self.options.complexity

@@ -30,9 +30,9 @@ class Rules:
     default: the class if no rule holds."""
 
     form: Form
-    clauses: dict[int, tuple[Clause, ...]]
-    order: tuple[int, ...]
-    default: int
+    clauses: dict[int, tuple[Clause, ...]]  # clauses of each class that has a rule
+    order: tuple[int, ...]  # classes in the order in which their rules are tried
+    default: int  # the class if no rule holds
 
     @property
     def complexity(self) -> int:

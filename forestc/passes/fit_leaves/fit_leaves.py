@@ -34,8 +34,8 @@ class FittingRows:
     """Rows to which leaves are fitted. leaf: (trees, rows) the leaf that each row reaches in each tree.
     label: (rows,) the right class."""
 
-    leaf: NDArray[np.int32]
-    label: NDArray[np.int64]
+    leaf: NDArray[np.int32]  # (trees, rows) the leaf that each row reaches in each tree
+    label: NDArray[np.int64]  # (rows,) the right class
 
 
 def outputs_follow(forest: Forest) -> bool:

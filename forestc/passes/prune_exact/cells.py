@@ -31,10 +31,10 @@ class FeatureCells:
     missing: for each feature the word for "missing", or None.
     left: for each condition of the forest, True for the cells that it sends left."""
 
-    word: tuple[NDArray[np.int64], ...]
-    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
-    missing: tuple[int | None, ...]
-    left: tuple[NDArray[np.bool_], ...]
+    word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # where cells begin, and their numbers
+    missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
+    left: tuple[NDArray[np.bool_], ...]  # for each condition True for the cells sent left
 
     @cached_property
     def box(self) -> Box:
@@ -101,7 +101,7 @@ class Drawn:
     """A tree as boxes. regions: for each reachable node, the boxes of inputs that reach it."""
 
     boxes: TreeBoxes
-    regions: Mapping[int, list[Box]]
+    regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:

@@ -42,8 +42,8 @@ class Selectable:
     sample: the samples with their labels."""
 
     forest: Forest
-    task: Objective
-    leaf: NDArray[np.int32]
+    task: Objective  # the problem in the form that the search takes
+    leaf: NDArray[np.int32]  # (trees, samples) as from `leaf_rows`
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:
