@@ -1,9 +1,8 @@
-"""Defines the options of passes. Each is a field of the pass's dataclass:
+"""Defines the options of passes. An option is a field of the pass's dataclass, with its allowed values and a text:
 
     leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
 
-The type and the Range give the allowed values, `tried` the values that a search tries, and the text explains the
-option.
+`tried` lists the values that a search tries.
 """
 
 from __future__ import annotations
@@ -22,16 +21,13 @@ from forestc.options.amounts import MOST_TOLERANCE
 from forestc.options.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
-DEFAULT_TOLERANCE = 0.01  # share of accuracy (or of R squared) that may be lost on held-out rows by default
+DEFAULT_TOLERANCE = 0.01  # share of accuracy that may be lost on held-out rows by default
 MOST_LEAF_BITS = 32
 
 
 @dataclass(frozen=True)
 class Range:
-    """The allowed numbers of an option, from low to high. words: describes the range in error messages.
-    above: True if low itself is not allowed.
-    below: True if high itself is not allowed.
-    also: one more allowed number."""
+    """The allowed numbers of an option, from `low` to `high`."""
 
     low: float
     high: float = math.inf
@@ -85,9 +81,7 @@ Seed = Annotated[int, Range(0), "seed of everything that the pass draws at rando
 
 @dataclass(frozen=True)
 class PassOption:
-    """An option of a pass, read from its field. types: the allowed Python types; a Literal stands for its texts.
-    limits: the allowed numbers.
-    space: the values that a search tries; None if a search leaves the default."""
+    """An option of a pass, read from its field."""
 
     name: str
     default: Any

@@ -40,7 +40,7 @@ FULL_SEARCH = 1 << 21  # rows times trees up to which every price is tried
 # Prices of a LUT in losses of one row. Higher prices remove more splits.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
-MOST_STEP = 4  # largest step through PRICES for large forests; stride may be larger
+MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
 FURTHER = 5.7  # stops above this many times the last price that kept all decisions
 GIVE_UP = 4  # stops after this many prices in a row that lose too much
 Bits: TypeAlias = int | Literal["same", "auto"]

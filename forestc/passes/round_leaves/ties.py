@@ -22,7 +22,7 @@ from forestc.passes.round_leaves.rounding import RoundedLeaves, on_steps, with_e
 
 MOST_TERMS = 1 << 23  # terms of one integer program at most; further ties are left out
 TIE_BITS = range(16, 25)  # bits of leaves that are tried before leaves are adjusted
-FIRST = 1000  # weighs a tie on a given row; 1 is a generated row
+FIRST = 1000  # weighs a tie on a given row, against 1 on a generated row
 MOST_STEPS = 10**9  # steps of all integer programs for a forest; see `highs.most_nodes`
 TRIES = 3  # stops after three finer grids without improvement
 
