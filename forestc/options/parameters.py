@@ -11,9 +11,7 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with a few values.
-    when: the parameter is used only while each other parameter named here has one of the given values.
-    approximate: True if its values can change the answers of the design."""
+    """A parameter with a few values."""
 
     name: str
     values: tuple[Value, ...]
@@ -23,7 +21,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Whole:
-    """A parameter that is a whole number from low to high, both included. log: True for a logarithmic scale."""
+    """A parameter that is a whole number from `low` to `high`, both included."""
 
     name: str
     low: int
@@ -36,7 +34,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Real:
-    """A parameter that is a number from low to high, both included. log: True for a logarithmic scale."""
+    """A parameter that is a number from `low` to `high`, both included."""
 
     name: str
     low: float

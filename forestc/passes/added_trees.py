@@ -53,8 +53,7 @@ def tree_of_nodes(
     *,
     quantized: bool,
 ) -> Tree:
-    """Builds a new tree from nodes of `tree`.
-    root: the node of `tree` that becomes the new root.
+    """Builds a new tree from nodes of `tree`, from `root` down.
     children: returns two children of a node, or none for a leaf.
     value: returns a leaf's values (outputs,)."""
     nodes: list[int] = []

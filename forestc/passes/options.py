@@ -1,8 +1,8 @@
-"""Defines the options of passes. An option is a field of the pass's dataclass, with its allowed values and a text:
+"""Defines the options of passes, as fields of the pass's dataclass:
 
     leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
 
-`tried` lists the values that a search tries.
+`Range` gives the allowed numbers; `tried` gives the values that a search tries.
 """
 
 from __future__ import annotations

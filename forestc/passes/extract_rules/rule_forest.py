@@ -38,6 +38,7 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
     trees: list[Tree] = []
     for output in range(1) if two else range(len(source.classes)):
         clauses = rules.clauses.get(1 if two else output, ())
+        # With more than two classes the highest score decides, so earlier rules have larger values.
         none = 0 if two else int(output == rules.default)
         value = 1 if two else 1 + len(rules.order) - (rules.order.index(output) if output in rules.order else 0)
         has_rule = two or output in rules.clauses

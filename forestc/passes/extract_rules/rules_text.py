@@ -31,8 +31,8 @@ def _is_chain(tree: Tree) -> bool:
 def rules_text(forest: Forest) -> str:
     """Returns rules as lines; the first that holds decides. Raises ModelError for other forests.
 
-        IF a < 1 AND b >= 2 THEN class
-        ELSE class
+    IF a < 1 AND b >= 2 THEN class
+    ELSE class
     """
     if not is_rules(forest):
         raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")

@@ -135,7 +135,7 @@ class SplitEnsemble:
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
         """Changes a pruned ensemble until it keeps all decisions; None if this fails.
         mended: share of rows that added trees may correct.
-        most: cost from which the result is not checked."""
+        most: cost from which results are not checked."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)

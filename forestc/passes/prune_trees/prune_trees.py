@@ -1,7 +1,7 @@
 """Implements the pass prune-trees: keeps the trees that the rows need, by a local search.
 
-The integer program for votes is from M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an
-integer programming approach with diversity constraints", INOC 2024.
+The program for votes: M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming
+approach with diversity constraints", INOC 2024.
 """
 
 from __future__ import annotations
@@ -162,8 +162,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one sequence of settings: falling shares of the forest's hardware, or only the given share or price.
-        """
+        """Returns one sequence of settings: falling shares of the forest's hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]

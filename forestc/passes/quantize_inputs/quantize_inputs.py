@@ -38,9 +38,9 @@ from forestc.rows.ranges import Ranges
 class QuantizeInputs:
     """Turns features and thresholds into integers. All generated files compare exactly these.
 
-    Promises: exact-on-data: no path of the given rows changes. Words that are narrower, because of input_bits, formats
-    or cost, keep the decisions of the rows or are approximate: a change beyond the allowed one is refused. With ranges
-    instead of rows, and with exact=true, exact: every input in the ranges takes the model's own path.
+    Promises: exact-on-data: no path of the given rows changes. With input_bits, formats or cost words may be too narrow
+    for that: then no decision of the rows changes, or the promise is approximate, and a change beyond the allowed one
+    is refused. With ranges instead of rows, or with exact=true, exact for every input.
     """
 
     input: Annotated[

@@ -18,7 +18,7 @@ from forestc.passes.tree_costs import comparator_cost
 
 OWN_CUTS = 60  # thresholds of the forest per feature at most, the most frequent first
 NEW_CUTS = 60  # thresholds that are cheap to compare, between quantiles of the rows, at most
-OTHERS = 200  # other conditions of the forest at most, the most frequent first
+OTHERS = 200  # conditions on sets of the forest at most, the most frequent first
 
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:

@@ -1,5 +1,4 @@
-"""Finds integer leaves that equal the model's own, and bounds the error of scores for rounded leaves, for every input.
-"""
+"""Finds integer leaves that equal the model's own, and bounds the error of scores for rounded leaves, for every input."""
 
 from __future__ import annotations
 
@@ -114,9 +113,9 @@ def score_error(
     exact: bool,
 ) -> float:
     """Returns the largest error of a score for any input.
-    leaves: for each tree (leaves, outputs) in steps above the lowest.
+    leaves: for each tree (leaves, outputs) steps above the lowest.
     bias: (outputs,) in steps.
-    exact: True if only a division rounds."""
+    exact: True if only division rounds."""
     divisor = abs(forest.aggregate.divisor)
     least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
