@@ -77,7 +77,7 @@ def choose(
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Returns how many input bits all comparators read. A comparator skips the bits below its threshold's lowest 1 bit."""
+    """Returns how many input bits all comparators read. A comparator skips bits below its threshold's lowest 1 bit."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))

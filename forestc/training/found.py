@@ -133,7 +133,7 @@ class TrainedNodes:
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """Returns (6,) averages over trees, such as leaves and depth, that compare trainings. rows: divides the gains."""
+        """Returns (6,) averages over trees, such as leaves and depth, that compare trainings. rows: divides gains."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)

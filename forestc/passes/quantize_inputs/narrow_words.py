@@ -17,7 +17,7 @@ BYTES = (8, 16)  # bits of words that processors compare cheaply: one or two byt
 
 
 def word_widths(cost: str) -> Sequence[int]:
-    """Returns the widths to try: 8 and 16 bits for C, 4 to 31 bits for logic. Raises OptionError for an unknown cost."""
+    """Returns the widths to try: 8 and 16 bits for C, 4 to 31 for logic. Raises OptionError for an unknown cost."""
     return BYTES if prices(cost).firmware else range(LEAST_BITS, 32)
 
 

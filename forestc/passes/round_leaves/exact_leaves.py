@@ -1,4 +1,4 @@
-"""Finds integer leaves that equal the model's own, and bounds the error of scores for rounded leaves, for every input."""
+"""Finds integer leaves that equal the model's own, and bounds the error of scores if leaves are rounded."""
 
 from __future__ import annotations
 
