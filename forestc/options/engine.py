@@ -12,7 +12,7 @@ from forestc.options.shared import SOURCE, Progress, iterations_option, label_op
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of `engine`. 0 bits or banks: chosen for the device."""
+    """The options of `engine`. If `word_bits` or `banks` is 0, forestc chooses the number."""
 
     out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
     _: KW_ONLY

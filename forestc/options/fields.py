@@ -72,7 +72,7 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
 
 @dataclass(frozen=True)
 class Group:
-    """Options that are keys of one flag, `within`."""
+    """Options that are keys of the flag `within`."""
 
     within: KeyedFlag
     field: Field[Any] | None  # field that holds an instance of `kind`, or None

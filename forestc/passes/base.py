@@ -76,13 +76,14 @@ class Memory(Protocol):
 
 @runtime_checkable
 class Remembering(Pass, Protocol):
-    """A pass that can resume from arrays of an earlier run with other options. Its result stays the same."""
+    """A pass that can resume from arrays of an earlier run. The result equals that of `run`."""
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult: ...
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
-    """Returns the rows if the pass accepts forest and rows. Raises ModelError if the forest is not quantized."""
+    """Returns the rows if the pass accepts the forest and the rows. Raises an error if the pass refuses, or if the
+    forest is not quantized."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, scorer)
@@ -134,7 +135,7 @@ def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
     """Parses passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
-    former: for old names of passes, functions from options to new passes.
+    former: maps old names to functions from options to new passes.
     renamed: gets a note for each old name."""
     passes: list[Pass] = []
     former, at = former or {}, 0

@@ -41,7 +41,7 @@ class Grower:
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """Returns prices of the parts of trees; levels of symmetric trees grow a table."""
+        """Returns the prices that a tree pays for comparators, splits and itself."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))

@@ -13,7 +13,7 @@ from forestc.forest.ir import Forest
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
     """Returns (rows,) the margin of each decision: the score's distance from the threshold, or between the two largest
-    scores. Ties after the link count as 0."""
+    scores. It is 0 if deciding values tie."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)

@@ -138,7 +138,7 @@ class _Ran:
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # This is the last forest before the pass that is not partly integers.
+        # This indexes the last forest of only floats or only integers before the pass.
         self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)

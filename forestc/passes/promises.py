@@ -79,7 +79,7 @@ def promise_text(promises: tuple[Promise, ...]) -> str:
 
 
 class Change:
-    """Measures a change on rows: the share of changed decisions, or a regression's largest error over its range."""
+    """Measures the share of changed decisions; for a regression the largest error, divided by the range of scores."""
 
     def __init__(self, before: Forest, after: Forest) -> None:
         self.before, self.after = before, after
@@ -261,7 +261,7 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """Promises that only few decisions of the given rows change, all of them near ties."""
+    """Promises that at most `changed` decisions of the given rows change, with margins up to `margin`."""
 
     changed: int  # number of decisions that may change
     margin: float  # largest margin of a decision that may change
@@ -300,7 +300,7 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
 
 @dataclass(frozen=True)
 class FewChanges(Promise):
-    """Promises that at most a share of the given rows' decisions, or of a regression's scores, changes."""
+    """Promises few changed decisions on the given rows, or small changes of a regression's scores."""
 
     most: float  # share of decisions, or of the range of scores
     words_too: ClassVar[bool] = True

@@ -121,7 +121,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             continue
         stack.append((left[node], {**reachable, f: to_left}))
         stack.append((right[node], {**reachable, f: to_right}))
-    # Bottom up: equal subtrees get one number, also a node with equal children.
+    # Bottom up: this loop numbers subtrees; a node with equal children takes their number.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
     stands: dict[int, int] = {}  # node -> the node that replaces it

@@ -156,8 +156,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
-    # Equation 5: w = -T(G) / (H + lambda) is a node's weight, and eta * w a leaf's value.
-    # Equation 7: a gain is w^2 (H + lambda) of the children minus the node's.
+    # Equation 5: a node's weight is w = -T(G) / (H + lambda), a leaf's value eta * w.
     hessian, square = nodes.hessian, nodes.weight**2
     of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
     side, rest = square[inner], nodes.gain[inner] + square[inner] * hessian[inner]
@@ -225,7 +224,7 @@ def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y
 
 
 def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
-    """Yields for each tree the sum of all rows' hessians before its training."""
+    """Yields for each early tree the sum of all rows' hessians before its training."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])
     words = encode(source, X)

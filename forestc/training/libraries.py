@@ -39,7 +39,7 @@ class Library:
     train: Callable[[Task, NDArray[np.float64], Options], Any]  # fits an estimator or a booster on rows
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters that a search may try. With `input_bits`, rows are rounded to a grid."""
+        """Returns the parameters that a search may try. With `input_bits`, rows are rounded down to a grid."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:
@@ -133,7 +133,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017) charges each split and column; a column costs 8 bits.
+        # Peter et al. 2017: boosting pays for splits and columns; a column costs 8 bits.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,

@@ -54,7 +54,7 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (inner nodes,) decreases of Gini impurity. count: filled in place."""
+    """Returns (inner nodes,) decreases of Gini impurity. count: (nodes, classes) rows, filled in place."""
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]
         count[inner] = count[tree.left[inner]] + count[tree.right[inner]]

@@ -67,7 +67,7 @@ def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int
 
 
 def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
-    """Builds a chain. ends: values at an early end and at the last end."""
+    """Builds a chain of conditions. ends: values at an early exit and at the end."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count

@@ -78,7 +78,7 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Returns fitted leaves of `bits` bits and biases, starting from rounded ones. values: for each tree (leaves,
+    """Fits leaves of `bits` bits and biases, starting from rounded leaves; returns both. values: for each tree (leaves,
     outputs)."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)

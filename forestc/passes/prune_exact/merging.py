@@ -51,7 +51,7 @@ class Merging:
             self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
 
     def _merge(self, index: int, node: int) -> str:
-        """Turns a node into a leaf if possible; returns "same", "differs" or "unknown"."""
+        """Returns "same" if the node became a leaf, "differs" if no value works, otherwise "unknown"."""
         here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
         boxes = here.regions[node]
         low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])

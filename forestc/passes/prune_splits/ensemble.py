@@ -225,7 +225,7 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """Returns the distinct conditions, and one table row per split. Exchangeable conditions come first."""
+    """Returns distinct conditions, and a row per split. Conditions that splits exchange come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))

@@ -37,7 +37,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # rows times trees up to which every price is tried
-# Prices of a LUT in losses of one row. Higher prices remove more splits.
+# Prices of a LUT, in units of one row's loss; higher prices remove more.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
@@ -196,7 +196,7 @@ class PruningLadder:
         """Returns the prices to try, ascending; large forests get fewer prices."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        # With keep=decisions the lowest prices bring little, so the search begins higher.
+        # Low prices change few decisions, and decisions changed at higher prices are corrected.
         if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
@@ -259,8 +259,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns the result if every setting loses too much: the least bad one at a given price, the unchanged forest,
-        or the pass with keep=decisions."""
+        """Returns the least bad result for a given price; otherwise the unchanged forest, or the pass with
+        keep=decisions."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)

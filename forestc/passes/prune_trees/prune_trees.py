@@ -171,7 +171,7 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a forest for each setting, found from the forest before; for a given share only the last forest."""
+        """Yields a forest for each setting, found from the one before; for a given share only the last one."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -237,7 +237,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if a tree was trained on a row, or None."""
+    """Returns (trees, rows) True if a tree was trained on a row; None if unknown."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
@@ -246,7 +246,7 @@ def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | No
 
 
 def _row_weights(sample: RowsToFit, forest: Forest) -> NDArray[np.float64]:
-    """Returns (samples,) signed weights; a row and its copies together count once."""
+    """Returns (samples,) the weights for `selectable`; a row with its copies counts once."""
     if not forest.decides:
         return np.ones(len(sample.label))
     worth = np.ones(len(sample.label))

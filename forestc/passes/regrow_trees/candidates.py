@@ -63,7 +63,7 @@ def _uses(forest: Forest) -> Counter[Condition]:
 
 
 def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses: Counter[Condition]) -> list[int]:
-    """Returns candidate thresholds of a feature, ascending. values: its words; NaN if missing."""
+    """Returns candidate thresholds of a feature, ascending. values: the feature's words, NaN if missing."""
     number, may_miss = forest.features[feature].number, forest.features[feature].missing
     if isinstance(number, Category):
         return []

@@ -22,7 +22,7 @@ FINE = 16  # divides the limit of a denominator that only some leaves have
 
 @dataclass(frozen=True)
 class Grid:
-    """A step of which all leaves and biases are multiples."""
+    """A step that divides all leaves and biases."""
 
     step: float  # a power of two
     bits: int  # bits of a leaf, counted from the lowest of its tree
@@ -52,7 +52,7 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
 
 
 def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
-    """Returns True if the largest sum always has the largest value after the link."""
+    """Returns True if a decision on sums equals the decision after the link."""
     link, divisor = model.link, model.aggregate.divisor
     if model.decision.kind != "argmax" or model.decision.on == "scores" or link.kind == "identity":
         return True

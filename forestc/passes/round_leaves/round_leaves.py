@@ -55,9 +55,9 @@ MOST_LADDER_BITS = 8  # bits of leaves that -O2 and -O3 try at most
 class RoundLeaves:
     """Turns leaves into integers, each rounded alone. All generated files compute exactly its result.
 
-    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: the report gives the
-    change, and a change beyond the allowed one is refused; with leaf_bits=auto, the rows concerned are named instead.
-    Without rows exact: every input takes the model's own path, and the report gives a bound of the scores' error.
+    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: a change beyond the allowed
+    one is refused; with leaf_bits=auto, rows whose decisions change are named instead. Without rows exact: every input
+    takes the model's own path, and the report gives a bound of the scores' error.
     """
 
     leaf_bits: Annotated[
@@ -155,7 +155,7 @@ class RoundLeaves:
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """Returns the change up to which the fewest leaf bits win."""
+        """Returns the change up to which fewer leaf bits are preferred."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
@@ -232,7 +232,7 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures several roundings of the leaves on the rows. some: bits and leaves."""
+    """Measures several roundings on the rows. some: number of bits and leaves of each."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [

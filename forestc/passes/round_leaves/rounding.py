@@ -69,12 +69,12 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def _one_mean(forest: Forest) -> bool:
-    """Returns True if one sum can compute the mean of all parts."""
+    """Returns True if one sum can compute the mean of all member models."""
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Returns True if each part is a score of two classes with a replaceable link."""
+    """Returns True if tables can turn each part's score into a probability of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
@@ -85,7 +85,7 @@ def _averageable(forest: Forest, part: Part) -> bool:
 
 
 def _two_classes(part: Part) -> bool:
-    """Returns True if a part decides by one score, or by two probabilities."""
+    """Returns True if a member model decides by one score, or by two probabilities."""
     return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 
@@ -115,7 +115,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of parts as one sum of weighted leaves."""
+    """Returns a mean of member models as one sum of weighted leaves."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -261,7 +261,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
         offset[list(tree.outputs)] += low
     count = forest.aggregate.divisor
     start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
-    # If all trees are nearly constant, the scores without trees give the step.
+    # If all trees are nearly constant, the starting scores of the outputs give the step.
     reach = float(np.abs(start).max())
     ranges = (spread, float(start.max() - start.min()), reach)
     spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
@@ -299,7 +299,7 @@ def round_parts(
     for part in forest.parts:
         chosen = forest.trees_of(part)
         trees = []
-        # A tree may feed several parts; only the outputs of this part are taken.
+        # A tree may feed several member models; only outputs of this one are taken.
         for tree in (forest.trees[index] for index in chosen):
             here = [column for column, output in enumerate(tree.outputs) if part.start <= output < part.stop]
             fed = tuple(tree.outputs[column] - part.start for column in here)
@@ -331,7 +331,7 @@ def round_parts(
 
 
 def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
-    """Rounds all parts with the same step, because their scores are compared."""
+    """Rounds all member models with one step, because their scores are compared."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
         divisors[part.start : part.stop] = part.aggregate.divisor
@@ -346,7 +346,7 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds leaves and gives each part a curve; returns candidates with different thresholds."""
+    """Rounds member models of two classes; the second candidate has another threshold."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(

@@ -37,7 +37,7 @@ class NearTies:
     margin: float  # largest margin of a near tie
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """Returns the weighted number of near ties that the integer leaves decide differently."""
+        """Returns the weighted number of near ties that integer leaves decide differently from the model."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
@@ -107,7 +107,7 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Returns integer leaves that decide the fewest near ties differently from the model, and their weighted number.
+    """Finds integer leaves that decide near ties as the model does. Also returns the weighted number of failures.
     most: largest number of leaf bits.
     steps: limit of the work."""
     finest, lie = on_steps(forest, max(bits))
@@ -175,7 +175,7 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns sums that adjustments must make 0 or more: one for each near tie and losing class. Ties beyond
+        """Returns sums that adjustments must make 0 or more: one for each near tie and other class. Ties beyond
         MOST_TERMS are left out."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1

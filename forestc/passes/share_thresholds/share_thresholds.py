@@ -221,7 +221,7 @@ def fewest_thresholds(
 
 
 def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
-    """Returns the float above the middle: the paper tests `x <= middle`, forestc `x < t`."""
+    """Returns floats above the middles: the paper tests `x <= middle`, forestc `x < t`."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
         if narrow:
