@@ -25,7 +25,7 @@ class Rung:
     cost: float  # cost of the new forest, in the prices of the pass
     make: Callable[[], Forest]  # returns the new forest
     report: dict[str, Any] = field(default_factory=dict)
-    last: bool = False  # True if no later setting of the branch is worth trying
+    last: bool = False  # True if no later setting is worth trying
     smaller: bool = True  # False if the setting leaves the forest unchanged
     hurried: bool = False  # True if a time limit cut the work short
 

@@ -51,7 +51,7 @@ P = TypeVar("P", bound=Promise)
 class PromiseCheck(Generic[P]):
     """A check of one promise of a pass. Its methods may raise CheckError."""
 
-    every_input: ClassVar[bool] = False  # True to check it also on inputs beside thresholds
+    every_input: ClassVar[bool] = False  # True to check also inputs beside thresholds
     in_ranges: Ranges | None = None  # ranges in which rows for the check are generated
 
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
@@ -302,7 +302,7 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
 class FewChanges(Promise):
     """Promises few changed decisions on the given rows, or small changes of a regression's scores."""
 
-    most: float  # share of decisions, or of the range of scores
+    most: float  # largest share of decisions, or of the range of scores
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 

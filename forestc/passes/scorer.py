@@ -24,7 +24,7 @@ ERRORS = 1.0  # adds this many standard errors to a measured loss; more: larger 
 class Loss:
     """The accuracy that a forest loses against the model on held-out rows."""
 
-    accuracy: float  # right decisions, R squared, or agreement with the model
+    accuracy: float  # share of right decisions, R squared, or agreement with the model
     lost: float  # the model's accuracy minus the forest's
     error: float  # standard error of `lost`
     rows: int

@@ -156,7 +156,8 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
-    # Equation 5: a node's weight is w = -T(G) / (H + lambda), a leaf's value eta * w.
+    # Equation 5: w = -T(G) / (H + lambda) at a node; eta * w is a leaf's value.
+    # Equation 7: a gain is w^2 (H + lambda) of the children minus the node's.
     hessian, square = nodes.hessian, nodes.weight**2
     of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
     side, rest = square[inner], nodes.gain[inner] + square[inner] * hessian[inner]
@@ -190,7 +191,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
 
 
 def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: float) -> float:
-    # T(G) is the sum of gradients G, shrunk by alpha; children add up to the node.
+    # T(G) is the sum G of gradients, shrunk by alpha.
     weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
     sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
     left, right = nodes.left[inner], nodes.right[inner]

@@ -121,7 +121,7 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields the rules for each setting. After Ctrl-C it yields the best rules so far and raises KeyboardInterrupt."""
+        """Yields the rules for each setting. After Ctrl-C it yields its best rules and raises KeyboardInterrupt."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)

@@ -30,7 +30,7 @@ class Merging:
         self.drawn = [drawn(forest, cells, index, merged) for index, merged in enumerate(self.merged)]
         self.state = BoxEnsemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
         self.taken = self.proofs = 0
-        self.counts = Counter[str]()  # subtrees by outcome of the attempt
+        self.counts = Counter[str]()  # number of subtrees tried, by outcome
         self.inputs = np.zeros((0, len(cells.word)), np.int32)  # (inputs, features) known inputs
         self.classes = np.zeros(0, np.int64)  # decisions on the known inputs
         self.leaf = [np.zeros(0, dtype=np.int64) for _ in forest.trees]

@@ -1,7 +1,7 @@
-"""Implements the pass prune-trees: keeps the trees that the rows need, by a local search.
+"""Implements the pass prune-trees: keeps the trees that the rows need.
 
-The program for votes: M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming
-approach with diversity constraints", INOC 2024.
+Source of the integer program: M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
+programming approach with diversity constraints", INOC 2024.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a forest for each setting, found from the one before; for a given share only the last one."""
+        """Yields a forest for each setting, found from the one before; for a given share only the last."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)

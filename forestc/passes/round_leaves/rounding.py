@@ -28,7 +28,7 @@ NEGLIGIBLE = 2.0**-30
 # lists links from one score to a probability that a table can replace
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
 AVERAGED = (*CURVED, "softmax", "shares")  # lists links whose class probabilities can be averaged
-FINER = 4  # makes leaves that are averaged directly this many times coarser than curves
+FINER = 4  # limits the step of leaves that need no curve, in curve steps
 # Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
 

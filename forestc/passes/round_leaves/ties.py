@@ -152,9 +152,9 @@ class _Numbering:
     """Numbers the adjustments of leaves and biases for the integer program."""
 
     kinds: list[NDArray[np.int64]]  # for each tree (leaves,) the number of the leaf's distinct values
-    first: list[int]  # the first step number of each tree
-    biases: int  # the step number of the first bias
-    count: int  # how many steps there are; the last is always 0
+    first: list[int]  # first adjustment of each tree
+    biases: int  # first adjustment of a bias
+    count: int  # number of adjustments; the last is always 0
 
     @staticmethod
     def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Numbering:
