@@ -1,1 +1,1 @@
-"""Holds the parts of `compile`: the checked request, the search of levels, synthesis, and the records of a run."""
+"""Holds the parts of `compile`: checked options, the search of levels, synthesis, and the records of a run."""

@@ -37,23 +37,19 @@ from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError, before
 
-MOST_COMPARED = 20_000  # rows of either kind that are compared, to find held-out rows among the given ones
+MOST_COMPARED = 20_000  # rows compared at most, to find held-out rows among the given ones
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A list of passes and the rows on which to run them. fit: the rows that passes may use.
-    held_out: rows that score forests; None under cross-validation, or without such rows.
-    evidence: under cross-validation, the losses of the model and of the final forest.
-    results: the result of each pass, if known.
-    done: the final forest and the steps, if they are known."""
+    """A list of passes and the rows on which to run them."""
 
     plan: LevelPlan
-    fit: Rows
-    held_out: Rows | None = None
-    evidence: tuple[Loss, Loss] | None = None
-    results: Sequence[PassResult] | None = None
-    done: tuple[Forest, list[Step]] | None = None
+    fit: Rows  # rows that passes may use
+    held_out: Rows | None = None  # rows that score forests; None without such rows
+    evidence: tuple[Loss, Loss] | None = None  # cross-validated losses of the model and the final forest
+    results: Sequence[PassResult] | None = None  # result of each pass, if known
+    done: tuple[Forest, list[Step]] | None = None  # final forest and steps, if known
 
     def run(
         self,
@@ -61,8 +57,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes, as `run_passes` does. Raises OptionError if `given` has not one result for each pass.
-        given: results of the passes, if known."""
+        """Runs the passes, as `run_passes` does. given: results of the passes, if known. Raises OptionError if their
+        number is wrong."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -112,8 +108,7 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans as `planned_run` does, but raises LateError if time is over before any forest is scored.
-    first: results of the passes of -O1, if known."""
+    """Plans as `planned_run`. Raises LateError if time ends before a forest is scored."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
@@ -177,7 +172,7 @@ _SET_ASIDE = (
 
 
 def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
-    """Returns a list with a note if held-out rows are among the given ones; otherwise an empty list."""
+    """Returns a list with a note if given rows are among held-out rows."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)
     if not shared:

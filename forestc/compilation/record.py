@@ -1,5 +1,4 @@
-"""Records how a folder was made, without times and paths of the machine: the same input and options give the same
-bytes."""
+"""Records how a folder was made, without times and paths: the same input and options give the same bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from forestc.system.version import __version__
 
 
 def command_line(request: Request) -> str | None:
-    """Returns the command that makes the same folder; None if Python objects were given. Files are named without their
+    """Returns the command that makes the same folder; None if Python objects were given. Files are named without
     folders."""
     model, rows, flags = request.options.model, request.options.rows, request.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
@@ -44,7 +43,7 @@ def versions(source: Forest) -> dict[str, str]:
 
 
 def model_record(model: object, source: Forest) -> dict[str, str]:
-    """Returns the model's file name, or its class if it is a Python object; and its hash."""
+    """Returns the model's hash with its file name, or with its class if it is a Python object."""
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
@@ -69,7 +68,7 @@ def leaves_note(step: Step) -> str:
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `synth` without notes, `stream` and the times, which differ from run to run."""
+    """Returns the figures of `synth` without notes, `stream` and times."""
     return {key: value for key, value in figures.items() if key not in ("seconds", "stream", "notes")}
 
 

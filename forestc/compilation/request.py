@@ -34,22 +34,18 @@ from forestc.search.portfolio import Stop
 
 @dataclass(frozen=True)
 class Request:
-    """The checked options of `compile`. options: as given, but with the level as a number, names in tuples and passes
-    as text.
-    level: the requested level, or None.
-    named: the passes that the user named, or None.
-    stop: limits the search of a level."""
+    """The checked options of `compile`."""
 
-    options: CompileOptions
+    options: CompileOptions  # as given, with passes as text and the level as a number
     level: int | None
-    named: tuple[Pass, ...] | None
-    stop: Stop | None
+    named: tuple[Pass, ...] | None  # passes that the user named, or None
+    stop: Stop | None  # limits the search for smaller designs
     targets: tuple[str, ...]
 
     @staticmethod
     def of(options: CompileOptions) -> Request:
-        """Checks the options. Raises OptionError for invalid values and combinations, MissingToolError if a tool for
-        the device is not installed."""
+        """Checks the options. Raises OptionError for invalid options, and MissingToolError if a tool for the device is
+        not installed."""
         options = replace(
             options,
             device=None if options.device is None else known_device(options.device),
@@ -106,7 +102,7 @@ class Request:
 
     @property
     def has_hardware(self) -> bool:
-        """True if a target is written from the netlist, as all are but C and engines."""
+        """True if a target needs the netlist; C and engines do not."""
         return not set(self.targets) <= FROM_THE_FOREST
 
     @property

@@ -28,17 +28,16 @@ from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vend
 from forestc.toolchain.yosys import need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
-STREAM_CLOCKS = 3  # cycles from the last beat of a row to its result, besides the latency of the core
+STREAM_CLOCKS = 3  # cycles from a row's last beat to its result, beside the core's latency
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """The hardware of a design, for synthesis. manifest: the part that describes hardware.
-    file: returns the name and the text of a file by its role."""
+    """The hardware of a design, for synthesis."""
 
-    manifest: Mapping[str, Any]
+    manifest: Mapping[str, Any]  # must have the entries that describe hardware
     netlist: Netlist
-    file: Callable[[str], tuple[str, str]]
+    file: Callable[[str], tuple[str, str]]  # returns name and text of the file with a role
 
     @staticmethod
     def of(design: Design) -> Circuit:
@@ -55,11 +54,11 @@ class Circuit:
 
 @dataclass(frozen=True)
 class Placement:
-    """A placed design. cells: each placed cell, with the net of the design's netlist that its name tells, or None."""
+    """A design after place and route."""
 
     device: str
     placed: Placed
-    cells: tuple[tuple[PlacedCell, Net | None], ...]
+    cells: tuple[tuple[PlacedCell, Net | None], ...]  # each placed cell, and its net of the netlist or None
 
     def figures(self) -> dict[str, Any]:
         placed = self.placed
@@ -77,9 +76,8 @@ def placement(
     native: bool = False,
     progress: Progress = quiet,
 ) -> Placement:
-    """Places and routes a design; returns its placed cells. Raises OptionError for an unsupported device, ForestcError
-    if the design is too large for it, ToolError if a tool fails.
-    device: by default one that the folder names."""
+    """Places and routes a design. Raises OptionError for an unsupported device, ForestcError for a too large design,
+    ToolError if a tool fails. device: by default the folder's."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
@@ -114,7 +112,7 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog files to a folder; returns the name of the top module and the paths of the files."""
+    """Writes the Verilog files; returns the top module's name and their paths."""
     roles = ["verilog", *(["axi_stream"] if stream else [])]
     roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
     paths = []
@@ -127,7 +125,7 @@ def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list
 def _registered(
     circuit: Circuit, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
 ) -> Path:
-    """Synthesizes the design with registers on all ports; returns the path of the netlist for nextpnr."""
+    """Synthesizes the design with registers on all ports; returns the netlist's path."""
     top, family = "forestc_registered", device.family
     wrapper = folder / "top.v"
     view = _stream_view(circuit) if stream else _core_view(circuit)

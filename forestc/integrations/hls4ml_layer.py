@@ -1,12 +1,9 @@
-"""Adds a forest as a layer to hls4ml, so that a network's features feed a forest in one hls4ml project.
+"""Adds a forest as a layer to hls4ml, so that a network's features feed a forest in one project.
 
-    register()
-    model = prepare(onnx_model)             # dense layers, then a tree ensemble as converters write it
-    config = hls4ml.utils.config_from_onnx_model(model, ...)
-    hls_model = hls4ml.converters.convert_from_onnx_model(model, hls_config=config, backend="Vitis", ...)
-
-The layer rounds its thresholds up to the grid of its input's ap_fixed type. Values on the grid are compared as before:
-`x < t` equals `x < ceil(t * 2^k) / 2^k`.
+register()
+model = prepare(onnx_model)
+config = hls4ml.utils.config_from_onnx_model(model, ...)
+hls_model = hls4ml.converters.convert_from_onnx_model(model, hls_config=config, backend="Vitis", ...)
 """
 
 from __future__ import annotations
@@ -41,16 +38,14 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
-OPERATOR = "Forest"  # names the node, in the domain `forestc`, that replaces the trees and all nodes after them
+OPERATOR = "Forest"  # names the ONNX node, in the domain `forestc`, that replaces the trees
 OUTPUTS = ("label", "scores")
 LEAF_BITS = 16  # bits of the largest leaf by default
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
-    """Returns the integer forest for inputs of the type `number`; each such input takes the model's own path. Raises
-    ModelError for a forest that sums of leaves can't decide.
-    outputs: `label` keeps the decision; `scores` drops it.
-    leaf_bits: bits of the largest leaf."""
+    """Returns the integer forest for inputs of the type `number`. Raises ModelError if sums of integer leaves can't
+    decide. outputs: `label`, or `scores` to drop the decision."""
     features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
     if outputs == "scores":
@@ -117,12 +112,8 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
 
 
 def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> ModelProto:
-    """Returns an ONNX model that hls4ml can read after `register`: the tree operator and all nodes after it become one
-    Forest node. Raises ModelError for a graph that does not fit, OptionError for a wrong option, MissingExtraError
-    without onnx.
-    model: a ModelProto or a path, with one tree operator that reads the network's features.
-    outputs: `label` for the class's index, `scores` for the scores before the link.
-    leaf_bits: bits of the largest leaf."""
+    """Returns the ONNX model with the trees as one Forest node, for hls4ml after `register`. Raises ModelError,
+    OptionError or MissingExtraError. outputs: `label` or `scores`."""
     if outputs not in OUTPUTS:
         raise OptionError(f"hls4ml: outputs={outputs!r}", do=f"use {' or '.join(OUTPUTS)}")
     if not isinstance(leaf_bits, int) or not 1 <= leaf_bits <= 32:
@@ -271,8 +262,8 @@ class _LayerWriter:
 
 @cache
 def register() -> None:
-    """Registers the Forest layer with hls4ml. hls4ml then reads the Forest node of `prepare`, or a tree operator that
-    is the last node of a graph. Raises MissingExtraError without hls4ml."""
+    """Registers the Forest layer with hls4ml, which then reads models of `prepare`. Raises MissingExtraError without
+    hls4ml."""
     try:
         import hls4ml
         from hls4ml.backends.template import FunctionCallTemplate

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 
 def litex_module(design: Design | str | Path, *, csrs: bool = False) -> Any:
-    """Returns a compiled design as a new LiteXModule. It takes rows from the stream `sink` and gives results, in the
-    same order, on the stream `source`. Raises ForestcError for a folder that can't be read, MissingExtraError without
-    LiteX.
-    csrs: True for registers instead of streams. A write to `start` sends the words in the registers as a row; `done` is
-    1 once its results are in theirs."""
+    """Returns a design as a LiteXModule with the streams `sink` and `source`. Raises ForestcError if the folder can't
+    be read. csrs: True for registers instead of streams."""
     opened = design if isinstance(design, Design) else open_design(design)
     try:
         import litex.gen  # noqa: F401
@@ -107,13 +104,13 @@ def _registers(inner: LiteXModule, netlist: Netlist, design_hash: str) -> Any:
 
 
 def core(netlist: Netlist, words: dict[str, Any], run: object) -> tuple[Any, dict[str, Any]]:
-    """Returns the logic of a netlist as a Migen module, and {port: signal} of its outputs.
-    words: {port: signal} of its inputs.
-    run: a signal; registers take new values in clock cycles in which it is 1."""
+    """Returns the logic as a Migen module, and its outputs as {port: signal}.
+    words: inputs as {port: signal}.
+    run: 1 to let registers take new values."""
     from migen import Constant, If, Module, Signal
 
     logic, nets, updates = Module(), [], []
-    resets: set[Net] = set()  # only registers of in_valid are reset; words of rows need no reset
+    resets: set[Net] = set()  # Only registers of in_valid are reset.
     for net, cell in enumerate(netlist.cells):
         word = netlist.types[net]
         shape = (word.width, word.signed)
@@ -168,7 +165,7 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Returns an expression that is 1 if a word is below `threshold`, compared bit by bit."""
+    """Returns an expression that is 1 if a word is below `threshold`."""
     value = None
     for index, inverted, operator in steps(word, threshold):
         bit = ~net[index] if inverted else net[index]

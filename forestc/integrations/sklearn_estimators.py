@@ -1,7 +1,6 @@
 """Defines scikit-learn estimators that train a model and predict as its compiled form does.
 
-cross_val_score on one of them estimates the accuracy of the hardware on unseen rows: in each fold the model is
-trained, and its formats and leaves are chosen, without the held-out part.
+With cross_val_score they estimate the hardware's accuracy on unseen rows.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Makes a method available only if the quantized model has it; before `fit`, only if the estimator has it."""
+    """Makes a method available only if the quantized model, or the unfitted estimator, has it."""
 
     def check(self: Any) -> bool:
         return hasattr(getattr(self, "quantized_", self.estimator), name)
@@ -32,7 +31,7 @@ def _has(name: str) -> Any:
 
 
 class _CompiledEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base of the two estimators: trains a model, then quantizes it."""
+    """The base of both estimators: trains a model, then quantizes it."""
 
     def __init__(self, estimator: object, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator

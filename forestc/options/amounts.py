@@ -14,9 +14,8 @@ _AMOUNT = re.compile(r"\s*([0-9]{1,15}(?:[_,][0-9]{3})*(?:\.[0-9]{1,9})?)\s*(k|k
 
 
 def amount(given: int | str, unit: str) -> int | None:
-    """Returns the whole number in a text such as 4k or 4Ki (4,096); None if the text is no such number. An int is
-    returned as it is.
-    unit: if it is `bytes`, the text may end in B."""
+    """Returns the whole number in a text such as 4k or 4Ki (4,096); None for other texts. An int is returned unchanged.
+    unit: `bytes` allows a final B."""
     if not isinstance(given, str):
         return given
     parts = _AMOUNT.fullmatch(given)

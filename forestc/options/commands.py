@@ -1,4 +1,4 @@
-"""Defines the options of the commands that have no module of their own here."""
+"""Defines the options of the commands whose options have no module of their own."""
 
 from __future__ import annotations
 
@@ -157,9 +157,7 @@ class LearnInputsOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of `report`. rows, label: to measure a design's accuracy.
-    peers: a file with the figures of others, shown beside those of a study.
-    place: True to place and route the design, and to draw its cells."""
+    """The options of `report`."""
 
     source: Any = field(metadata=argument("DIR|STUDY", "a folder that forestc compile or forestc explore wrote"))
     out: Any = field(metadata=flag("-o --out", "the page to write, such as report.html", "FILE"))

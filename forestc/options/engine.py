@@ -12,9 +12,7 @@ from forestc.options.shared import SOURCE, Progress, iterations_option, label_op
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The options of `engine`. walkers: a number; auto for as many as the device has memory for.
-    word_bits: 0 for as many as fit, up to 16.
-    banks: 0 for two if the device has memory for them, otherwise one."""
+    """The options of `engine`. If `word_bits` or `banks` is 0, forestc chooses the number."""
 
     out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
     _: KW_ONLY
@@ -47,8 +45,7 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """The options of `image`. source: a model, or a compiled folder for its quantized forest. out: None to write no
-    file."""
+    """The options of `image`. out: None to write no file."""
 
     source: Any = field(metadata=SOURCE)
     rows: Any = rows_option("with a model, not a folder: rows for its passes; CSV, Parquet, Arrow or NumPy")

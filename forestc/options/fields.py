@@ -1,7 +1,6 @@
 """Defines options as fields of frozen dataclasses.
 
-A field holds an option's Python name, type and default. Its metadata, an `Option`, holds the flag, the help and the
-rest. A field without an `Option` exists in Python only.
+A field's metadata, an `Option`, holds the flag and the help. A field without an `Option` exists in Python only.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
-AN_OBJECT = "given in Python"  # replaces a value in records that no file or text can name
+AN_OBJECT = "given in Python"  # replaces values in records that are Python objects
 FILES = ("FILE", "DIR", "MODEL", "MODEL|DIR", "DIR|STUDY", "[MODEL]")  # lists the metavars of paths
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -34,34 +33,22 @@ class KeyedFlag:
 
 @dataclass(frozen=True)
 class Option:
-    """The properties of an option beyond its field's name, type and default.
-    flags: its flags; records use the first. Empty for a positional argument.
-    kind: type of the value on the command line, if the field's type does not tell.
-    least: the smallest number.
-    listed: True if the value is a list of texts, separated by commas on the command line.
-    repeated: True if the flag may be given several times.
-    needed: True if the command line requires the option; None to require it if the field has no default.
-    recorded: True if manifests store the option.
-    key: its name in manifests, if not the field's.
-    schema: JSON Schema of the stored value, if the annotation does not tell.
-    group: a dataclass of options that are keys of this flag.
-    within: the flag of which this option is a key.
-    takes_rest: True if the value of this key may hold commas."""
+    """The properties of an option that its field's name, type and default do not tell."""
 
-    flags: tuple[str, ...]
+    flags: tuple[str, ...]  # flags, the recorded one first; none for a positional argument
     help: str
     metavar: str = ""
-    kind: type | None = None
-    least: float | None = None
-    listed: bool = False
-    repeated: bool = False
-    needed: bool | None = None
-    recorded: bool = True
-    key: str = ""
-    schema: Mapping[str, Any] | None = None
-    group: Any = None
-    within: KeyedFlag | None = None
-    takes_rest: bool = False
+    kind: type | None = None  # type on the command line, unless the field's type tells it
+    least: float | None = None  # smallest number allowed
+    listed: bool = False  # True for a list of texts, separated by commas
+    repeated: bool = False  # True if the flag may be given several times
+    needed: bool | None = None  # True if the command line requires it; None if the default decides
+    recorded: bool = True  # True if manifests store the option
+    key: str = ""  # name in manifests, if not the field's
+    schema: Mapping[str, Any] | None = None  # JSON Schema of the stored value, unless the annotation tells it
+    group: Any = None  # dataclass whose options are the keys of this flag
+    within: KeyedFlag | None = None  # flag of which this option is a key
+    takes_rest: bool = False  # True if the value of this key may hold commas
 
 
 def argument(metavar: str, help: str) -> dict[str, Option]:
@@ -79,21 +66,18 @@ def option(default: object, flags: str, help: str, metavar: str = "", **more: An
 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
-    """Yields each field of a dataclass that is an option, with its Option, in order."""
+    """Yields each field of a dataclass that is an option, with its Option."""
     return ((entry, entry.metadata["option"]) for entry in fields(kind) if "option" in entry.metadata)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Options that are keys of one flag. within: the flag.
-    kind: the dataclass that declares the options.
-    field: the field that holds an instance of `kind`, or None.
-    keys: for each key, the field and its Option."""
+    """Options that are keys of the flag `within`."""
 
     within: KeyedFlag
-    field: Field[Any] | None
-    kind: Any
-    keys: Mapping[str, tuple[Field[Any], Option]]
+    field: Field[Any] | None  # field that holds an instance of `kind`, or None
+    kind: Any  # dataclass that declares the options
+    keys: Mapping[str, tuple[Field[Any], Option]]  # for each key the field and its Option
 
 
 def groups_of(kind: Any) -> dict[str, Group]:
@@ -112,7 +96,7 @@ def groups_of(kind: Any) -> dict[str, Group]:
 
 
 def _key(spec: Option, within: KeyedFlag) -> str:
-    """Returns the key of an option within a flag: `layout` for `--c-layout` within `--c`."""
+    """Returns an option's key within a flag: `layout` for `--c-layout` within `--c`."""
     return spec.flags[0].strip("-").removeprefix(f"{within.flag.strip('-')}-")
 
 
@@ -129,8 +113,8 @@ def value_type(kind: object, name: str) -> type:
 
 
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Decorates a function of one options object, so that callers give the object's fields as arguments. kind: the
-    dataclass of options. The new function raises TypeError for wrong arguments."""
+    """Decorates a function of one options object: callers give the object's fields as arguments instead. The function
+    then raises TypeError for wrong arguments."""
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
@@ -162,7 +146,7 @@ def _spoken(taken: Signature) -> str:
 
 
 class Flag(NamedTuple):
-    """A recorded option: its key in the manifest, its flag, and its value and default as JSON values."""
+    """A recorded option with its manifest key, flag, and JSON values."""
 
     key: str
     flag: str
@@ -171,8 +155,8 @@ class Flag(NamedTuple):
 
 
 def recorded(options: object) -> Iterator[Flag]:
-    """Yields the recorded options of a dataclass, in the order of its fields. Files are recorded by name, and Python
-    objects as AN_OBJECT."""
+    """Yields the recorded options of a dataclass, in order. Files are recorded by name, and Python objects as
+    AN_OBJECT."""
     for entry, spec in options_of(options):
         if not spec.recorded:
             continue

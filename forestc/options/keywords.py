@@ -1,4 +1,4 @@
-"""Maps each flag of the command line to its Python keyword, which errors in Python name instead."""
+"""Maps each flag of the command line to its Python keyword, which error messages in Python name instead."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def keywords_of(kind: Any) -> dict[str, str]:
     return keywords
 
 
-for _kind in reversed(KINDS):  # reversed, so that the first dataclass wins if two have the same flag
+for _kind in reversed(KINDS):  # The order is reversed, so that the first dataclass with a flag wins.
     KEYWORDS.update(keywords_of(_kind))

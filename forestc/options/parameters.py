@@ -11,37 +11,35 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with a few values.
-    when: the parameter is used only while each other parameter named here has one of the given values.
-    approximate: True if its values can change the answers of the design."""
+    """A parameter with a few values."""
 
     name: str
     values: tuple[Value, ...]
-    when: Mapping[str, tuple[Value, ...]] | None = None
-    approximate: bool = False
+    when: Mapping[str, tuple[Value, ...]] | None = None  # values that other parameters must have for this one to count
+    approximate: bool = False  # True if the values can change the design's answers
 
 
 @dataclass(frozen=True)
 class Whole:
-    """A parameter that is a whole number from low to high, both included. log: True for a logarithmic scale."""
+    """A parameter that is a whole number from `low` to `high`, both included."""
 
     name: str
     low: int
     high: int
     step: int = 1
-    log: bool = False
+    log: bool = False  # True for a logarithmic scale
     when: Mapping[str, tuple[Value, ...]] | None = None
     approximate: bool = False
 
 
 @dataclass(frozen=True)
 class Real:
-    """A parameter that is a number from low to high, both included. log: True for a logarithmic scale."""
+    """A parameter that is a number from `low` to `high`, both included."""
 
     name: str
     low: float
     high: float
-    log: bool = False
+    log: bool = False  # True for a logarithmic scale
     when: Mapping[str, tuple[Value, ...]] | None = None
     approximate: bool = False
 

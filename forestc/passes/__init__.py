@@ -43,10 +43,9 @@ def seeded(step: Pass, seed: int) -> Pass:
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns the passes of the option `-p`, or of a Python list. Adds the passes that turn inputs and leaves into
-    integers if the list lacks them. Raises OptionError for passes that can't be read or combined.
-    scores: given to each round-leaves without this option.
-    seed: given to each pass that draws at random, see `seeded`."""
+    """Returns the passes of the option `-p`, or of a Python list, and adds passes that make integers if needed. Raises
+    OptionError.
+    scores, seed: given to passes without them."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):

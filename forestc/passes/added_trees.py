@@ -15,7 +15,8 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: the table that its nodes index."""
+    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: table of the conditions that nodes
+    index."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
@@ -52,9 +53,9 @@ def tree_of_nodes(
     *,
     quantized: bool,
 ) -> Tree:
-    """Builds a tree from nodes of another tree, from `root` down. children: returns the two children of a node in the
-    new tree, or none for a leaf.
-    value: returns the values (outputs,) of a leaf."""
+    """Builds a new tree from nodes of `tree`, from `root` down.
+    children: returns two children of a node, or none for a leaf.
+    value: returns a leaf's values (outputs,)."""
     nodes: list[int] = []
     stack = [root]
     while stack:

@@ -19,23 +19,22 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of a pass. promises: what the pass guarantees; the pipeline checks each.
-    report: figures for tables and `--json`; its entry `note`, if any, is a sentence for the user."""
+    """The result of a pass."""
 
     forest: Forest
-    promises: tuple[Promise, ...]
-    report: dict[str, Any] = field(default_factory=dict)
+    promises: tuple[Promise, ...]  # what the pass guarantees; the pipeline checks each promise
+    report: dict[str, Any] = field(default_factory=dict)  # figures, and perhaps `note`, a sentence for the user
 
 
 @runtime_checkable
 class Pass(Protocol):
-    """A step from one Forest to another: a frozen dataclass whose fields are its options."""
+    """A step from one forest to another: a frozen dataclass whose fields are its options."""
 
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Applies the pass with its options. rows: the rows that it may use, or `Ranges` of the features.
-        scorer: scores forests on held-out rows, which the pass never sees."""
+        """Applies the pass. rows: rows that the pass may use, or `Ranges` of the features.
+        scorer: scores forests on held-out rows."""
 
 
 def required(scorer: Scorer | None, step: Pass) -> Scorer:
@@ -68,8 +67,7 @@ def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None
 
 
 class Memory(Protocol):
-    """A store of arrays from earlier runs of passes on one forest and its rows. A pass must check the arrays it gets
-    back."""
+    """A store of arrays from earlier runs of passes. A pass must check the arrays that it gets back."""
 
     def recall(self, name: str) -> Mapping[str, NDArray[Any]] | None: ...
 
@@ -78,14 +76,14 @@ class Memory(Protocol):
 
 @runtime_checkable
 class Remembering(Pass, Protocol):
-    """A pass that can resume from the arrays of an earlier run with other options. The result equals that of `run`."""
+    """A pass that can resume from arrays of an earlier run. The result equals that of `run`."""
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult: ...
 
 
 def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer | None) -> Rows:
-    """Returns the rows of a pass that needs some, once `refuse` has accepted them. Raises ModelError if the forest is
-    not quantized."""
+    """Returns the rows if the pass accepts the forest and the rows. Raises an error if the pass refuses, or if the
+    forest is not quantized."""
     if not forest.quantized:
         raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
     step.refuse(forest, rows, scorer)
@@ -136,9 +134,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Parses a list of passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
-    former: maps each old name of a pass to a function from its options to new passes.
-    renamed: a list that gets a note for each old name in the text."""
+    """Parses passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
+    former: maps old names to functions from options to new passes.
+    renamed: gets a note for each old name."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Enumerates all combinations of leaves, one leaf from each tree, whether or not an input reaches them together."""
+"""Enumerates combinations of leaves, one leaf from each tree, whether or not an input reaches them together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.forest.evaluate import Evaluation, add_tree, evaluation_of, start_scores
 from forestc.forest.ir import LEAF, Forest
 
-# limits the number of combinations, and the number of combinations times trees
+# limits the combinations, and combinations times trees
 MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23
 
 
@@ -21,8 +21,8 @@ def most_combinations(forest: Forest) -> int:
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """Returns all combinations of leaves: for each tree an array (combinations,) of leaf nodes. Leaves of a tree with
-    equal values count once. None if there are more than `most_combinations`."""
+    """Returns all combinations of leaves: for each tree (combinations,) leaf nodes. Leaves with equal values count
+    once. None if there are more than `most_combinations`."""
     firsts = []
     for tree in forest.trees:
         nodes = np.flatnonzero(tree.left == LEAF)
@@ -34,7 +34,7 @@ def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
 
 
 def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evaluation:
-    """Evaluates the forest for rows that reach the given leaves. nodes: for each tree the leaf nodes, (rows,)."""
+    """Evaluates the forest for rows that reach the given leaves. nodes: for each tree (rows,) leaf nodes."""
     total = start_scores(forest, len(nodes[0]) if nodes else 1)
     for tree, node in zip(forest.trees, nodes, strict=True):
         add_tree(forest, total, tree, node)
@@ -45,7 +45,7 @@ def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evalu
 
 
 def constant_answer(forest: Forest) -> Evaluation | None:
-    """Returns the evaluation, of one row, of a forest whose trees are all constant; None for any other forest."""
+    """Returns the evaluation of one row if all trees are constant; otherwise None."""
     if any((tree.values != tree.values[0]).any() for tree in forest.trees):
         return None
     return evaluate_leaves(forest, [np.flatnonzero(tree.left == LEAF)[:1] for tree in forest.trees])

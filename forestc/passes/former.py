@@ -19,7 +19,7 @@ _OTHERS = ("fit", "noise")
 
 
 def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
-    """Returns the passes that replace the former pass `quantize`. Raises OptionError for wrong options."""
+    """Returns the passes that replace the former pass `quantize`. Raises OptionError."""
     allowed = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
     for name in options:
         if name not in allowed:
@@ -42,7 +42,7 @@ def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
     inputs = {name: value for name, value in given.items() if name in _INPUTS}
     if not fit:
         return QuantizeInputs(**inputs), RoundLeaves(**{name: given[name] for name in _ROUNDED if name in given})
-    # By default fit-leaves has a tolerance, so inexact words get the same one.
+    # fit-leaves has a default tolerance, so inexact words get the same tolerance.
     if "cost" not in given and inputs.keys() & {"input_bits", "formats"}:
         inputs.setdefault("tolerance", DEFAULT_TOLERANCE)
     return QuantizeInputs(**inputs), FitLeaves(**{name: given[name] for name in _FITTED if name in given})

@@ -23,15 +23,12 @@ from forestc.passes.tree_costs import ASSUMED_LEAF_BITS
 
 @dataclass(frozen=True)
 class Grower:
-    """The rows and candidate conditions from which trees are grown. conditions: for each column of `cuts` the condition
-    of each threshold.
-    compared: for each column the prices of these conditions' comparators.
-    label: (samples,) class numbers; values if n_classes is 0."""
+    """The rows and candidate conditions from which trees are grown."""
 
-    conditions: tuple[tuple[Condition, ...], ...]
+    conditions: tuple[tuple[Condition, ...], ...]  # for each column of `cuts` the condition of each threshold
     cuts: Cuts
-    compared: tuple[NDArray[np.float64], ...]
-    label: NDArray[np.float64]
+    compared: tuple[NDArray[np.float64], ...]  # for each column the prices of the comparators
+    label: NDArray[np.float64]  # (samples,) class numbers; values if n_classes is 0
     n_classes: int
     prices: Prices
 
@@ -44,8 +41,7 @@ class Grower:
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """Returns the prices of the parts of trees. Each level of a symmetric tree costs what it adds to a lookup
-        table."""
+        """Returns the prices that a tree pays for comparators, splits and itself."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))
@@ -53,7 +49,7 @@ class Grower:
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
     def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
-        """Returns a grown tree as a tree of a Forest. values: (nodes,); only those of leaves are used."""
+        """Turns a grown tree into a tree of a Forest. values: (nodes,); only values of leaves are used."""
         inner = grown.left != LEAF
         arrays = node_arrays(
             [
@@ -69,8 +65,8 @@ class Grower:
 
 
 def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
-    """Returns the step between neighboring leaf values, rounded to a power of two. unit: the step in standard
-    deviations of `values`."""
+    """Returns the step between neighboring leaf values, rounded to a power of two. unit: step in standard deviations of
+    `values`."""
     return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
 
 

@@ -1,7 +1,4 @@
-"""Describes each pass for users, from its docstring and its fields.
-
-The first paragraph of a pass's docstring is its purpose; the second, after `Promises:`, its guarantee.
-"""
+"""Describes each pass for users, from its docstring (purpose, then `Promises:`) and its fields."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from forestc.passes.options import options_of
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
-    """Returns the description of a pass as a dict with the keys name, for, promises and options. Raises OptionError for
-    an unknown pass."""
+    """Returns a pass's description with the keys name, for, promises and options. Raises OptionError for an unknown
+    pass."""
     if name in BECAME:
         now = BECAME[name]
         raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")

@@ -1,4 +1,4 @@
-"""Defines the ladder of round-leaves and fit-leaves: numbers of leaf bits, ascending."""
+"""Defines the settings that round-leaves and fit-leaves try: numbers of leaf bits, ascending."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ class _OfLeafBits(Laddered, Protocol):
 
 @dataclass(frozen=True)
 class LeafLadder:
-    """A ladder over the number of leaf bits, ascending. most: the numbers of bits to try if the pass names none.
-    rounded: returns the forest with leaves rounded to a number of bits, to estimate its cost.
-    make: returns the new forest for a number of bits, and its figures."""
+    """The settings of round-leaves or fit-leaves for one forest: numbers of leaf bits, ascending."""
 
     step: _OfLeafBits
     source: Forest
-    most: range
-    rounded: Callable[[int], Forest]
-    make: Callable[[int], tuple[Forest, dict[str, Any]]]
+    most: range  # numbers of bits to try if the pass names none
+    rounded: Callable[[int], Forest]  # rounds the leaves to a number of bits, to estimate a cost
+    make: Callable[[int], tuple[Forest, dict[str, Any]]]  # returns the forest for a number of bits, and figures
 
     @cached_property
     def steps(self) -> dict[Pass, int]:
@@ -39,7 +37,7 @@ class LeafLadder:
         return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
 
     def branches(self) -> list[Branch]:
-        """Returns one branch. Costs are estimated from rounded leaves, because fitting leaves changes costs little."""
+        """Returns one sequence of settings, with costs estimated from rounded leaves."""
         costs = tuple(cost_of(self.rounded(bits)) for bits in self.steps.values())
         return [Branch(tuple(self.steps), grows=True, costs=costs)]
 
@@ -56,6 +54,6 @@ class LeafLadder:
 
 
 def taken(tolerance: float | None, rung: Rung, tried: int) -> PassResult:
-    """Returns the result of the pass at this rung. tried: how many rungs were tried."""
+    """Returns the result of a pass with the setting of `rung`. tried: how many settings were tried."""
     limit = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
     return PassResult(rung.forest, (Within(limit),), rung.report | {"chosen_on_held_out": tried > 1})

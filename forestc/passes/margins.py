@@ -1,4 +1,4 @@
-"""Computes the margins of decisions: how far scores are from deciding for another class."""
+"""Computes the margins of decisions: how far scores are from another class."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from forestc.forest.ir import Forest
 
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns (rows,) the margin of each decision: the distance of the score from the threshold, or between the two
-    largest scores. It is infinite if there is only one class; 0 if the two largest values after the link are equal and
-    decide.
-    forest: a forest of a single part."""
+    """Returns (rows,) the margin of each decision: the score's distance from the threshold, or between the two largest
+    scores. It is 0 if deciding values tie."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)

@@ -24,16 +24,12 @@ from forestc.rows.noise import with_noise
 
 @dataclass(frozen=True)
 class RowsToFit:
-    """Samples to which a forest is fitted: the rows, then the first copy of all rows, then the second, and so on.
-    words: (samples, features) encoded.
-    label: (samples,) class indices; values for a regression.
-    rows: the number of rows that were given.
-    copies: the number of copies of each row."""
+    """Samples to which a forest is fitted: all rows, then one copy of all rows after the other."""
 
-    words: NDArray[Any]
-    label: NDArray[Any]
-    rows: int
-    copies: int
+    words: NDArray[Any]  # (samples, features) encoded rows
+    label: NDArray[Any]  # (samples,) class indices; values of a regression
+    rows: int  # number of rows that were given
+    copies: int  # number of copies of each row
 
 
 def rows_to_fit(
@@ -48,11 +44,9 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """Returns at most `most` rows, evenly spaced, and as many copies as fit into `most_copied` samples (by default
-    `most`). Raises OptionError without rows.
-    own_labels: True to use the forest's own answers as labels; otherwise they replace missing labels only.
-    mix: share of a copy's words that come from other rows of its class.
-    noise: how far the words of copies move, see `rows.noise`."""
+    """Returns at most `most` evenly spaced rows, with copies up to `most_copied` samples. Raises OptionError without
+    rows.
+    mix: share of a copy's words from other rows of its class."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():

@@ -19,34 +19,27 @@ from forestc.rows.encode import encode
 
 @dataclass
 class Freedom:
-    """How far the distinct thresholds of one feature may move on the rows. low, high: (thresholds,); each may move
-    within (low, high] without changing any row's path.
-    smallest, largest: the range of the values.
-    whole: True if all values are whole numbers.
-    missing: True if a value is missing, or the forest always accepts missing values."""
+    """How far the thresholds of one feature may move without changing any row's path."""
 
     thresholds: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    smallest: float = math.inf
-    largest: float = -math.inf
-    whole: bool = True
-    missing: bool = False
+    low: NDArray[np.float64]  # each threshold may move above this bound
+    high: NDArray[np.float64]  # each threshold may move up to this bound
+    smallest: float = math.inf  # smallest value in the rows
+    largest: float = -math.inf  # largest value in the rows
+    whole: bool = True  # True if all values are whole numbers
+    missing: bool = False  # True if values are missing or the forest always accepts missing ones
 
 
 @dataclass
 class ObservedColumn:
-    """The values of one feature. low, high: for each cut (a bound of an interval in a set condition), the nearest value
-    below it, and the nearest that is not below.
-    smallest, largest, whole: as in `Freedom`.
-    missing: True if a value is missing."""
+    """The values of one feature in the rows. A cut is the end of an interval in a set condition."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: NDArray[np.float64]  # (cuts,) the largest value below each cut
+    high: NDArray[np.float64]  # (cuts,) the smallest value not below each cut
     smallest: float = math.inf
     largest: float = -math.inf
-    whole: bool = True
-    missing: bool = False
+    whole: bool = True  # True if all values are whole numbers
+    missing: bool = False  # True if a value is missing
 
     def merge(self, other: ObservedColumn) -> None:
         np.maximum(self.low, other.low, out=self.low)
@@ -64,16 +57,13 @@ class Observation:
 
 @dataclass(frozen=True)
 class Observe:
-    """A reduction from rows to an Observation, in time O(rows * trees * depth).
-    drawn: (trees, rows) how often each tree was trained on each row; None to count each row once.
-    cuts: for each feature the cuts of its set conditions, ascending.
-    plain: for each feature the nodes that compare it with a threshold."""
+    """A reduction that reads from the rows how far thresholds may move."""
 
     forest: Forest
     trees: FlatTrees
-    drawn: NDArray[np.uint8] | None
-    cuts: tuple[NDArray[np.float64], ...]
-    plain: tuple[NDArray[np.int64], ...]
+    drawn: NDArray[np.uint8] | None  # (trees, rows) how often each tree was trained on each row
+    cuts: tuple[NDArray[np.float64], ...]  # for each feature the interval ends of set conditions, ascending
+    plain: tuple[NDArray[np.int64], ...]  # for each feature the nodes that compare it with a threshold
 
     @staticmethod
     def of(forest: Forest, drawn: NDArray[np.uint8] | None = None) -> Observe:
@@ -105,7 +95,7 @@ class Observe:
                     bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (present[:64], present)
                 )
             cuts = self.cuts[index]
-            if len(cuts):  # a cut moves between the values of all rows, not only of the rows that reach its node
+            if len(cuts):  # A cut moves between the values of all rows, also of rows elsewhere.
                 ends = np.concatenate([[-np.inf], np.sort(present.astype(np.float64)), [np.inf]])
                 position = np.searchsorted(ends, cuts, side="left")
                 np.maximum(column.low, ends[np.maximum(position - 1, 0)], out=column.low)
@@ -118,14 +108,14 @@ class Observe:
 
 
 def columns_of(forest: Forest, batch: Batch) -> Columns:
-    """Returns the encoded rows as (features, rows): float32 if no feature needs more, otherwise float64."""
+    """Returns the encoded rows as (features, rows): float32 if all features are float32, otherwise float64."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
     columns = encode(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
 
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """Returns a Freedom for each feature. Without rows no threshold may move."""
+    """Returns for each feature how far its thresholds may move. Without rows no threshold may move."""
     if rows is None:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)
@@ -147,7 +137,7 @@ def freedom(
 
 
 def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:
-    """Returns for each feature the nodes that compare it with a threshold, ascending; none for a category."""
+    """Returns for each feature the nodes that compare it with a threshold, ascending."""
     nodes = np.flatnonzero((trees.left != LEAF) & (trees.set_start == NO_SET))
     if any(isinstance(feature.number, Category) for feature in forest.features):
         ordered = np.array([not isinstance(feature.number, Category) for feature in forest.features])

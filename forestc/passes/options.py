@@ -1,9 +1,8 @@
-"""Defines the options of passes. Each is a field of the pass's dataclass:
+"""Defines the options of passes, as fields of the pass's dataclass:
 
     leaf_bits: Annotated[int | Literal["auto"], Range(1, 8), tried(1, 2, 3), "bits of the leaves"] = "auto"
 
-The type and the Range give the allowed values, `tried` the values that a search tries, and the text explains the
-option.
+`Range` gives the allowed numbers; `tried` gives the values that a search tries.
 """
 
 from __future__ import annotations
@@ -22,23 +21,20 @@ from forestc.options.amounts import MOST_TOLERANCE
 from forestc.options.parameters import Choice, Parameter, Real, Value, Whole
 from forestc.passes.base import Pass
 
-DEFAULT_TOLERANCE = 0.01  # share of accuracy (or of R squared) that may be lost on held-out rows by default
+DEFAULT_TOLERANCE = 0.01  # share of accuracy that may be lost on held-out rows by default
 MOST_LEAF_BITS = 32
 
 
 @dataclass(frozen=True)
 class Range:
-    """The allowed numbers of an option, from low to high. words: describes the range in error messages.
-    above: True if low itself is not allowed.
-    below: True if high itself is not allowed.
-    also: one more allowed number."""
+    """The allowed numbers of an option, from `low` to `high`."""
 
     low: float
     high: float = math.inf
-    words: str = ""
-    above: bool = False
-    below: bool = False
-    also: float | None = None
+    words: str = ""  # describes the range in error messages
+    above: bool = False  # True to exclude `low`
+    below: bool = False  # True to exclude `high`
+    also: float | None = None  # one more allowed number
 
     def holds(self, value: float) -> bool:
         after = self.low < value if self.above else self.low <= value
@@ -85,15 +81,13 @@ Seed = Annotated[int, Range(0), "seed of everything that the pass draws at rando
 
 @dataclass(frozen=True)
 class PassOption:
-    """An option of a pass, read from its field. types: the allowed Python types; a Literal stands for its texts.
-    limits: the allowed numbers.
-    space: the values that a search tries; None if a search leaves the default."""
+    """An option of a pass, read from its field."""
 
     name: str
     default: Any
-    types: tuple[Any, ...]
-    limits: Range | None
-    space: Parameter | None
+    types: tuple[Any, ...]  # allowed Python types; a Literal stands for its texts
+    limits: Range | None  # allowed numbers
+    space: Parameter | None  # values that a search tries; None to keep the default
     meaning: str
 
     @property

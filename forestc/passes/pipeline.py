@@ -1,7 +1,7 @@
-"""Runs passes, verifies the forest after each, and checks every promise.
+"""Runs passes, verifies the forest after each pass, and checks every promise on rows. Accuracy is measured on held-out
+rows.
 
-Promises are checked on the given rows, or on rows generated in the given ranges. Those of `Exact` and `SameDecisions`
-are also checked on inputs beside thresholds. Accuracy is measured on held-out rows, if there are any.
+Promises about every input are also checked on inputs beside thresholds.
 """
 
 from __future__ import annotations
@@ -30,28 +30,22 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-# About this many inputs beside thresholds are tried for a promise about every input.
+# About this many inputs beside thresholds test a promise about every input.
 MOST_BOUNDARY_INPUTS = 20_000
-RANDOM_INPUTS = 256  # inputs of random words, beyond one for each row, from which inputs beside thresholds are derived
+RANDOM_INPUTS = 256  # inputs beside thresholds are derived from the rows plus this many random inputs
 
 
 @dataclass(frozen=True)
 class Step:
-    """One pass after it ran. name: the pass with its options.
-    report: figures of the pass and of the checks.
-    inputs_checked: number of inputs on which promises were checked.
-    change: share of decisions that changed on the rows; for a regression the largest error over the range of scores.
-    held_out: accuracy on the held-out rows, if measured. `lost` is the loss of this pass, `lost_in_all` that of all
-    passes so far.
-    aside: a sentence about given rows that the promises do not cover."""
+    """One pass after it ran, with its promises and figures."""
 
-    name: str
+    name: str  # the pass with its options
     promises: tuple[Promise, ...]
-    report: dict[str, Any]
-    inputs_checked: int
-    change: float
-    held_out: dict[str, Any] | None = None
-    aside: str = ""
+    report: dict[str, Any]  # figures of the pass and of the checks
+    inputs_checked: int  # number of inputs on which promises were checked
+    change: float  # share of changed decisions, or largest error over the score range
+    held_out: dict[str, Any] | None = None  # accuracy on the held-out rows, if measured
+    aside: str = ""  # a sentence about given rows that the promises do not cover
 
     def with_report(self, **figures: Any) -> Step:
         return replace(self, report={**self.report, **figures})
@@ -85,10 +79,8 @@ def run_passes(
     apply: Apply = lambda step, forest, rows, scorer: step.run(forest, rows, scorer),
 ) -> tuple[Forest, list[Step]]:
     """Runs the passes; returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
-    rows: the rows that passes may use, or ranges of the features.
-    held_out: rows on which the accuracy of each forest is measured.
-    evidence: without held-out rows, the losses of the model and of the final forest under cross-validation.
-    results: the result of each pass, if known; their promises are checked all the same."""
+    evidence: cross-validated losses.
+    results: result of each pass, if known."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         with located(f"pass {step.name}", step.name):
@@ -97,7 +89,7 @@ def run_passes(
             if evidence is None and getattr(step, "needs_scorer", False):
                 required(scorer, step)
     if scorer is not None:
-        _ = scorer.accuracy  # raises here if the held-out rows can't score a forest
+        _ = scorer.accuracy  # This raises OptionError if the held-out rows can't score a forest.
     names = [print_pass(step) for step in passes]
     forests, outcomes = [forest], []
     for index, (name, step) in enumerate(zip(names, passes, strict=True)):
@@ -141,12 +133,12 @@ def _halfway(forest: Forest) -> bool:
 
 
 class _Ran:
-    """A pass that has run: measures what it changed and feeds the checks of its promises."""
+    """A pass that has run, with the checks of its promises."""
 
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # Index of the last forest before this pass that is all floats or all integers.
+        # This indexes the last forest of only floats or only integers before the pass.
         self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)
@@ -156,15 +148,16 @@ class _Ran:
         self.scored = any(isinstance(promise, Within) for promise in result.promises)
         self.change = Change(before, after)
         unlike = [f.name for f in fields(Forest) if getattr(before, f.name) is not getattr(after, f.name)]
-        # True if the pass changed nothing, so that one evaluation serves both forests.
+        # If the pass changed nothing, one evaluation serves both forests.
         self.unchanged = unlike == ["provenance"]
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None
 
     def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
-        """Checks a batch of rows. evaluated: the evaluation of each forest.
-        index: the position of the forest after this pass.
-        generated: True if the rows were generated, because only ranges were given."""
+        """Checks a batch of rows.
+        evaluated: evaluation of each forest.
+        index: position of the forest after this pass.
+        generated: True if rows were generated from ranges."""
         old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)
         for check in self.checks:

@@ -1,7 +1,4 @@
-"""Defines the promises of passes. Each promise creates the check that tests it.
-
-A check sees only evaluations of the forests before and after the pass, and nothing that the pass itself computed.
-"""
+"""Defines the promises of passes. Each promise has a check, which compares evaluations before and after the pass."""
 
 from __future__ import annotations
 
@@ -26,13 +23,12 @@ from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
-CHANGE = 0.01  # share of the range of scores by which a regression's scores may change if the option is auto
-NAMED_ROWS = 10  # rows whose numbers an error or a report lists before it writes "..."
+CHANGE = 0.01  # share of the range of scores that change=auto allows a regression
+NAMED_ROWS = 10  # rows that an error or a report lists before "..."
 
 
 class Promise:
-    """The base class of all promises, which are frozen dataclasses.
-    words_too: True if the promise also covers the change of inputs to words before the pass."""
+    """The base class of promises. words_too: True if the promise covers the change of inputs to integers, too."""
 
     guarantee: ClassVar[Guarantee]
     words_too: ClassVar[bool] = False
@@ -53,18 +49,16 @@ P = TypeVar("P", bound=Promise)
 
 
 class PromiseCheck(Generic[P]):
-    """The check of one promise of one pass. Subclasses override the methods that they need; each may raise CheckError.
-    name: the pass with its options.
-    before, after: the forests before and after it."""
+    """A check of one promise of a pass. Its methods may raise CheckError."""
 
-    every_input: ClassVar[bool] = False  # True to check it also on inputs beside thresholds
-    in_ranges: Ranges | None = None  # ranges in which rows are generated to check it on, too
+    every_input: ClassVar[bool] = False  # True to check also inputs beside thresholds
+    in_ranges: Ranges | None = None  # ranges in which rows for the check are generated
 
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
         self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of a batch of rows before and after the pass. Batches come in order."""
+        """Takes the evaluations of a batch of rows before and after the pass; batches come in order."""
 
     def on_generated(self, old: Evaluation, new: Evaluation) -> None:
         self.on_rows(old, new)
@@ -73,10 +67,10 @@ class PromiseCheck(Generic[P]):
         """Takes the evaluations of inputs beside thresholds before and after the pass."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """Takes the loss, against the model, of the forest after the pass."""
+        """Takes the loss of the forest after the pass, against the model."""
 
     def verdict(self) -> dict[str, Any]:
-        """Returns figures for the report; called last. May raise CheckError if the promise is broken."""
+        """Returns figures for the report; called last. Raises CheckError if the promise is broken."""
         return {}
 
 
@@ -85,8 +79,7 @@ def promise_text(promises: tuple[Promise, ...]) -> str:
 
 
 class Change:
-    """Measures the change on rows: the share of changed decisions; for a regression the largest error over the range of
-    scores."""
+    """Measures the share of changed decisions; for a regression the largest error, divided by the range of scores."""
 
     def __init__(self, before: Forest, after: Forest) -> None:
         self.before, self.after = before, after
@@ -114,7 +107,7 @@ class Change:
 
 
 def most_change(change: float | str, forest: Forest) -> float:
-    """Returns the option `change` of a pass as a number: `auto` is 0 for decisions and 0.01 for a regression."""
+    """Returns the option `change` as a number: `auto` is 0 for decisions and 0.01 for a regression."""
     return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
@@ -135,8 +128,7 @@ class _Changes(PromiseCheck[P]):
 
 
 class _ChangedTies:
-    """Collects the decisions that changed: their number, the first rows, and their largest margin before the pass (0
-    for a forest of several parts)."""
+    """Collects the changed decisions: their number, the first rows and the largest margin."""
 
     def __init__(self, before: Forest) -> None:
         self.before = before
@@ -154,7 +146,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """Returns how many of the given rows changed, and the numbers of the first, as a phrase."""
+        """Returns a phrase: how many given rows changed, and the first numbers of these rows."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -189,10 +181,9 @@ class _ExactCheck(PromiseCheck[Exact]):
 
 @dataclass(frozen=True)
 class SameDecisions(Promise):
-    """Promises the same decision for every input; scores may change. state: "proved", or the limit that ended the
-    search for further changes."""
+    """Promises the same decision for every input; scores may change."""
 
-    state: str
+    state: str  # "proved", or the limit that ended the search for changes
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
@@ -270,11 +261,10 @@ class _DecisionsCheck(_Changes[KeepsDecisions]):
 
 @dataclass(frozen=True)
 class KeepsAllButTies(Promise):
-    """Promises that at most `changed` decisions of the given rows change, with margins (see `margins`) of at most
-    `margin`. The report names the first of these rows."""
+    """Promises that at most `changed` decisions of the given rows change, with margins up to `margin`."""
 
-    changed: int
-    margin: float
+    changed: int  # number of decisions that may change
+    margin: float  # largest margin of a decision that may change
     guarantee: ClassVar[Guarantee] = "approximate"
 
     def text(self) -> str:
@@ -310,10 +300,9 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
 
 @dataclass(frozen=True)
 class FewChanges(Promise):
-    """Promises that at most a share `most` of the decisions of the given rows changes. For a regression, no score
-    changes by more than this share of their range."""
+    """Promises few changed decisions on the given rows, or small changes of a regression's scores."""
 
-    most: float
+    most: float  # largest share of decisions, or of the range of scores
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
@@ -338,7 +327,7 @@ class _FewChangesCheck(_Changes[FewChanges]):
 
 @dataclass(frozen=True)
 class ScoresWithin(Promise):
-    """Promises that values after the link change by at most `most` on the given rows, as `LargestError` measures."""
+    """Promises that values after the link change by at most `most` on the given rows."""
 
     most: float
     words_too: ClassVar[bool] = True
@@ -370,17 +359,12 @@ class _ScoresCheck(PromiseCheck[ScoresWithin]):
 
 @dataclass(frozen=True)
 class EveryPath(Promise):
-    """Promises that every input in the ranges takes the model's own path through every tree.
-    rounded: True if leaves were rounded.
-    bound: the largest error of a score; infinite if it is not known. A decision may change only if its margin (see
-    `margins`) is at most twice this bound.
-    ranges: ranges of the features; empty for all values.
-    decisions: True if every decision equals the model's although leaves were rounded."""
+    """Promises that every input in the ranges takes the model's own path through every tree."""
 
-    rounded: bool
-    bound: float
-    ranges: Ranges = field(default_factory=Ranges)
-    decisions: bool = False
+    rounded: bool  # True if leaves were rounded
+    bound: float  # largest error of a score; infinite if not known
+    ranges: Ranges = field(default_factory=Ranges)  # ranges of the features; empty for all values
+    decisions: bool = False  # True if all decisions stay although leaves were rounded
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
@@ -433,7 +417,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
-        """Checks all combinations of paths; if they are too many, of leaves; if these are too many, too, nothing."""
+        """Checks all combinations of paths, or of leaves, unless there are too many."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
@@ -444,7 +428,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
 
 @dataclass(frozen=True)
 class Within(Promise):
-    """Promises that the loss of accuracy on the held-out rows is at most the tolerance; see `Loss.counted`."""
+    """Promises that the loss of accuracy on held-out rows is within the tolerance; see `Loss.counted`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"

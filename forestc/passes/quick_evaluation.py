@@ -1,4 +1,4 @@
-"""Evaluates forests in compiled code, with the same results as `evaluate_words` bit for bit."""
+"""Evaluates forests in compiled code. The results equal those of `evaluate_words` bit for bit."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from forestc.forest.numbers import Category
 from forestc.rows.accuracy import answers_of
 from forestc.rows.encode import encode
 
-FEW = 1_000_000  # conditions evaluated in all (rows times depths) below which NumPy is faster than compiling the kernel
+FEW = 1_000_000  # conditions to evaluate up to which NumPy is faster than compiled code
 
 
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> Evaluation:
-    """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does. trees: the result of
-    `concatenated_trees(forest)`, if it exists already."""
+    """Evaluates the forest on encoded rows (rows, features), as `evaluate_words` does. trees: result of
+    `concatenated_trees`, if already computed."""
     if _few(forest, words):
         return evaluate_words(forest, words)
     nodes = nodes_reached(forest, words, trees)
@@ -45,7 +45,8 @@ def _few(forest: Forest, words: NDArray[Any]) -> bool:
 
 
 def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None = None) -> NDArray[np.int64]:
-    """Returns (rows, trees) the leaf node that each row reaches in each tree. trees: as for `evaluate_quickly`."""
+    """Returns (rows, trees) the leaf node that each row reaches in each tree. trees: result of `concatenated_trees`, if
+    already computed."""
     if _few(forest, words):
         missing = missing_words(forest)
         nodes = [leaf_nodes(forest, tree, words, missing) for tree in forest.trees]

@@ -1,4 +1,4 @@
-"""Measures how much accuracy a forest loses against the model on held-out rows, with its standard error."""
+"""Measures how much accuracy a forest loses on held-out rows against the model, with the standard error of the loss."""
 
 from __future__ import annotations
 
@@ -17,26 +17,22 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows
 
-ERRORS = 1.0  # adds this many standard errors to a measured loss; more make promises safer and designs larger
+ERRORS = 1.0  # adds this many standard errors to a measured loss; more: larger designs
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The accuracy that a forest loses on the scored rows.
-    accuracy: the share of right decisions, or R squared of a regression; without labels the agreement with the model.
-    lost: the model's accuracy minus the forest's.
-    error: the standard error of `lost`."""
+    """The accuracy that a forest loses against the model on held-out rows."""
 
-    accuracy: float
-    lost: float
-    error: float
+    accuracy: float  # share of right decisions, R squared, or agreement with the model
+    lost: float  # the model's accuracy minus the forest's
+    error: float  # standard error of `lost`
     rows: int
     measure: str
 
     @property
     def counted(self) -> float:
-        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors. The best of many forests
-        looks better on these rows than it is."""
+        """The loss that is compared with a tolerance: `lost` plus ERRORS standard errors."""
         return self.lost + ERRORS * self.error
 
     def within(self, tolerance: float) -> bool:
@@ -45,15 +41,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class RowErrors:
-    """The errors of a forest on the scored rows.
-    errors: (rows,) 1 for a wrong decision and 0 for a right one; squared errors of a regression.
-    truth: (rows,) or (rows, targets) the labels, or the forest's own answers if there are none.
-    labeled: True if rows have labels."""
+    """The errors of a forest on rows, and the accuracy that follows."""
 
-    errors: NDArray[np.float64]
-    truth: NDArray[Any]
+    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision; squared errors of a regression
+    truth: NDArray[Any]  # labels, or the forest's own answers without labels
     decides: bool
-    labeled: bool = True
+    labeled: bool = True  # True if rows have labels
 
     @property
     def measure(self) -> str:
@@ -61,7 +54,7 @@ class RowErrors:
 
     @cached_property
     def divisor(self) -> float:
-        """The number of rows; for a regression the sum of the labels' squared deviations from their mean."""
+        """The number of rows; for a regression the sum of squared deviations of the labels from their mean."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
@@ -73,8 +66,7 @@ class RowErrors:
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the accuracy. Half an error is added, so that zero errors do not give a standard error
-        of zero."""
+        """The standard error of the accuracy. Half an error is added, so that it is not 0 without errors."""
         if not self.decides:
             return self._error_of(self.errors)
         wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
@@ -90,16 +82,14 @@ class RowErrors:
         return float(np.sqrt(spread)) / self.divisor
 
     def loss(self, errors: NDArray[np.float64]) -> Loss:
-        """Returns the loss of another forest with these errors on the same rows. Its standard error comes from the
-        difference of errors in each row."""
+        """Returns the loss of another forest with these errors on the same rows."""
         accuracy, error = self._accuracy(errors), self._error_of(errors - self.errors)
         return Loss(accuracy, self.accuracy - accuracy, error, len(errors), self.measure)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A scorer of forests: measures the accuracy lost against the model on held-out rows. The model's own answers
-    replace missing labels. The first use raises OptionError without rows, and for a regression with constant labels."""
+    """Measures the accuracy that forests lose on held-out rows. The model's answers replace missing labels."""
 
     model: Forest
     held_out: Rows
@@ -112,7 +102,7 @@ class Scorer:
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
-        """Returns for each forest (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a
+        """Returns the errors (rows,) of each forest: 1 for a wrong decision and 0 for a right one; squared errors of a
         regression."""
         baseline, first = self.baseline, 0
         parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]

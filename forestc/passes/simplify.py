@@ -30,7 +30,7 @@ class Simplify:
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the simplified forest. Time O(nodes * features on a path)."""
+        """Returns the simplified forest."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
@@ -49,13 +49,12 @@ class Simplify:
 
 
 class _Reachable(NamedTuple):
-    """The values of one feature that reach a node: low <= x < high, or one of `codes` for a category. missing: True if
-    missing values reach it."""
+    """The values of one feature that reach a node."""
 
     low: Any
-    high: Any
-    codes: frozenset[Any]
-    missing: bool
+    high: Any  # not included
+    codes: frozenset[Any]  # codes of a category; empty for other features
+    missing: bool  # True if missing values reach the node
 
 
 def _all_values(forest: Forest, feature: int) -> _Reachable:
@@ -68,7 +67,7 @@ def _all_values(forest: Forest, feature: int) -> _Reachable:
 
 
 def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | None, _Reachable | None]:
-    """Returns the values on the left and on the right; None for a side that no value reaches."""
+    """Returns the values that go left and right; None for a side without values."""
     sides = []
     for left in (True, False):
         missing = reachable.missing and condition.missing_left == left
@@ -82,7 +81,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
             case Below(threshold):
                 low = reachable.low if left else max(reachable.low, threshold)
                 high = min(reachable.high, threshold) if left else reachable.high
-                # x >= +inf holds for +inf alone, so an interval from +inf to +inf is not empty.
+                # x >= +inf holds for +inf, so the interval [+inf, +inf] is not empty.
                 some = low < high or (not left and low == high == np.inf)
                 side = _Reachable(low, high, reachable.codes, missing)
         sides.append(side if some or missing else None)
@@ -90,7 +89,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns the lowest and the highest end of the values that a set sends to one side, and True if there are any."""
+    """Returns bounds of the values on one side, and True if there are any."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]
@@ -105,7 +104,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
     feature, condition = tree.feature.tolist(), forest.conditions.node_conditions[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
     start = {f: _all_values(forest, f) for f in set(feature) - {LEAF}}
-    # Top down: finds the nodes whose condition is decided by the conditions above them.
+    # Top down: this loop finds nodes whose condition is decided by conditions above them.
     goes: dict[int, int] = {}  # decided node -> the child that replaces it
     order: list[int] = []
     stack: list[tuple[int, dict[int, _Reachable]]] = [(0, {})]
@@ -122,7 +121,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             continue
         stack.append((left[node], {**reachable, f: to_left}))
         stack.append((right[node], {**reachable, f: to_right}))
-    # Bottom up: numbers the distinct subtrees; a node with equal children gets its child's number.
+    # Bottom up: this loop numbers subtrees; a node with equal children takes their number.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
     stands: dict[int, int] = {}  # node -> the node that replaces it

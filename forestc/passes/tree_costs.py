@@ -1,4 +1,4 @@
-"""Computes the costs of trees and of the comparators that they share."""
+"""Computes the costs of trees and of the comparators that trees share."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, word_bits
 
-ASSUMED_BITS = 12  # bits assumed for the words of a feature that is not quantized yet
+ASSUMED_BITS = 12  # bits assumed for a feature that is not an integer yet
 ASSUMED_LEAF_BITS = 8  # bits assumed for leaves that are not integers yet
 UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree, and of each comparator, which trees share. unit: trees, nodes (conditions of
-    trees), comparators (distinct conditions), or luts.
-    family: the cost whose prices count with luts, such as lut6 or flash."""
+    """Returns the cost of each tree, and of each comparator, which trees share.
+    unit: trees, nodes, comparators or luts.
+    family: prices of luts, such as lut6 or flash."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
@@ -44,15 +44,14 @@ def cost_of(forest: Forest) -> float:
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Returns the bits of a tree's integer leaves, counted from the smallest; an assumed number for float leaves."""
+    """Returns the bits of a tree's integer leaves, counted from the smallest leaf; a fixed number for float leaves."""
     if values.dtype.kind != "i":
         return ASSUMED_LEAF_BITS
     return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1
 
 
 def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """Returns the cost of a condition's comparator at the prices `unit`. Trailing zero bits of a threshold cost
-    nothing. For floats a width is assumed."""
+    """Returns the cost of a condition's comparator. Trailing zero bits of a threshold cost nothing."""
     number = forest.features[condition.feature].number
     bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
     if isinstance(condition.test, Below) and forest.on_words:

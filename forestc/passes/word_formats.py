@@ -1,7 +1,6 @@
 """Chooses input formats: the integer type of each feature, and its thresholds as integers (words).
 
-A threshold may move in an interval (low, high] without changing any row's path. Fixed point takes the fewest fraction
-bits k such that each interval holds a multiple of 2^-k.
+Fixed point takes the fewest fraction bits k with a multiple of 2^-k in each interval in which a threshold may move.
 """
 
 from __future__ import annotations
@@ -31,20 +30,18 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 
-# limits fixed point to the bits of a float32's significand; beyond them the ordered key is taken
+# limits fixed point to the bits of a float32's significand
 MOST_FIXED_BITS = 24
 MOST_INTEGER_BITS = 32
 
 
 @dataclass(frozen=True)
 class Format:
-    """A feature's format. number: its type.
-    words: its distinct thresholds as integers.
-    keeps: how exact the format is, for reports."""
+    """The integer type of a feature, with its thresholds as integers."""
 
     number: NumberType
-    words: NDArray[np.int64]
-    keeps: str
+    words: NDArray[np.int64]  # distinct thresholds as integers
+    keeps: str  # how exact the format is, for reports
 
 
 def choose(
@@ -55,11 +52,10 @@ def choose(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """Chooses the format of a feature: integers as they are if all values are whole; otherwise fixed point with the
-    fewest bits that keep the rows' paths; otherwise the ordered key of the float.
-    raw: the number type of the model's own values.
-    way: auto, fixed or ordered, as the option `input` of quantize-inputs.
-    input_bits: the most bits; if they are too few, the format is approximate."""
+    """Chooses the integer format of a feature.
+    raw: number type of the model's own values.
+    way: option `input` of quantize-inputs.
+    input_bits: most bits, even if the format is then approximate."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -81,7 +77,7 @@ def choose(
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Returns how many input bits all comparators read: x < t does not read the bits below the lowest 1 bit of t."""
+    """Returns how many input bits all comparators read. A comparator skips bits below its threshold's lowest 1 bit."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
@@ -89,7 +85,7 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """Returns the format of the user's type `number`. Raises OptionError if it is no integer type."""
+    """Returns the format for the user's type `number`. Raises OptionError unless it is an integer type."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
@@ -119,7 +115,7 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Clips threshold words to the type. A condition that always or never holds still does."""
+    """Clips thresholds to the type; conditions that always or never hold still do."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)
@@ -130,7 +126,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
-    # `x < inf` must separate infinity from all numbers, which fixed point can't.
+    # `x < inf` separates infinity from all numbers, but fixed point has no infinity.
     if freedom.largest == math.inf and np.isposinf(t).any():
         return None
     low_ends, high_ends = freedom.low[finite], freedom.high[finite]
@@ -140,7 +136,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     def enough(fraction: int) -> bool:
         return bool((np.floor(scaled_by(high_ends, fraction)) > scaled_by(low_ends, fraction)).all())
 
-    # If k fraction bits are enough, so are k + 1, so bisection finds the fewest.
+    # If k fraction bits are enough, k + 1 are, too, so bisection finds k.
     fraction = least + bisect_left(range(least, least + most + 39), True, key=enough)
     low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
     if not (high > low).all():
@@ -148,7 +144,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     scaled = scaled_by(t[finite], fraction)
     above = np.ceil(scaled)
     nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
-    # If rounding up and down both miss the interval, the largest multiple inside it is taken.
+    # If both neighbors miss the interval, the largest multiple inside it is taken.
     nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
     number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
     if number is None:
@@ -161,7 +157,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
-    """Returns the finest fixed-point format of at most `most` bits; thresholds are rounded to the nearest word."""
+    """Returns the finest fixed-point format of `most` bits, with rounded thresholds."""
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
     reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):

@@ -1,6 +1,6 @@
 """Trains a model again on other rows, for cross-validation.
 
-It uses the model's estimator, or its library with the model's parameters, or an ensemble of the same kind.
+It uses the model's estimator, or its library with the same parameters, or an ensemble of the same kind.
 """
 
 from __future__ import annotations
@@ -29,34 +29,31 @@ from forestc.training.found import parameters_of
 from forestc.training.seeds import Estimator, seeded
 
 Floats = NDArray[np.float64]
-Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # trains on rows, labels and a seed; the seed is 0 for folds
+Retrain = Callable[[Floats, NDArray[Any], int], Forest]  # trains on rows and labels with a seed
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
 LIGHTGBM_SEEDS = ("seed", "bagging_seed", "feature_fraction_seed", "extra_seed", "drop_seed", "objective_seed")
-LEAST_RATE = 0.01  # limits the learning rate of ensembles of the model's kind from below
+LEAST_RATE = 0.01  # limits the learning rate from below, for ensembles of the same kind
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to train a model again. how: describes the way to users.
-    kind: True if only the kind and the size of the ensemble are the model's."""
+    """A way to train a model again."""
 
     train: Retrain
-    how: str
-    kind: bool = False
+    how: str  # describes the way to users
+    kind: bool = False  # True if only kind and size of the ensemble are the model's
 
 
 @dataclass(frozen=True)
 class Original:
-    """A model with its training rows. known: what the model records of its training.
-    y: class numbers or values.
-    share: the share of all training rows that `X` holds."""
+    """A model with its training rows."""
 
     source: Forest
-    known: KnownTraining
+    known: KnownTraining  # what the model records of its training
     X: Floats
-    y: NDArray[Any]
-    share: float = 1.0
+    y: NDArray[Any]  # class numbers or values
+    share: float = 1.0  # share of all training rows that `X` holds
 
     def ways(self) -> Iterator[Way]:
         """Yields ways to train the model again, the most faithful first."""
@@ -154,8 +151,7 @@ def _xgboost(
 
 
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
-    """Returns the copy with a fixed number of rounds if the trained estimator used early stopping. The copy might stop
-    elsewhere, because its seed or its rows differ."""
+    """Returns the copy with a fixed number of rounds if the estimator stopped early."""
     parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
         taken = (
@@ -171,7 +167,7 @@ def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     return copy
 
 
-# Each entry: the parameter of early stopping, the parameter of rounds, and the attribute with the rounds trained.
+# Names early stopping's parameter, the rounds' parameter, and the attribute with trained rounds.
 _EARLY = (
     ("n_iter_no_change", "n_estimators", "n_estimators_"),
     ("early_stopping", "max_iter", "n_iter_"),
@@ -201,7 +197,7 @@ def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
     parallel = boosters.get("gbtree", boosters).get("gbtree_model_param", {}).get("num_parallel_tree", "1")
     settings |= {"objective": learner["objective"]["name"], "num_parallel_tree": parallel}
     for name in ("process_type", "updater", "updater_seq", "n_jobs", "random_state", "device", *_ALIASES):
-        settings.pop(name, None)  # says how training runs, or repeats a parameter under another name
+        settings.pop(name, None)  # These say how training runs, or repeat a parameter under another name.
     return settings
 
 
@@ -216,7 +212,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
         chosen["columns"] = float(np.sqrt(X.shape[1]) / X.shape[1])
     if name == "xgboost":
         chosen["leaves"] = 0
-    if name == "lightgbm" == source.provenance.source:  # covers of LightGBM count rows, and its default L2 penalty is 0
+    if name == "lightgbm" == source.provenance.source:  # Covers of LightGBM count rows; its default L2 penalty is 0.
         covers = [tree.cover[tree.leaf >= 0].min() for tree in source.trees if tree.cover is not None]
         chosen |= {"least_rows": max(1, int(min(covers, default=5))), "l2": 0.0}
 
@@ -235,8 +231,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """Returns the standard deviation, over rows, of the first tree of each score. It is proportional to the learning
-    rate."""
+    """Returns the spread of the first trees' values, which grows with the learning rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))
@@ -244,7 +239,7 @@ def _spread(forest: Forest, X: Floats) -> float:
 
 
 def _averages(source: Forest) -> bool:
-    """Returns True if the trees seem to be averaged, as in random forests, rather than added up."""
+    """Returns True if the trees seem to be averaged, as in random forests."""
     return source.aggregate.divisor not in (0.0, 1.0) or _probabilities(source)
 
 

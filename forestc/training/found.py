@@ -1,11 +1,7 @@
 """Finds the parameters with which XGBoost trained a model, from the sums in the model's file.
 
-Let G and H be the sums of the gradients and hessians of a node's rows. The node's weight is w = -T(G) / (H + lambda),
-where T(G) is G shrunk by alpha. A leaf's value is eta * w. The gain of a split is the sum of w^2 (H + lambda) over its
-children minus that of the node (Chen and Guestrin, "XGBoost", 2016, equations 5 and 7).
-
-Files hold gains, H, the values of leaves and the weights of inner nodes. Least squares give eta and lambda; G of a node
-and of its children give alpha. Short trainings find further parameters.
+Equations 5 and 7 of Chen and Guestrin, "XGBoost", 2016, give eta, lambda and alpha; short trainings find other
+parameters.
 """
 
 from __future__ import annotations
@@ -25,32 +21,31 @@ from forestc.passes.quick_evaluation import nodes_reached
 from forestc.rows.encode import encode
 
 Floats = NDArray[np.float64]
-EXACT = 0.01  # share of a gain; a larger residual of the least squares means adaptive leaves, and is not trusted
-CLOSE = 1e-3  # share by which a ratio may differ from 1 and still count as 1
-ROUNDED = 1e-4  # share by which the sums in a file are rounded at most
-PARTLY = 0.02  # share by which sums may be off if only some training rows are given
-TIED = 3  # times that a largest weight must occur to look as if max_delta_step bounded it
-PROGRESS = 0.8  # keeps a setting if it shrinks the distance to the model to at most this share
+EXACT = 0.01  # share of a gain; a larger residual means that the equations fail
+CLOSE = 1e-3  # share by which numbers may differ and still count as equal
+ROUNDED = 1e-4  # share by which the file rounds sums at most
+PARTLY = 0.02  # share by which sums may be off without some training rows
+TIED = 3  # weights with the same largest size, from which `max_delta_step` is assumed
+PROGRESS = 0.8  # keeps a setting that shrinks the distance to this share
 PARTS = (0.5, 0.8, 0.7, 0.9, 0.6, 0.4, 0.3)  # tries these shares of columns
 BINS = (16, 32, 64, 128)  # tries these numbers of bins
 TREES = 8  # trees of a short training; at least one round is trained
-SUMMED = 30  # rounds in which the hessians of all rows are summed at most
+SUMMED = 30  # rounds at most in which hessians of all rows are summed
 GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # tries these values of lambda first
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-# Arguments: settings, number of rounds, and n to train on every n-th row only.
+# Arguments: settings, rounds, and n to train on every n-th row only.
 Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]
 
 
 def parameters_of(
     source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], share: float, train: Train
 ) -> dict[str, Any]:
-    """Returns settings of `xgboost.train` that fit the model `source`. `min_child_weight` and `gamma` are found as the
-    largest values that all nodes meet. The usual values replace them at the end if they fit as well.
-    X, y: the training rows, or a share of them.
+    """Returns settings of `xgboost.train` that fit the model.
+    X, y: the training rows, or some of them.
     share: their share of all training rows.
-    train: runs a short training on these rows."""
+    train: runs a short training."""
     nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
     if "eta" in settings:  # the trees of a round share the learning rate
@@ -64,7 +59,7 @@ def parameters_of(
         return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns how far trainings with the settings are from the model, and how far two seeds are apart."""
+        """Returns the distances of trainings from the model, and between two seeds."""
         first = figures(more, 0)
         if _apart(model, first) < CLOSE:
             return _apart(model, first), 0.0
@@ -72,7 +67,7 @@ def parameters_of(
         return _apart(model, np.sqrt(first * second)), _apart(first, second)
 
     best, noise = distance({})
-    if share < 1:  # measures how much half of the rows change the result
+    if share < 1:  # Half of the rows show how much missing rows change the result.
         noise = max(noise, _apart(figures({}, 0), figures(_least(nodes, share / 2), 0, 2)))
     for choices in _choices(nodes, source.width, settings):
         if best <= max(CLOSE, noise):
@@ -97,13 +92,11 @@ def _apart(first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class TrainedNodes:
-    """The nodes of all trees in one array. tree: the tree of each node.
-    left, right: children as indices into the array; LEAF at a leaf.
-    weight, gain, value, hessian: as in the file."""
+    """The nodes of all trees in one array, with the numbers in the file."""
 
-    tree: NDArray[np.int64]
+    tree: NDArray[np.int64]  # tree of each node
     depth: NDArray[np.int64]
-    left: NDArray[np.int64]
+    left: NDArray[np.int64]  # children are indices of these arrays; LEAF at a leaf
     right: NDArray[np.int64]
     weight: Floats
     gain: Floats
@@ -140,8 +133,7 @@ class TrainedNodes:
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """Returns (6,) averages over trees by which trainings are compared, such as leaves and depth. rows: divides the
-        gains."""
+        """Returns (6,) averages over trees, such as leaves and depth, that compare trainings. rows: divides gains."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
@@ -156,7 +148,7 @@ class TrainedNodes:
 
 
 def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
-    """Returns eta, lambda, alpha, the largest depth and `tree_method`, as far as the nodes tell."""
+    """Returns eta, lambda, alpha, the largest depth and `tree_method`, if found."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
@@ -164,6 +156,8 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     inner = inner[free[inner] & free[nodes.left[inner]] & free[nodes.right[inner]]]
     if not len(inner):
         return settings
+    # Equation 5: w = -T(G) / (H + lambda) at a node; eta * w is a leaf's value.
+    # Equation 7: a gain is w^2 (H + lambda) of the children minus the node's.
     hessian, square = nodes.hessian, nodes.weight**2
     of_leaves, leaves, side, rest = (np.zeros(len(inner)) for _ in range(4))
     side, rest = square[inner], nodes.gain[inner] + square[inner] * hessian[inner]
@@ -174,7 +168,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
-        """Returns the residual of the least squares for a value of lambda, and 1 / eta^2."""
+        """Returns the residual of the least squares for lambda, and 1 / eta^2."""
         left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
         factor = float(left @ right / max(float(left @ left), 1e-300))
         return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor
@@ -192,11 +186,12 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     settings |= {"eta": eta, "lambda": penalty, "alpha": _alpha(nodes, inner, eta, penalty)}
     leaf = nodes.leaf & (np.abs(nodes.value) > 0)
     if eta < 1 - CLOSE and np.median(np.abs(nodes.value[leaf] - eta * nodes.weight[leaf])) < CLOSE * eta:
-        settings["tree_method"] = "exact"  # other methods store the value of a leaf as its weight
+        settings["tree_method"] = "exact"  # Other methods store the value of a leaf as its weight.
     return settings
 
 
 def _alpha(nodes: TrainedNodes, inner: NDArray[np.int64], eta: float, penalty: float) -> float:
+    # T(G) is the sum G of gradients, shrunk by alpha.
     weight = np.where(nodes.leaf, nodes.value / eta, nodes.weight)
     sums, sign = weight * (nodes.hessian + penalty), np.sign(weight)
     left, right = nodes.left[inner], nodes.right[inner]
@@ -212,7 +207,7 @@ def _plain(value: float) -> float:
 
 
 def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y: NDArray[Any], share: float) -> float:
-    """Estimates `subsample`: the hessians at the roots as a share of those of all rows. 1 if it is not known."""
+    """Estimates `subsample` from the hessians at the roots; 1 if that is impossible."""
     kind = HESSIANS.get(str(sums.settings["objective"]))
     if kind is None or sums.settings.get("booster") == "dart" or not len(X):
         return 1.0
@@ -230,7 +225,7 @@ def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y
 
 
 def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
-    """Yields for each of the first trees the sum of the hessians of all rows before it was trained."""
+    """Yields for each early tree the sum of all rows' hessians before its training."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])
     words = encode(source, X)
@@ -251,7 +246,7 @@ def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: 
 
 
 def _least(nodes: TrainedNodes, share: float) -> dict[str, Any]:
-    """Returns the largest `min_child_weight` and `gamma` that all nodes meet, scaled to a share of the rows."""
+    """Returns the largest `min_child_weight` and `gamma` that fit all nodes."""
     hessian, gain = nodes.hessian[nodes.leaf].min(), nodes.gain[~nodes.leaf].min(initial=np.inf)
     least = {"min_child_weight": hessian, "gamma": gain if np.isfinite(gain) else 0.0}
     return {name: max(0.0, float(f"{value * share * (1 - ROUNDED):.5g}")) for name, value in least.items()}

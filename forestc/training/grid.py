@@ -16,8 +16,7 @@ from forestc.forest.numbers import FLOAT64
 
 
 def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """Returns (columns,) the step of each column of X: a power of two that gives about 2**bits steps; 1 for a constant
-    column."""
+    """Returns (columns,) the step of each column: a power of two with about 2**bits steps; 1 for a constant column."""
     steps = np.ones(X.shape[1])
     for index in range(X.shape[1]):
         finite = X[np.isfinite(X[:, index]), index]
@@ -26,9 +25,8 @@ def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
 
 
 def on_grid(forest: Forest, steps: NDArray[np.float64]) -> Forest:
-    """Turns a forest trained on floor(x / step) into a forest for x. Raises ModelError for a forest with set
-    conditions.
-    steps: (columns,) powers of two."""
+    """Turns a forest trained on floor(x / step) into a forest for x. Raises ModelError for set conditions. steps:
+    (columns,) powers of two."""
     of_feature = np.array([steps[feature.column] for feature in forest.features] or [1.0])
     trees = []
     for index, tree in enumerate(forest.trees):

@@ -31,25 +31,23 @@ INPUT_BITS = Choice("input_bits", (None, 2, 3, 4, 5, 6, 8))
 
 @dataclass(frozen=True)
 class Library:
-    """A trainer that uses a library. extra: the extra of `pip install "forestc[...]"` that installs it.
-    train: fits an estimator or a booster on rows."""
+    """A trainer that uses a library."""
 
     name: str
-    extra: str
+    extra: str  # extra of `pip install "forestc[...]"` that installs the library
     parameters: tuple[Parameter, ...]
-    train: Callable[[Task, NDArray[np.float64], Options], Any]
+    train: Callable[[Task, NDArray[np.float64], Options], Any]  # fits an estimator or a booster on rows
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters that a search may try. With `input_bits`, rows are rounded down to a grid of about
-        that many bits."""
+        """Returns the parameters that a search may try. With `input_bits`, rows are rounded down to a grid."""
         return (*self.parameters, INPUT_BITS)
 
     def starts(self, task: Task) -> tuple[Options, ...]:
         return ()
 
     def fit(self, task: Task, options: Options) -> Any:
-        """Returns the library's own model, or a Forest if it was trained on a grid. Raises OptionError if all labels
-        are equal. Raises ForestcError if the library is not installed or rejects the rows."""
+        """Returns the trained model. Raises OptionError if all labels are equal, ForestcError if the library is not
+        installed or rejects the rows."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             raise OptionError(
                 "all rows have the same label", where="training rows", do="give rows of two classes or more"
@@ -135,8 +133,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Cost-efficient boosting (Peter et al. 2017) charges for each split, and once for each column.
-        # LightGBM knows no price of thresholds, so each column is charged a comparator of 8 bits.
+        # Peter et al. 2017: boosting pays for splits and columns; a column costs 8 bits.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,

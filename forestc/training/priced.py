@@ -23,7 +23,7 @@ from forestc.rows.noise import with_noise
 from forestc.system.version import __version__
 from forestc.training.base import Task
 
-FEW_COLUMNS = 32  # columns up to which every tree may read all of them
+FEW_COLUMNS = 32  # limits the columns that every tree may read without a choice
 FEW_ROWS = 5_000  # rows; small ensembles overfit fewer rows, and noise helps
 MOST_CELLS = 1 << 24  # rows, copies included, times columns at most
 
@@ -34,8 +34,7 @@ class PricedTrainer:
     name = "priced"
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Returns the parameters that a search may try. With `leaf_bits` of 0 leaves are floats. Rows get noisy
-        `copies`, whose values move by a share `noise` of the ranks."""
+        """Returns the parameters that a search may try. With `leaf_bits` of 0 leaves are floats."""
         wide = len(task.names) > FEW_COLUMNS
         return (
             Whole("trees", 2, 200, log=True),
@@ -57,8 +56,7 @@ class PricedTrainer:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns settings for more and more trees; symmetric ones except for processors, which pay for each of their
-        splits."""
+        """Returns settings for more and more trees; for processors, trees are not symmetric."""
         firmware = task.prices.firmware
         common = {
             **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),
@@ -75,8 +73,7 @@ class PricedTrainer:
         return tuple(common | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
-        """Returns the forest over float64 features. With `leaf_bits` above 0, leaves and biases are multiples of one
-        unit. Raises OptionError if all labels are equal."""
+        """Returns the forest over float64 features. Raises OptionError if all labels are equal."""
         if task.n_classes == 1 or len(np.unique(task.y)) < 2:
             where, do = "training rows", "give rows of two classes or more"
             raise OptionError("all rows have the same label", where=where, do=do)
@@ -145,7 +142,7 @@ def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
 
 
 def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Returns the rows with their noisy copies; fewer copies if there were more than MOST_CELLS values."""
+    """Returns the rows with noisy copies, as many as MOST_CELLS allows."""
     copies = min(copies, MOST_CELLS // max(1, task.X.size) - 1) if noise else 0
     if copies <= 0:
         return task.X, task.y

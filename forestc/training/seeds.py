@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Libraries with sums that depend on the number of threads, and settings to make the sums repeatable.
+# Settings that make the sums of these libraries independent of threads.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},
@@ -27,8 +27,8 @@ class Estimator(Protocol):
 
 
 def seeded(estimator: Estimator, seed: int) -> Estimator:
-    """Returns an unfitted copy of an estimator that trains the same model each time. Seeds become numbers, also in
-    nested estimators and in splitters; with `seed` 0 the user's own stay. Libraries in THREADED get one thread."""
+    """Returns an unfitted copy of an estimator that trains the same model each time. seed: added to all seeds, also to
+    those of nested estimators."""
     from sklearn.base import clone
 
     copy: Estimator = clone(estimator)

@@ -1,9 +1,7 @@
 """Implements the pass extract-rules: replaces a forest by a few AND and OR gates over its conditions.
 
-Rules are learnt by column generation (S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation",
-NeurIPS 2018; `algorithms.covers.boolean_rules`). With more than two classes, a class gets rules against all others.
-
-Rounds limit the work, so that results do not depend on the machine's speed unless the time limit is reached.
+Source: S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018
+(`algorithms.covers.boolean_rules`).
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from forestc.rows.ranges import have_rows
 
 COMPLEXITIES = (4, 8, 15, 30, 60)  # tries these limits of complexity one after the other for complexity=auto
 ROUNDS = 12  # rounds of column generation for each rule; more take longer
-MOST_SAMPLES = 4000  # rows and copies used at most; if there are more, first copies are left out, then rows
+MOST_SAMPLES = 4000  # rows and copies used at most; beyond that, copies go first
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class ExtractRules(Seeded, AtGivenSettings):
 
     @property
     def open(self) -> bool:
-        """Always True, because rules are scored at any complexity."""
+        """Always True, because rules are scored even at a given complexity."""
         return True
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> RuleLadder:
@@ -110,12 +108,12 @@ class ExtractRules(Seeded, AtGivenSettings):
 
 @dataclass(frozen=True)
 class RuleLadder:
-    """A ladder of rules with growing complexity. scorer: adds figures to the reports."""
+    """The settings of extract-rules for one forest: growing limits of complexity."""
 
     forest: Forest
     rows: Rows
     options: ExtractRules
-    scorer: Scorer | None
+    scorer: Scorer | None  # adds figures to the reports
 
     def branches(self) -> list[Branch]:
         given = self.options.complexity
@@ -123,7 +121,7 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields the rules of each step. On Ctrl-C it yields the rules found so far and raises KeyboardInterrupt."""
+        """Yields the rules for each setting. After Ctrl-C it yields its best rules and raises KeyboardInterrupt."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)
@@ -208,7 +206,7 @@ class _Learner:
         self.late = False
 
     def learn(self, complexity: int, shares: int) -> _Learnt:
-        """Learns rules of at most this complexity, in one of `shares` equal parts of the time left."""
+        """Learns rules within one of `shares` equal parts of the time left."""
         begin = time.monotonic()
         limit = max(0.1, (self.deadline - begin) / shares)
         form = self.options.form
@@ -227,7 +225,7 @@ class _Learner:
             order = tuple(classes[index] for index in several.order if classes[index] in learnt)
             clauses = {kind: rule.clauses for kind, rule in learnt.items()}
             default = classes[several.default]
-            if order and order[-1] == default:  # the default class needs no rule if it is the last in the order
+            if order and order[-1] == default:  # The default class needs no rule if it is the last in the order.
                 del clauses[default]
                 order = order[:-1]
             result = _of(list(learnt.values()), Rules(form, clauses, order, default))

@@ -30,8 +30,8 @@ class Literals:
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """(literals,) the group of each literal. Thresholds of one feature imply one another, so they form a group if
-        they send missing values to the same side. Each set is its own group."""
+        """The group (literals,) of each literal. Thresholds of one feature form a group if they send missing values to
+        the same side."""
         names = [
             (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
             for index, condition in enumerate(self.conditions)
@@ -41,8 +41,7 @@ class Literals:
 
 
 def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int64], most: int) -> Literals:
-    """Returns literals of the `most` conditions with the largest decrease of Gini impurity, summed over all nodes that
-    test them."""
+    """Returns literals of the `most` conditions with the largest decrease of Gini impurity over all nodes."""
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
@@ -55,8 +54,7 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (inner nodes,) the decrease of Gini impurity. count: (nodes, classes) rows that end at each leaf; it is
-    filled in place."""
+    """Returns (inner nodes,) decreases of Gini impurity. count: (nodes, classes) rows, filled in place."""
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]
         count[inner] = count[tree.left[inner]] + count[tree.right[inner]]

@@ -1,11 +1,6 @@
-"""Builds a forest from rules: each clause becomes a chain of conditions.
+"""Builds a forest from rules: each clause becomes a tree that is a chain of conditions.
 
-A DNF is an OR of ANDs: the tree of a clause returns the class's value if all literals hold, and the forest takes the
-max. A CNF is an AND of ORs: the tree of a clause returns the value if any literal holds, and the forest takes the min.
-Otherwise a tree returns `none`.
-
-Two classes have one score: 1 for class 1, and `none` is 0. With more classes each has a score, and the highest decides.
-The value of a class is its priority, from 2 on; `none` is 1 for the default class, and 0 for the others.
+For rules that are ORs of ANDs, the forest takes the largest value of its trees; for ANDs of ORs the smallest.
 """
 
 from __future__ import annotations
@@ -25,14 +20,12 @@ RANK_LINK = Link("order")  # marks scores as ranks: only their order has a meani
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for the classes of a forest, by class index. clauses: the clauses of each class that has a rule.
-    order: the classes as their rules are tried; the first rule that holds decides.
-    default: the class if no rule holds."""
+    """Rules for the classes of a forest; the first rule that holds decides."""
 
     form: Form
-    clauses: dict[int, tuple[Clause, ...]]
-    order: tuple[int, ...]
-    default: int
+    clauses: dict[int, tuple[Clause, ...]]  # clauses of each class that has a rule
+    order: tuple[int, ...]  # classes in the order in which their rules are tried
+    default: int  # the class if no rule holds
 
     @property
     def complexity(self) -> int:
@@ -45,12 +38,13 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
     trees: list[Tree] = []
     for output in range(1) if two else range(len(source.classes)):
         clauses = rules.clauses.get(1 if two else output, ())
+        # With more than two classes the highest score decides, so earlier rules have larger values.
         none = 0 if two else int(output == rules.default)
         value = 1 if two else 1 + len(rules.order) - (rules.order.index(output) if output in rules.order else 0)
         has_rule = two or output in rules.clauses
         for clause in clauses:
             trees.append(_chain(clause, literals, rules.form, value, none, output, len(trees)))
-        if not clauses:  # an empty DNF never holds; an empty CNF always holds
+        if not clauses:  # An empty DNF never holds, and an empty CNF always holds.
             always = has_rule and rules.form == "cnf"
             trees.append(_tree([], [value if always else none], output, len(trees)))
     return changed(
@@ -67,14 +61,13 @@ def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
 
 def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, index: int) -> Tree:
     steps = [(literals.conditions[literal // 2], literal % 2 == 0) for literal in clause]
-    if form == "cnf":  # the chain of an OR continues while no literal holds
+    if form == "cnf":  # The chain of an OR continues while no literal holds.
         return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, index)
     return _tree(steps, [none, value], output, index)
 
 
 def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
-    """Builds a chain. steps: each condition, and True if the chain continues on its left side.
-    ends: the value if the chain ends early, and the value at its end."""
+    """Builds a chain of conditions. ends: values at an early exit and at the end."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count

@@ -1,7 +1,4 @@
-"""Writes rules as text for people: `IF width < 0.8 THEN 1`.
-
-Thresholds are the numbers with which the compiled comparators compare, in the units of raw rows.
-"""
+"""Writes rules as text for people: `IF width < 0.8 THEN 1`. Thresholds are in the units of raw rows."""
 
 from __future__ import annotations
 
@@ -32,13 +29,10 @@ def _is_chain(tree: Tree) -> bool:
 
 
 def rules_text(forest: Forest) -> str:
-    """Returns the rules of a forest as lines; the first line that holds decides.
+    """Returns rules as lines; the first that holds decides. Raises ModelError unless the forest is a set of rules.
 
-        IF a < 1 AND b >= 2 THEN class          # a DNF: a line for each clause
-        IF (a < 1 OR b >= 2) AND c < 3 THEN class   # a CNF: a line for each class
-        ELSE class
-
-    Raises ModelError for a forest that is not a set of rules.
+    IF a < 1 AND b >= 2 THEN class
+    ELSE class
     """
     if not is_rules(forest):
         raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
@@ -66,7 +60,7 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """Returns the literals of a chain: their AND, or in a CNF their OR, leads to the larger value."""
+    """Returns the literals of a tree that is a chain of conditions."""
     tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
@@ -74,7 +68,7 @@ def _clause(forest: Forest, index: int) -> list[_Literal]:
         left, right = int(tree.left[node]), int(tree.right[node])
         leaves = [child for child in (left, right) if tree.left[child] == LEAF]
         ends = forest.aggregate.kind == "max"
-        # The chain ends early with the smaller value in an AND, with the larger one in an OR.
+        # An AND ends early with the smaller value, an OR with the larger.
         out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == larger) != ends]
         leave = out[0] if out else leaves[0]
         further = right if leave == left else left

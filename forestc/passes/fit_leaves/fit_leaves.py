@@ -1,4 +1,4 @@
-"""Implements the pass fit-leaves: fits all integer leaves together to the rows, instead of rounding each alone."""
+"""Implements the pass fit-leaves: fits all integer leaves together to the rows."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 MOST_FITTED_BITS = 4  # bits of leaves that leaf_bits=auto tries at most
-MOST_LEAVES = 1 << 26  # rows times trees kept in memory; with more, leaves are fitted to fewer rows
+MOST_LEAVES = 1 << 26  # rows times trees in memory at most; beyond that, fewer rows are used
 
 
 @dataclass(frozen=True)
 class FittingRows:
-    """Rows to which leaves are fitted. leaf: (trees, rows) the leaf that each row reaches in each tree.
-    label: (rows,) the right class."""
+    """Rows to which leaves are fitted."""
 
-    leaf: NDArray[np.int32]
-    label: NDArray[np.int64]
+    leaf: NDArray[np.int32]  # (trees, rows) the leaf that each row reaches in each tree
+    label: NDArray[np.int64]  # (rows,) the right class
 
 
 def outputs_follow(forest: Forest) -> bool:
@@ -44,7 +43,7 @@ def outputs_follow(forest: Forest) -> bool:
 
 
 def zero_of(decision: Decision) -> int:
-    """Returns the lowest score that decides for class 1 of two; 0 for other decisions."""
+    """Returns the lowest score that decides for class 1 of two classes; 0 for other decisions."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
@@ -64,7 +63,7 @@ def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
         reached = [tree.leaf[own] for tree, own in zip(forest.trees, nodes, strict=True)]
         leaves.append(np.stack(reached).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
-        unknown = truth < 0  # rows without a label, or with a label that is none of the model's classes
+        unknown = truth < 0  # These rows have no label, or a label that is not a class.
         if unknown.any():
             truth = np.where(unknown, answers_to(forest, batch.X[chosen]), truth)
         labels.append(truth.astype(np.int64))
@@ -79,9 +78,8 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits and biases, starting from rounded ones; returns both. The log odds for one unit of the
-    score are limited, because steep odds would overfit nearly separable rows.
-    values: (leaves, outputs) of each tree."""
+    """Fits leaves of `bits` bits and biases, starting from rounded leaves; returns both. values: for each tree (leaves,
+    outputs)."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
     fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
@@ -91,8 +89,7 @@ def fitted(
 
 @dataclass(frozen=True)
 class FitLeaves(AtGivenSettings):
-    """Fits all integer leaves together to the classes of the rows, instead of rounding each alone: one or two bits are
-    often enough.
+    """Fits all integer leaves together to the classes of the rows: one or two bits are often enough.
 
     Promises: approximate: scored on held-out rows, and refused beyond the tolerance.
     """

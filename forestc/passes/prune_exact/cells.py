@@ -1,6 +1,6 @@
-"""Represents a quantized forest over cells: the values of a feature between two neighboring thresholds form one cell.
+"""Represents a quantized forest over cells: intervals of a feature between neighboring thresholds.
 
-Categories and missing values have cells, too; a condition sends some of its feature's cells to the left.
+Categories and missing values have cells, too. Words in the same cell take the same path.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from forestc.forest.numbers import Category, word_range
 
 # Maps each node that became a leaf to its values, (outputs of the tree,).
 Merged: TypeAlias = Mapping[int, NDArray[np.int64]]
-MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may multiply its leaves
+MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may need many
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureCells:
-    """The cells of all features of a forest. word: for each feature a word of each cell.
-    lowest: for each feature the words at which cells begin, and the numbers of these cells.
-    missing: for each feature the word for "missing", or None.
-    left: for each condition of the forest, True for the cells that it sends left."""
+    """The cells of all features of a forest."""
 
-    word: tuple[NDArray[np.int64], ...]
-    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
-    missing: tuple[int | None, ...]
-    left: tuple[NDArray[np.bool_], ...]
+    word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # words at which cells begin, and the cells
+    missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
+    left: tuple[NDArray[np.bool_], ...]  # for each condition True for the cells sent left
 
     @cached_property
     def box(self) -> Box:
@@ -78,7 +75,7 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the words at which cells of a feature begin, their cells, and the indices of the feature's conditions."""
+    """Returns the words where cells begin, their cells, and the feature's conditions."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
@@ -98,15 +95,15 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes. regions: for each reachable node, the boxes of inputs that reach it."""
+    """A tree as boxes of cells."""
 
     boxes: TreeBoxes
-    regions: Mapping[int, list[Box]]
+    regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree as boxes. Raises ModelError if there are more than MOST_BOXES.
-    merged: nodes that have become leaves."""
+    """Returns a tree as boxes. Raises ModelError if there are more than MOST_BOXES. merged: nodes that have become
+    leaves."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []

@@ -1,7 +1,6 @@
 """Turns subtrees into leaves if every decision provably stays the same.
 
-A pool of inputs bounds the value of the new leaf from both sides, and the middle is tried. Counterexamples join the
-pool and tighten the bounds.
+Known inputs bound the new leaf's value. A search then proves a value, or finds an input that tightens the bounds.
 """
 
 from __future__ import annotations
@@ -17,35 +16,28 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
 
 ONE_PROOF = 0.01  # share of all search steps that one proof may take
-NEIGHBORS = 16  # inputs near a counterexample that join the pool with it
+NEIGHBORS = 16  # inputs near a counterexample that become known with it
 MOST_VALUES = 24  # tries this many values for one leaf before it gives up
 
 
 class Merging:
-    """A search for subtrees that can become leaves. merged: for each tree the nodes that became leaves.
-    state: the present forest, which decides every input as the given one.
-    steps: the most search steps of all proofs.
-    counts: candidates by outcome: same (proved), differs (refuted), unknown (a limit was reached), skipped.
-    inputs: the pool, (inputs, features) as cells.
-    classes: (inputs,) their decisions.
-    leaf: for each tree the leaf of each input.
-    scores: (inputs, outputs) of the present forest."""
+    """A search for subtrees that can become leaves."""
 
     def __init__(self, forest: Forest, cells: FeatureCells, decider: Decider, steps: int, seed: int) -> None:
         self.forest, self.cells, self.decider, self.steps = forest, cells, decider, steps
         self.random = np.random.default_rng(seed)
-        self.merged: list[Merged] = [{} for _ in forest.trees]
+        self.merged: list[Merged] = [{} for _ in forest.trees]  # nodes that became leaves
         self.drawn = [drawn(forest, cells, index, merged) for index, merged in enumerate(self.merged)]
         self.state = BoxEnsemble(tuple(tree.boxes for tree in self.drawn), forest.bias.astype(np.int64))
         self.taken = self.proofs = 0
-        self.counts = Counter[str]()
-        self.inputs = np.zeros((0, len(cells.word)), np.int32)
-        self.classes = np.zeros(0, np.int64)
+        self.counts = Counter[str]()  # number of subtrees tried, by outcome
+        self.inputs = np.zeros((0, len(cells.word)), np.int32)  # (inputs, features) known inputs
+        self.classes = np.zeros(0, np.int64)  # decisions on the known inputs
         self.leaf = [np.zeros(0, dtype=np.int64) for _ in forest.trees]
         self.scores = np.zeros((0, forest.n_outputs), np.int64)
 
     def run(self) -> None:
-        """Tries to turn every subtree into a leaf, the largest first; a whole tree counts as a subtree."""
+        """Tries to turn every subtree into a leaf, the largest subtrees first."""
         sizes = [_splits_below(tree) for tree in self.forest.trees]
         queue = [
             (-int(sizes[index][node]), index, node)
@@ -59,8 +51,7 @@ class Merging:
             self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
 
     def _merge(self, index: int, node: int) -> str:
-        """Turns a node into a leaf if possible. Returns "same" if a value is proved, "differs" if there is none,
-        otherwise "unknown"."""
+        """Returns "same" if the node became a leaf, "differs" if no value works, otherwise "unknown"."""
         here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
         boxes = here.regions[node]
         low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
@@ -84,7 +75,7 @@ class Merging:
         return "unknown"
 
     def add(self, cells: CellArray) -> None:
-        """Adds inputs (inputs, features), given as cells, to the pool."""
+        """Adds inputs (inputs, features), given as cells, to the known inputs."""
         leaf = [leaf_indices(tree, cells) for tree in self.state.trees]
         scores = self.state.bias + sum(tree.value[at] for tree, at in zip(self.state.trees, leaf, strict=True))
         self.inputs = np.concatenate([self.inputs, cells])
@@ -93,7 +84,7 @@ class Merging:
         self.scores = np.concatenate([self.scores, scores])
 
     def _add_near(self, cells: CellArray, box: Box) -> None:
-        """Adds a counterexample (features,) and inputs near it, in the same box, to the pool."""
+        """Adds a counterexample (features,) and inputs near it to the known inputs."""
         near = np.tile(cells, (NEIGHBORS, 1))
         anywhere = self.random.integers(box[0], box[1], near.shape)
         moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
@@ -110,8 +101,7 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns lower bounds of differences between the values of a new leaf of tree `index`. They keep the decisions
-        of the chosen inputs of the pool, which all reach this leaf."""
+        """Returns bounds for the new leaf's values that keep the chosen inputs' decisions."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
@@ -120,7 +110,7 @@ class Merging:
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
         for kind in np.unique(classes).tolist():
             factors, constants = self.decider.demands(kind, self.forest.n_outputs)
-            # the least amount that the new leaf must add to meet each demand
+            # This is the least amount that the new leaf must add.
             needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
                 # Each demand adds at most one score and subtracts at most one.
@@ -130,8 +120,7 @@ class Merging:
         return result
 
     def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
-        """Tests if a change keeps all decisions in the boxes: "same", "differs" or "unknown". A counterexample joins
-        the pool."""
+        """Tests whether a change keeps all decisions: "same", "differs" or "unknown"."""
         for box in boxes:
             limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
             answer = separate(self.state, after, self.decider, box, limit)
@@ -154,7 +143,7 @@ class Merging:
 
 
 def _splits_below(tree: Tree) -> NDArray[np.int64]:
-    """Returns (nodes,) the number of splits in the subtree of each node, the node itself included."""
+    """Returns (nodes,) the number of splits in each node's subtree."""
     count = np.zeros(tree.size, dtype=np.int64)
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]

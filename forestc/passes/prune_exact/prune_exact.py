@@ -1,9 +1,6 @@
-"""Implements the pass prune-exact: removes trees and nodes if the decision provably stays the same on every possible
-input.
+"""Implements the pass prune-exact: removes nodes and trees if every decision provably stays the same.
 
-Pruning of whole trees with the same guarantee is due to Emine et al., Free Lunch in the Forest (AAAI 2025). A
-separation oracle (`forestc.algorithms.separation.oracle`) proves each change, or finds an input that would be decided
-differently.
+Emine et al., Free Lunch in the Forest (AAAI 2025), prune whole trees with the same guarantee.
 """
 
 from __future__ import annotations
@@ -31,10 +28,10 @@ from forestc.rows.batches import Rows, count_rows, evenly_spaced
 from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
-MOST_SUM = 1 << 40  # limits the size of scores, so that sums of sums fit in 64 bits
-# inputs in the pool at most: given rows, inputs beside thresholds, random ones
+MOST_SUM = 1 << 40  # limits scores, so that sums of them fit in 64 bits
+# limits the first known inputs: rows, inputs beside thresholds, random inputs
 MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000
-STEPS = 1_000_000  # steps of the search for each unit of the option effort
+STEPS = 1_000_000  # steps of the search for one unit of the option effort
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ def _leaf_bits(forest: Forest) -> int:
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """Returns the forest with its new leaves. Single-leaf trees move into the bias, but at least one tree stays."""
+    """Returns the forest with its new leaves; trees of one leaf join the bias."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

@@ -1,5 +1,5 @@
-"""Holds the rows whose decisions prune-splits must keep. It works on some of them, the core; others join the core if
-they are decided wrongly."""
+"""Holds the core: the rows on which prune-splits works. A row outside the core joins it once pruned trees decide it
+wrongly."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from forestc.rows.encode import encode
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
-# bytes of coded rows kept in memory; if there are more, rows are coded anew at each reading
+# bytes of coded rows kept in memory at most
 MOST_CODES = 1 << 30
-# Reading all rows ends after max(LEAST_ADDED, rows of the core // SHARE_ADDED) wrongly decided rows.
+# Reading stops after max(LEAST_ADDED, core rows // SHARE_ADDED) wrongly decided rows.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """All rows, coded in batches. coded: turns encoded words into codes of the conditions' outcomes."""
+    """All rows with the forest's decisions, read in batches."""
 
     forest: Forest
     rows: Rows
-    coded: Callable[[NDArray[Any]], Outcomes]
+    coded: Callable[[NDArray[Any]], Outcomes]  # turns encoded rows into codes of the conditions' outcomes
 
     def batches(self) -> Iterable[tuple[Codes, Labels]]:
         """Returns the codes and the forest's decisions of all rows, batch by batch."""
@@ -45,7 +45,7 @@ class CodedRows:
 
     @cached_property
     def _in_memory(self) -> list[tuple[Codes, Labels]] | None:
-        """All coded rows; None if they take more than MOST_CODES bytes."""
+        """All coded rows; None if they need more than MOST_CODES bytes."""
         parts, size = [], 0
         for code, label in self._read():
             size += code.nbytes + label.nbytes
@@ -62,18 +62,16 @@ class CodedRows:
 
 @dataclass
 class CoreRows:
-    """The core: rows on which prune-splits keeps decisions. It grows in place.
-    outcomes: outcomes of all conditions on the core.
-    label: (rows,) the forest's decisions.
-    all_rows: the rows from which more join the core; None if it holds all."""
+    """The rows on which prune-splits must keep decisions; more rows may join them."""
 
-    outcomes: Outcomes
-    label: Labels
-    all_rows: CodedRows | None
+    outcomes: Outcomes  # outcomes of all conditions on the core rows
+    label: Labels  # (core rows,) the forest's decisions
+    all_rows: CodedRows | None  # rows that may join the core; None if the core has all
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Finds rows that the pruned trees decide otherwise than the forest, and adds them to the core. Returns their
-        share of the rows read. Reading ends early if many are found."""
+        """Adds rows that the pruned trees decide wrongly to the core. Returns the share of such rows among the rows
+        read.
+        last: True if the last class wins ties."""
         if self.all_rows is None:
             return 0.0
         wrong: list[tuple[Codes, Labels]] = []

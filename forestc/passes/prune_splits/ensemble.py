@@ -1,4 +1,4 @@
-"""Holds the arrays on which prune-splits works: leaves of each tree, the leaf of each row, and splits with costs."""
+"""Holds a forest as arrays for prune-splits: leaves in order, the leaf that each row reaches, and splits with costs."""
 
 from __future__ import annotations
 
@@ -34,24 +34,23 @@ from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 
 _LeafOrder: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
-MOST_FIT = 1 << 22  # rows times trees at most, evenly spaced; with keep=decisions wrongly decided rows join later
-MOST_COPIED = 1 << 23  # samples times trees at most, copies included; many rows need no copies
-MOST_OUTCOMES = 1 << 28  # rows times feature columns at most; if there are more, copies are left out first, then rows
-ROUNDS = 12  # rounds in which wrongly decided rows outside the core join it, before prune-splits gives up
-HOPELESS = 0.5  # share of the core; if more rows than this are violated, further rounds are not worth their time
-MOST_BITS = 20  # bits of leaves that are not rounded; wider leaves are, so that tables of their differences stay small
-ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees, because no two of their leaves are alike
+MOST_FIT = 1 << 22  # rows times trees at most; beyond that, evenly spaced rows are used
+MOST_COPIED = 1 << 23  # rows and copies, times trees, at most; many rows need no copies
+MOST_OUTCOMES = 1 << 28  # rows times columns of conditions at most; beyond that, copies go first
+ROUNDS = 12  # times that wrongly decided rows may join the core before prune-splits fails
+HOPELESS = 0.5  # stops if wrongly decided rows exceed this share of the core
+MOST_BITS = 20  # bits of leaves at most; wider leaves are rounded to this
+ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees
 
 
 @dataclass(frozen=True)
 class SmallerEnsemble:
-    """A smaller ensemble. added: new trees beside the pruned ones.
-    mended: number of rows that the new trees correct."""
+    """A pruned ensemble, perhaps with new trees that correct some rows."""
 
     ensemble: SplitEnsemble
     pruned: Pruned
-    added: tuple[MendingTree, ...] = ()
-    mended: int = 0
+    added: tuple[MendingTree, ...] = ()  # new trees beside the pruned ones
+    mended: int = 0  # number of rows that the new trees correct
 
     @property
     def cost(self) -> float:
@@ -66,12 +65,10 @@ class SmallerEnsemble:
 
 
 class SplitEnsemble:
-    """A forest as arrays for pruning: leaves numbered from left to right, and splits with their costs."""
+    """A forest as arrays for pruning: leaves in order, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """Reads the forest and the rows. rewire: True if splits may take other splits' conditions.
-        keeps: True if all decisions must stay.
-        mixed: the arguments copies, mix and seed of `rows_to_fit`."""
+        """Reads the forest and the rows. mixed: copies, mix and seed of `rows_to_fit`."""
         self.forest, self.unit = forest, unit
         self.orders = [_leaves_in_order(tree) for tree in forest.trees]
         self.conditions, table = _numbered(forest, self.orders)
@@ -114,14 +111,14 @@ class SplitEnsemble:
         factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in self.own)]))
         values = [np.floor(leaves * factor + 0.5).astype(np.int64).ravel() for leaves in self.own]
         self.trees = replace(self.trees, value=np.concatenate(values))
-        self.factor = factor  # scores of rounded leaves for one unit of the forest's score
+        self.factor = factor  # converts the forest's scores to scores of rounded leaves
         self.bias = np.zeros(self.forest.n_outputs, dtype=np.int64)
         if self.forest.n_outputs == 1:  # half of the largest sum, until fitting finds a better bias
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the same ensemble with leaves of another number of bits; "same" keeps the number. Both share the
-        rows, but not the core."""
+        """Returns the ensemble with leaves of `bits` bits; "same" keeps the present number. The core is copied, so each
+        ensemble adds rows to its own."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):
@@ -129,16 +126,16 @@ class SplitEnsemble:
         return other
 
     def as_given(self) -> list[Pruned]:
-        """Returns the unpruned forest in a list; an empty list if its leaves had to be rounded."""
+        """Returns the unpruned forest in a list; an empty list if its leaves were too wide and were rounded."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Changes a pruned ensemble until it decides all rows as the forest does; None if this fails.
-        mended: share of the rows that added trees may correct.
-        most: a result that costs this much is not checked on all rows."""
+        """Changes a pruned ensemble until it keeps all decisions; None if this fails.
+        mended: share of rows that added trees may correct.
+        most: cost from which results are not checked."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
@@ -159,8 +156,9 @@ class SplitEnsemble:
         return None
 
     def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at each price, in order. start: an ensemble at a lower price to continue from."""
-        scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
+        """Yields the pruned ensemble at each price, in the order of `prices`. start: an ensemble pruned at a lower
+        price."""
+        scale = len(self.label) / self.rows  # Copies count as rows, but rows beyond the limit do not.
         if not self.forest.decides:
             target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
             row = max(float(((target - target.mean(axis=0)) ** 2).sum()) / len(target), 1e-300)
@@ -177,7 +175,7 @@ class SplitEnsemble:
             yield replace(result, price=price)
 
     def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
-        """Returns the start of pruning from stored arrays; None if they do not fit this ensemble."""
+        """Returns the start of pruning from stored arrays; None if the arrays do not fit this ensemble."""
         leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
         most = {
             "group": np.repeat(leaves, leaves) - 1,
@@ -194,7 +192,7 @@ class SplitEnsemble:
         return Start(*(arrays[name] for name in Start._fields))
 
     def rebuilt(self, pruned: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
-        """Returns the forest with pruned conditions and leaves and with added trees. Some nodes may be redundant."""
+        """Returns the pruned forest with the added trees. Some of its nodes may be redundant."""
         trees = []
         begin = 0
         for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.orders, strict=True)):
@@ -227,8 +225,7 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """Returns the distinct conditions of all splits, and a table with a row for each split. Conditions that any split
-    may take come first."""
+    """Returns distinct conditions, and a row per split. Conditions that splits exchange come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
@@ -253,8 +250,7 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns the leaf nodes from left to right. Also returns (node, first leaf, first leaf on the right, end of the
-    leaves, inner nodes) for each inner node, children before parents."""
+    """Returns leaf nodes from left to right, and inner nodes, children first."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
@@ -276,13 +272,13 @@ def _leaves_in_order(tree: Tree) -> _LeafOrder:
 
 
 def _plain(forest: Forest, condition: Condition) -> bool:
-    """Returns True if other splits may take this condition: a threshold on a feature that is never missing."""
+    """Returns True for a threshold on a feature that is never missing."""
     feature = forest.features[condition.feature]
     return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """Groups conditions into columns: the plain thresholds of a feature, ascending, or one other condition."""
+    """Groups all thresholds of a feature, ascending; every other condition is a group alone."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):
@@ -296,8 +292,7 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """Computes the outcomes of all conditions on all rows as codes. In a column of thresholds a code counts the
-    thresholds up to the row's value; in any other column it is 1 if the condition fails."""
+    """Computes the outcomes of all conditions on all rows, as small codes."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)

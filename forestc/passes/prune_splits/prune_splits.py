@@ -1,8 +1,7 @@
-"""Implements the pass prune-splits: turns unneeded splits into leaves, rewires the other splits and fits the leaves.
+"""Implements the pass prune-splits: turns unneeded splits into leaves.
 
-A split is removed if the loss on the rows then rises by less than the split's cost times a price
-(`forestc.algorithms.splits.pruning`). In between, a split may take another split's condition if that lowers the loss
-(`forestc.algorithms.splits.rewiring`).
+A split is removed if the loss then rises by less than the split's cost times a price. Splits may also exchange
+conditions (`forestc.algorithms.splits.rewiring`).
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-FULL_SEARCH = 1 << 21  # samples times trees for which every price is tried; with n times as many, every n-th price
-# Prices of a LUT that are tried, in units of the loss of one row. A higher price removes more splits.
+FULL_SEARCH = 1 << 21  # rows times trees up to which every price is tried
+# Prices of a LUT, in units of one row's loss; higher prices remove more.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
-MOST_STEP = 4  # tries at least every fourth of PRICES however large the forest (unless stride is larger)
+MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
 FURTHER = 5.7  # stops above this many times the last price that kept all decisions
-GIVE_UP = 4  # stops after this many prices in a row that lose too much (scaled down if fewer prices are tried)
+GIVE_UP = 4  # stops after this many prices in a row that lose too much
 Bits: TypeAlias = int | Literal["same", "auto"]
 SEARCHED_BITS: tuple[Bits, ...] = (1, 2, 3, "same")  # tries these for leaf_bits=auto
 BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # tries these for leaf_bits=auto of a regression
@@ -54,8 +53,8 @@ class PruneSplits(Seeded, AtGivenSettings):
     """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. Runs after
     round-leaves.
 
-    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
-    within the tolerance, as all splits then stay. With keep=decisions exact-on-data.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no split is removed. With
+    keep=decisions exact-on-data.
     """
 
     keep: Annotated[
@@ -158,8 +157,7 @@ class PruneSplits(Seeded, AtGivenSettings):
 
 
 class PruningLadder:
-    """The settings of prune-splits for one forest: for each number of leaf bits, prices from low to high. With
-    keep=decisions a rung is the cheapest ensemble so far that keeps all decisions."""
+    """The settings of prune-splits for one forest: prices from low to high for each number of leaf bits."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneSplits, memory: Memory | None = None) -> None:
         self.either = options.keep == EITHER
@@ -195,7 +193,7 @@ class PruningLadder:
         ]
 
     def _prices(self) -> list[float]:
-        """Returns the prices to try, ascending; fewer if each takes long. A given price comes last."""
+        """Returns the prices to try, ascending; large forests get fewer prices."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
         # Low prices change few decisions, and decisions changed at higher prices are corrected.
@@ -234,7 +232,7 @@ class PruningLadder:
                 return
             yield self._rung(step, best)
             if self.options.stride > 1 and price == lowest and not any_found:
-                return  # stride > 1 asks for speed, and higher prices change even more decisions
+                return  # With stride > 1 the search ends here, because higher prices change more decisions.
 
     def _rung(self, step: PruneSplits, smaller: SmallerEnsemble | None) -> Rung:
         if smaller is None:
@@ -261,8 +259,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns the result if no rung is good: at a given price the rung that loses least, otherwise the forest
-        itself. With keep=accuracy-or-decisions it returns the pass with keep=decisions instead."""
+        """Returns the least bad result for a given price; otherwise the unchanged forest, or the pass with
+        keep=decisions."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -272,8 +270,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Returns the rung at the given price, reached from lower prices. It starts from the highest lower price in the
-        memory."""
+        """Prunes at rising prices up to the given price; returns the last ensemble."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None
@@ -289,7 +286,7 @@ class PruningLadder:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """Returns what the scores mean now: "unchanged", "log_odds", or "ranking" if only their order has a meaning."""
+    """Returns what scores mean now: "unchanged", "log_odds", or "ranking" (order only)."""
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"

@@ -1,9 +1,6 @@
-"""Implements the pass prune-trees: keeps the trees that the rows need, by ensemble selection.
+"""Implements the pass prune-trees: keeps the trees that the rows need.
 
-A local search (`algorithms.members.search`) chooses trees that decide many rows rightly, for less and less hardware. If
-the model records the rows of each tree, the tree is rated on other rows.
-
-The program for votes is that of M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
+Source of the integer program: M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer
 programming approach with diversity constraints", INOC 2024.
 """
 
@@ -37,13 +34,13 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-# Shares of the forest's hardware that are tried, one after the other.
+# Shares of the forest's hardware that are tried, the largest first.
 SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
 GIVE_UP = 8  # stops after this many choices in a row that lose too much
-# samples times trees times scores at most; if there are more, copies are left out first, then rows
+# samples times trees times scores at most; copies are left out first
 MOST_VALUES = 1 << 23
 SCANS = 8  # limits the scans of all moves, for each tree
-WORK, STARTS = 2e8, 4  # limits samples times trees times scans for each choice; starts of the search at a given price
+WORK, STARTS = 2e8, 4  # limits samples times trees times scans; searches at a given price
 _SHARE = "use share, of what `cost` counts: trees, nodes, comparators or LUTs"
 _SELECT = "use forestc.algorithms.members.selection.select, which chooses among any votes"
 
@@ -52,8 +49,7 @@ _SELECT = "use forestc.algorithms.members.selection.select, which chooses among 
 class PruneTrees(Seeded, AtGivenSettings):
     """Keeps the trees that the rows need, and adjusts the decision's threshold or the regression's scale.
 
-    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
-    is within the tolerance, as all trees then stay.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if all trees stay.
     """
 
     tolerance: Tolerance = 0.01
@@ -124,7 +120,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Returns the forest with single-leaf trees moved into the bias, unless all trees are single leaves."""
+    """Moves trees of one leaf into the bias, unless all trees are such."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -142,7 +138,7 @@ def _totals(before: Forest, after: Forest) -> dict[str, Any]:
 
 
 class SelectingLadder:
-    """A ladder of choices of a forest's trees, with less and less hardware."""
+    """The settings of prune-trees for one forest: smaller and smaller shares of its hardware."""
 
     def __init__(self, source: Forest, rows: Rows, options: PruneTrees) -> None:
         forest = _without_constants(source)
@@ -166,7 +162,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one branch: falling shares of the forest's hardware, or only the given share or price."""
+        """Returns one sequence of settings: falling shares of the forest's hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
@@ -175,8 +171,7 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields rungs, each found from the one before. A given share is reached in steps, and only its own rung is
-        yielded."""
+        """Yields a forest for each setting, found from the one before; for a given share only the last."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -242,8 +237,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if a tree was trained on a row; None if that is not known, or for more than `most`
-    rows."""
+    """Returns (trees, rows) True if a tree was trained on a row; None if unknown."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
@@ -252,7 +246,7 @@ def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | No
 
 
 def _row_weights(sample: RowsToFit, forest: Forest) -> NDArray[np.float64]:
-    """Returns (samples,) the weights that `selectable` takes. A row and its copies together count once."""
+    """Returns (samples,) the weights for `selectable`; a row with its copies counts once."""
     if not forest.decides:
         return np.ones(len(sample.label))
     worth = np.ones(len(sample.label))

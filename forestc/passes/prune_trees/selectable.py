@@ -1,6 +1,6 @@
-"""Turns the trees of a quantized forest into a selection problem, and a choice of trees into a forest.
+"""Turns the choice of trees of a quantized forest into a selection problem, and a selection into a forest.
 
-| the forest                | a choice is scored by               | set along with the choice              |
+| the forest                | a selection is scored by            | chosen along with the trees            |
 |---------------------------|-------------------------------------|----------------------------------------|
 | decides on two classes    | the difference of the two scores    | the threshold of the difference        |
 | decides on more classes   | the scores                          | what the dropped trees add on average  |
@@ -25,7 +25,7 @@ from forestc.passes.fit_leaves.fit_leaves import zero_of
 from forestc.passes.mixed_rows import RowsToFit
 from forestc.passes.quick_evaluation import concatenated_trees
 
-MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched; the final threshold is computed exactly
+MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched
 
 
 def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
@@ -37,18 +37,16 @@ def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Selectable:
-    """A problem of selecting some trees of a forest. task: the problem as the search takes it.
-    leaf: (trees, samples) as from `leaf_rows`.
-    sample: the samples with their labels."""
+    """A problem of selecting some trees of a forest."""
 
     forest: Forest
-    task: Objective
-    leaf: NDArray[np.int32]
+    task: Objective  # the problem in the form that the search takes
+    leaf: NDArray[np.int32]  # (trees, samples) as from `leaf_rows`
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:
-        """Returns the forest of the chosen trees. times: how often each tree counts; its leaves are multiplied by this
-        number."""
+        """Returns the forest of the selected trees. times: how often each tree counts; its leaves are multiplied by
+        this number."""
         before, total = self.forest, int(times.sum())
         trees = tuple(
             tree if count == 1 else changed_tree(tree, values=tree.values * count)
@@ -59,7 +57,7 @@ class Selectable:
         if isinstance(self.task, Squares):
             return self._regression(times, trees)
         assert scale is not None
-        if aggregate.divisor != 1.0:  # a mean of trees is now a mean of fewer trees
+        if aggregate.divisor != 1.0:  # The mean is now taken over fewer trees.
             share = total / len(before.trees)
             aggregate, scale, bias = replace(aggregate, divisor=aggregate.divisor * share), scale / share, bias * share
         else:
@@ -70,13 +68,12 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: Ints, natural: int) -> int:
-        """Returns a best threshold on the samples: `natural` if it is one, otherwise the middle of the nearest best
-        interval."""
+        """Returns the best threshold on the samples; `natural` if it is among the best."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
         values, inverse = np.unique(sums, return_inverse=True)
         gained = np.bincount(inverse.ravel(), self.task.gain, minlength=len(values))
-        # above[k] is the gain if all rows from the k-th value on are decided for class 1.
+        # above[k] is the gain if values from the k-th on decide for class 1.
         above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])
         first = np.concatenate([[min(int(values[0]) - 1, natural)], values])
         last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])
@@ -109,7 +106,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """Returns the largest sum of differences (second class minus first) that decides for the first class."""
+    """Returns the largest sum of differences that decides for the first class."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1
@@ -117,8 +114,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns (trees, samples) what each tree adds: to the second class's score minus the first's, or to the only
-    score."""
+    """Returns (trees, samples) how much each tree adds to the only score, or to the second class's score minus the
+    first's."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -138,17 +135,16 @@ def selectable(
     trained: NDArray[np.bool_] | None = None,
     most_times: int = 1,
 ) -> Selectable:
-    """Returns the problem of selecting some trees. weight: (samples,) the gain of a right decision. For two classes it
-    is the gain of deciding for the second class, negative if the first is right.
-    trained: (trees, samples) True if a tree was trained on a sample; there the tree has no effect.
-    most_times: how often a tree may count."""
+    """Returns the problem of selecting some trees.
+    weight: (samples,) gain of a right decision, negative if the first of two classes is right.
+    trained: (trees, samples) True for training samples."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
     if two_classes(forest):
         task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight, most_times)
     elif forest.decides:
-        # Each tree gets one more leaf, with no effect, for the samples that it was trained on.
+        # Samples on which a tree was trained get an additional leaf without effect.
         tables = [np.concatenate([tree.values, np.zeros_like(tree.values[:1])]) for tree in forest.trees]
         last_leaf = np.array([[len(table) - 1] for table in tables])
         sizes = [table.size for table in tables]
@@ -172,12 +168,12 @@ def selectable(
 
 
 def _neutral(forest: Forest) -> NDArray[np.int64]:
-    """Returns (trees, 1) the difference with which a tree has no effect: an equal share of the threshold."""
+    """Returns (trees, 1) the difference with which a tree has no effect."""
     return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Returns the differences counted from each tree's smallest, scaled down if their sums exceed MOST_SUM."""
+    """Returns non-negative differences, scaled down if their sums exceed MOST_SUM."""
     votes = values - values.min(axis=1, keepdims=True)
     total = int(votes.max(axis=1).sum())
     if total > MOST_SUM:

@@ -37,9 +37,8 @@ def choose_exact(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """Chooses the format of a feature: fixed point with the fewest bits that are exact for every value; otherwise the
-    ordered key of the float. Raises OptionError if no exact format is allowed.
-    way: auto, fixed or ordered, as the option `input`."""
+    """Chooses a format that is exact for every value of the feature. Raises OptionError if the options allow none.
+    way: option `input` of quantize-inputs."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):
@@ -63,7 +62,7 @@ def choose_exact(
 def given_exactly(
     feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: ValueRange
 ) -> Format:
-    """Returns the format of the user's type `number`. Raises OptionError if it is not exact."""
+    """Returns the format for the user's type `number`. Raises OptionError if it is not exact."""
     check_type(number)
     if isinstance(number, Ordered):
         key = feature.raw.bits if isinstance(feature.raw, Float) else 64
@@ -93,7 +92,7 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 def _thresholds_inside(
     feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
 ) -> tuple[ValueRange, NDArray[np.bool_]]:
-    """Returns the range as the library rounds it, and True for each threshold inside it."""
+    """Returns the range as the library rounds it, and True for thresholds inside."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -106,8 +105,8 @@ def _fixed(
     missing: bool,
     most: int,
 ) -> Format | None:
-    t, own = thresholds[inside], values.rounded(feature.raw)  # steps of a range are counted from its unrounded end
-    if not np.isfinite(t).all():  # `x < inf` separates infinity from all numbers, which fixed point can't
+    t, own = thresholds[inside], values.rounded(feature.raw)  # A range counts its steps from its unrounded end.
+    if not np.isfinite(t).all():  # `x < inf` separates infinity from all numbers, but fixed point has no infinity.
         return None
     if not len(t):
         number = Fixed(1)
@@ -133,8 +132,7 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """Returns the words of all thresholds. words: those of the thresholds inside the range; conditions on the others
-    always or never hold."""
+    """Returns words of all thresholds; conditions outside the range always or never hold."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

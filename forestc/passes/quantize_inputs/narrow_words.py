@@ -12,13 +12,12 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered
 from forestc.passes.word_formats import Format
 
-LEAST_BITS = 4  # bits of a word at least; fewer save little and lose accuracy on new rows
+LEAST_BITS = 4  # bits of a word at least; fewer lose accuracy on new rows
 BYTES = (8, 16)  # bits of words that processors compare cheaply: one or two bytes
 
 
 def word_widths(cost: str) -> Sequence[int]:
-    """Returns the widths of words to try: 8 and 16 bits for C, all from 4 bits on for logic. Raises OptionError for an
-    unknown cost."""
+    """Returns the widths to try: 8 and 16 bits for C, 4 to 31 for logic. Raises OptionError for an unknown cost."""
     return BYTES if prices(cost).firmware else range(LEAST_BITS, 32)
 
 
@@ -30,10 +29,9 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats with as few bits as `allowed` permits, found feature by feature. free: the features whose
-    words may change.
-    of_width: returns the format of a feature with a number of bits.
-    allowed: returns True if a list of formats is acceptable."""
+    """Returns the formats with as few bits as `allowed` permits, feature by feature.
+    free: features whose words may change.
+    of_width: returns a feature's format with a number of bits."""
     chosen = list(formats)
     if not allowed(chosen):
         return chosen
@@ -47,7 +45,7 @@ def narrowed(
         def fits(form: Format, index: int = index) -> bool:
             return allowed([*chosen[:index], form, *chosen[index + 1 :]])
 
-        # Bisection: if a width is allowed, wider ones mostly are, too.
+        # Bisection: if a width is allowed, wider words mostly are, too.
         chosen[index] = tried[bisect_left(tried[:-1], True, key=fits)]
     return chosen
 

@@ -38,10 +38,9 @@ from forestc.rows.ranges import Ranges
 class QuantizeInputs:
     """Turns features and thresholds into integers. All generated files compare exactly these.
 
-    Promises: exact-on-data: no path of the given rows changes. If input_bits, formats or cost make words too narrow for
-    that, either no decision of the rows changes, or the promise is approximate: the change is measured, and refused
-    beyond what is allowed. With ranges instead of rows, and with exact=true, exact: every input in the ranges takes the
-    model's own path.
+    Promises: exact-on-data: no path of the given rows changes. With input_bits, formats or cost words may be too narrow
+    for that: then no decision of the rows changes, or the promise is approximate, and a change beyond the allowed one
+    is refused. With ranges instead of rows, or with exact=true, exact for every input.
     """
 
     input: Annotated[
@@ -108,8 +107,8 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest on words. With `Ranges` instead of rows it is exact for every input in them. Without both,
-        input=ordered or exact=true is needed."""
+        """Returns the forest with integer features and thresholds. Given `Ranges` instead of rows, it is exact for
+        every input in them."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):
@@ -168,7 +167,7 @@ class QuantizeInputs:
         return formats
 
     def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """Compares both forests on the rows; returns the promise for this change, and figures."""
+        """Compares both forests on the rows; returns the promise, and figures."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))
@@ -184,8 +183,7 @@ class QuantizeInputs:
         return promise, {"rows": change.rows, "paths_changed": paths, **change.figures}
 
     def _near_enough(self, source: Forest, rows: Rows, scorer: Scorer | None) -> Callable[[Forest], bool]:
-        """Returns a function that tests a forest: its loss on held-out rows with the option `tolerance`, otherwise its
-        change on the rows."""
+        """Returns a function that tests whether a forest changes little enough."""
         if self.tolerance is not None:
             limit, held_out_scorer = float(self.tolerance), required(scorer, self)
             return lambda forest: held_out_scorer.of(forest).within(limit)

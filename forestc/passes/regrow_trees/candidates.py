@@ -16,13 +16,14 @@ from forestc.forest.numbers import Category, word_range
 from forestc.passes.grown_trees import Grower
 from forestc.passes.tree_costs import comparator_cost
 
-OWN_CUTS = 60  # thresholds of the forest that are candidates for each feature, most frequent first
-NEW_CUTS = 60  # thresholds between quantiles of the rows that are candidates, each the one with the cheapest comparator
-OTHERS = 200  # conditions of the forest without a threshold, such as sets, that are candidates, most frequent first
+OWN_CUTS = 60  # thresholds of the forest per feature at most, the most frequent first
+NEW_CUTS = 60  # thresholds that are cheap to compare, between quantiles of the rows, at most
+OTHERS = 200  # conditions on sets of the forest at most, the most frequent first
 
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:
-    """Returns the grower with all candidate conditions. words: (samples, features) encoded rows.
+    """Returns the rows and candidate conditions for growing trees.
+    words: (samples, features) encoded rows.
     label: (samples,) class indices, or values of a regression."""
     taken, missing = missing_words(forest)
     absent = taken & (words == missing)
@@ -33,7 +34,7 @@ def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float6
         if thresholds := _thresholds(forest, feature, values, uses):
             columns.append((tuple(Condition(feature, Below(threshold)) for threshold in thresholds), values))
     others = [condition for condition, _ in uses.most_common() if not isinstance(condition.test, Below)]
-    # Each of these conditions becomes a column with a threshold at 0.5: 0 if it holds and 1 if not.
+    # Each condition becomes a column: 0 if it holds and 1 if not.
     for condition in others[:OTHERS]:
         left = condition.sends_left(words[:, condition.feature], absent[:, condition.feature])
         columns.append(((condition,), 1.0 - left.astype(np.float64)))
@@ -62,9 +63,7 @@ def _uses(forest: Forest) -> Counter[Condition]:
 
 
 def _thresholds(forest: Forest, feature: int, values: NDArray[np.float64], uses: Counter[Condition]) -> list[int]:
-    """Returns the candidate thresholds of a feature, ascending: the forest's own and new ones that are cheap to
-    compare.
-    values: the feature's words on the rows, NaN if missing."""
+    """Returns candidate thresholds of a feature, ascending. values: the feature's words, NaN if missing."""
     number, may_miss = forest.features[feature].number, forest.features[feature].missing
     if isinstance(number, Category):
         return []

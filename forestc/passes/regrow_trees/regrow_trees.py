@@ -1,10 +1,7 @@
 """Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
-their hardware (`forestc.algorithms.boosting.boost`).
+their hardware.
 
-For LUTs the trees are symmetric: all nodes of a level have the same condition, so that a tree is a lookup table. For
-processors, trees have few leaves instead. A condition that another tree already uses costs nothing.
-
-If classes overlap, a trained forest separates rows by noise, and pruning shrinks it little.
+For LUTs all nodes of a level share one condition, so that a tree is a lookup table.
 """
 
 from __future__ import annotations
@@ -48,14 +45,14 @@ from forestc.rows.ranges import have_rows
 LEAVES = 16  # leaves of a tree for processors at most
 # numbers of trees for each score, tried in this order
 TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)
-# Prices of a LUT that are tried, in units of the loss of one row. A higher price gives smaller trees.
+# Prices of a LUT, in units of one row's loss; higher prices give smaller trees.
 PRICES = (3.0, 1.0, 0.3)
-BITS = {True: (1, 2), False: (4,)}  # bits of leaves that are tried, by whether the forest decides on classes
-READ = 100  # columns that each tree may read at most, drawn anew for each tree
-MOST_CODES = 1 << 21  # rows times the columns of a tree; if there are more, fewer rows are used
-MOST_COPIED = 1 << 20  # rows times the columns of a tree, copies included; many rows need no copies
-ENDED = 0.7  # share of the trees; if fewer than this are worth growing, larger ensembles are not tried at this price
-CANDIDATE = 30  # steps of work for weighing one candidate in one node
+BITS = {True: (1, 2), False: (4,)}  # bits of leaves that are tried, for classes and for a regression
+READ = 100  # columns that a tree may read at most, drawn for each tree
+MOST_CODES = 1 << 21  # rows times columns of a tree at most; beyond that, fewer rows are used
+MOST_COPIED = 1 << 20  # rows and copies, times columns of a tree, at most
+ENDED = 0.7  # ends a sequence if fewer than this share of the trees is grown
+CANDIDATE = 30  # steps of work to weigh one candidate in one node
 WORK = 2e10  # steps of work at most, of some nanoseconds each
 
 
@@ -63,8 +60,7 @@ WORK = 2e10  # steps of work at most, of some nanoseconds each
 class RegrowTrees(Seeded, AtGivenSettings):
     """Grows a smaller ensemble in the forest's place, from cheap conditions. Runs after round-leaves.
 
-    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
-    within the tolerance, as the forest then stays.
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if the forest stays.
     """
 
     tolerance: Tolerance = 0.01
@@ -152,8 +148,7 @@ def _chosen(tried: int) -> dict[str, Any]:
 
 
 class GrowingLadder:
-    """The settings of regrow-trees for one forest: a branch for each number of leaf bits and each price, with more and
-    more trees. Rungs end once their work would exceed `most_work` steps."""
+    """The settings of regrow-trees for one forest: growing numbers of trees, for each price and number of leaf bits."""
 
     def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
         self.forest, self.options, self.work, self.most_work = forest, options, 0.0, WORK
@@ -227,7 +222,7 @@ class GrowingLadder:
         )  # fmt: skip
 
     def _growth(self, step: RegrowTrees) -> Growth:
-        """Returns the settings of boosting. With more trees each tree says less, so leaf values get closer."""
+        """Returns the settings of boosting. With more trees, leaf values are closer together."""
         trees, bits, prices = int(step.trees), int(step.leaf_bits), self.grower.prices
         unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
         if not self.forest.decides:

@@ -1,4 +1,4 @@
-"""Bounds the error of scores with integer leaves for every input."""
+"""Finds integer leaves that equal the model's own, and bounds the error of scores if leaves are rounded."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from forestc.forest.evaluate import decide, finish_scores, link_values
 from forestc.forest.ir import Decision, Forest
 
 DIGITS = {"float32": 24, "float64": 53}
-SPARE = 3  # bits of precision kept free if sums are divided, so that different sums stay different
-MOST_SUMS = 1 << 16  # sums for which the link is computed at most, to test whether it keeps different sums different
+SPARE = 3  # bits of precision kept free for a division of sums
+MOST_SUMS = 1 << 16  # tests the link on fewer sums than this, to compare their order
 MOST_DENOMINATOR = 512
 MOST_RATIOS = 1 << 13  # tests at most this many values for common denominators
-FINE = 16  # limits a common denominator of only some leaves to 1/16 of the most steps
+FINE = 16  # divides the limit of a denominator that only some leaves have
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of which all leaves and biases are multiples. step: a power of two.
-    bits: bits of the leaves, counted from each tree's lowest.
-    decision: equals the model's decision, but on sums counted in steps."""
+    """A step that divides all leaves and biases."""
 
-    step: float
-    bits: int
-    decision: Decision
+    step: float  # a power of two
+    bits: int  # bits of a leaf, counted from the lowest of its tree
+    decision: Decision  # the model's decision, for sums counted in steps
 
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
-    """Returns the grid on which integer leaves decide every input as the model does; None if rounding could change a
-    decision. forest: the model, as `one_output` returns it."""
+    """Returns a grid of integer leaves that decide every input as the model does, or None. forest: result of
+    `one_output` for the model."""
     step = _step(model)
     if step is None:
         return None
@@ -54,11 +52,11 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
 
 
 def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
-    """Returns True if deciding on sums (multiples of `step` up to `reach`) equals the decision after the link."""
+    """Returns True if a decision on sums equals the decision after the link."""
     link, divisor = model.link, model.aggregate.divisor
     if model.decision.kind != "argmax" or model.decision.on == "scores" or link.kind == "identity":
         return True
-    if link.kind == "softmax":  # the largest sum gets exp(0) = 1, the next one at most exp(-least)
+    if link.kind == "softmax":  # softmax: the largest sum gives exp(0) = 1, the next at most exp(-least)
         least = step / divisor * link.slope
         return not link.intercept and least > 2.0 ** (SPARE + 1 - DIGITS[model.aggregate.precision])
     if link.kind not in ("sigmoid", "logistic", "exp") or not 2 * reach / step < MOST_SUMS:
@@ -68,7 +66,7 @@ def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
 
 
 def _step(model: Forest) -> float | None:
-    """Returns the largest power of two that divides all leaves and biases; None if the library rounds them itself."""
+    """Returns the largest power of two that divides all leaves and biases, or None."""
     values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
     if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
         return None
@@ -82,12 +80,12 @@ def _step(model: Forest) -> float | None:
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Returns the decision for class 1 if its sum, in steps, exceeds half of the number of trees."""
+    """Returns the decision for class 1 if its sum exceeds half of the trees."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """Returns the model's decision for sums counted in steps; None if there is none."""
+    """Returns the model's decision for sums counted in steps, or None."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
@@ -114,10 +112,10 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """Returns the largest error of a score for any input, by rounded leaves and by the library's own additions.
-    leaves: for each tree its leaves in steps above the lowest.
+    """Returns the largest error of a score for any input.
+    leaves: for each tree (leaves, outputs) steps above the lowest.
     bias: (outputs,) in steps.
-    exact: True if only a division rounds."""
+    exact: True if only division rounds."""
     divisor = abs(forest.aggregate.divisor)
     least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
@@ -170,6 +168,6 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
 
 
 def whole_votes(weights: tuple[float, ...], worth: float, integers: tuple[float, ...]) -> bool:
-    """Returns True if the weights are exactly `integers` times `worth`, and `worth` is a power of 2."""
+    """Returns True if the weights are exactly `integers` times `worth`, and `worth` is a power of two."""
     dyadic = math.frexp(worth)[0] == 0.5
     return dyadic and all(w * worth == weight for w, weight in zip(integers, weights, strict=True))

@@ -1,4 +1,4 @@
-"""Implements the pass round-leaves: rounds the leaves of a forest on words to integers, and settles near ties."""
+"""Implements the pass round-leaves: rounds leaves to integers such that near ties keep their decision if possible."""
 
 from __future__ import annotations
 
@@ -48,17 +48,16 @@ from forestc.rows.ranges import Ranges, have_rows
 
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-MOST_LADDER_BITS = 8  # bits of leaves that the search of a level tries at most
+MOST_LADDER_BITS = 8  # bits of leaves that -O2 and -O3 try at most
 
 
 @dataclass(frozen=True)
 class RoundLeaves:
     """Turns leaves into integers, each rounded alone. All generated files compute exactly its result.
 
-    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: the change is measured, and
-    refused beyond what is allowed; with leaf_bits=auto, rows for which no integer leaves were found are named instead.
-    Without rows exact: every input takes the model's own path, and the report gives a bound of the scores' error. A
-    decision changes only within twice this bound of a tie.
+    Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: a change beyond the allowed
+    one is refused; with leaf_bits=auto, rows whose decisions change are named instead. Without rows exact: every input
+    takes the model's own path, and the report gives a bound of the scores' error.
     """
 
     leaf_bits: Annotated[
@@ -117,9 +116,8 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the integer forest. With `Ranges` instead of rows, every input in them counts. Without both,
-        leaf_bits must be a number, or exact=true. Raises ModelError if features are still floats or leaves already
-        integers."""
+        """Returns the integer forest. Given `Ranges` instead of rows, every input in them counts. Raises ModelError if
+        features are floats or leaves are integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
@@ -157,14 +155,14 @@ class RoundLeaves:
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """Returns the largest change at which fewer leaf bits are better than less change."""
+        """Returns the change up to which fewer leaf bits are preferred."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Returns the trials that keep scores within the option `scores`, or the best ones if none does."""
+        """Returns the trials within the option `scores`, or the best if none is."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
@@ -175,7 +173,7 @@ class RoundLeaves:
         return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
-        """Rounds leaves for every input in the ranges. rows: their near ties count more than others."""
+        """Rounds leaves for every input in the ranges. rows: their near ties count most."""
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
@@ -195,7 +193,7 @@ class RoundLeaves:
             weights = summed.combine.weights
             exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
             every = exact
-            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the weight of its member
+            error = 0.0 if exact else math.inf  # A changed vote changes the sum by the member's weight.
         report = {
             "leaf_bits": _bits(leaves),
             "leaves": "exact" if exact else "rounded",
@@ -234,9 +232,7 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures several roundings of the leaves, reading the rows once. some: for each rounding the number of bits, and
-    the leaves.
-    values: True to measure values after the link, too."""
+    """Measures several roundings on the rows. some: number of bits and leaves of each."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [

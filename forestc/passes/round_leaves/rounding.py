@@ -1,7 +1,6 @@
-"""Rounds the leaves of a forest, or of each of its parts, to integers.
+"""Rounds the leaves of a forest, or of each of its member models (parts), to integers.
 
-Leaves become multiples of a step. If parts are averaged after a link, a part gets curves: step functions from integer
-scores to probabilities.
+A part whose probabilities are averaged gets curves: tables from integer scores to rounded probabilities.
 """
 
 from __future__ import annotations
@@ -24,33 +23,30 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-# Share of a score that counts as zero; float32, in which most libraries add, rounds by up to 2^-24.
+# share of a score that counts as zero, below float32's rounding (2^-24)
 NEGLIGIBLE = 2.0**-30
-CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # lists the links that a curve of one score can replace
-AVERAGED = (*CURVED, "softmax", "shares")  # lists the links whose values for all classes can be averaged
-FINER = 4  # steps of a curve for each step of leaves whose sums are averaged directly
-# A curve has MORE_CURVE_BITS more bits than leaves, but at most MOST_CURVE_BITS.
+# lists links from one score to a probability that a table can replace
+CURVED = ("identity", "sigmoid", "logistic", "interpolated")
+AVERAGED = (*CURVED, "softmax", "shares")  # lists links whose class probabilities can be averaged
+FINER = 4  # limits the step of leaves that need no curve, in curve steps
+# Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
 
 
 @dataclass(frozen=True)
 class RoundedLeaves:
-    """Integer leaves of every tree: score = (bias + sum) * scale.
-    exact: True if every input is known to be decided as by the model.
-    error: the largest error of a score for any input; infinite if it is not known.
-    weights: integer weights of the parts; None for the model's own.
-    link: the link after the parts are combined; None for the model's own."""
+    """Integer leaves of every tree, with the bias and the decision for them."""
 
-    values: list[NDArray[np.int64]]
+    values: list[NDArray[np.int64]]  # for each tree (leaves, outputs of the tree)
     outputs: list[tuple[int, ...]]
     bias: NDArray[np.int64]
-    scale: float
+    scale: float  # the score is (bias + sum of leaves) * scale
     decision: Decision
     parts: tuple[Part, ...] = ()
-    exact: bool = False
-    error: float = math.inf
-    weights: tuple[float, ...] | None = None
-    link: Link | None = None
+    exact: bool = False  # True if every input is decided as by the model
+    error: float = math.inf  # largest error of a score for any input; infinite if not known
+    weights: tuple[float, ...] | None = None  # integer weights of the parts; None to derive them from the model's
+    link: Link | None = None  # link after the parts are combined; None to keep the model's
 
 
 def refuse_sums(forest: Forest) -> None:
@@ -73,12 +69,12 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def _one_mean(forest: Forest) -> bool:
-    """Returns True if the mean of the parts is a mean of their scores, so that one sum computes it."""
+    """Returns True if one sum can compute the mean of all member models."""
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Returns True if a curve can turn each part's score into a probability of two classes."""
+    """Returns True if tables can turn each part's score into a probability of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
@@ -89,12 +85,13 @@ def _averageable(forest: Forest, part: Part) -> bool:
 
 
 def _two_classes(part: Part) -> bool:
-    """Returns True if a part has one score for two classes, or two scores that are probabilities."""
+    """Returns True if a member model decides by one score, or by two probabilities."""
     return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 
 def one_sum(forest: Forest) -> Forest:
-    """Returns the forest as one part if it is a mean of parts that one sum can compute; otherwise unchanged."""
+    """Returns the forest as one sum if its member models (parts) are averaged and one sum can compute the mean;
+    otherwise unchanged."""
     if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)
@@ -118,7 +115,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of parts as one sum of weighted leaves."""
+    """Returns a mean of member models as one sum of weighted leaves."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -130,7 +127,7 @@ def _mean_of_parts(forest: Forest) -> Forest:
                 outputs = tuple(output - part.start for output in tree.outputs)
                 values = weight * (tree.values / part.aggregate.divisor)
                 trees.append(changed_tree(tree, values=values, outputs=outputs))
-    mean = Aggregate(divisor=sum(weights))  # divides as the library does; the bias is part of the sum
+    mean = Aggregate(divisor=sum(weights))  # The mean divides as the library does, and its bias is part of the sum.
     return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=())
 
 
@@ -168,8 +165,8 @@ def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
-    """Rounds leaves without rows: exactly, if at most `most` bits are enough; otherwise to `bits` bits. Averages and
-    medians are always rounded."""
+    """Rounds leaves without rows: exactly if `most` bits are enough, otherwise to `bits` bits. Averages and medians
+    always get `bits` bits."""
     if forest.single:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
@@ -191,8 +188,7 @@ def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
 
 
 def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
-    """Corrects the rounded leaves of a constant model, so that they answer as the model does. Returns the leaves of any
-    other model unchanged."""
+    """Returns leaves that answer as a constant model does. Returns `leaves` unchanged for any other model."""
     answer = constant_answer(model)
     if answer is None:
         return leaves
@@ -212,16 +208,16 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """Returns the leaves with their `error` computed. model: a forest of one part.
-    exact: as in `score_error`."""
+    """Returns the leaves with the largest error of a score. model: a forest without member models (parts).
+    exact: True if only a division rounds."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
 
 
 def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
-    """Rounds each leaf to the nearest multiple of one step, so that sums of equal values stay equal. Also returns True
-    if all leaves are multiples of the step without rounding. model: a forest of one part."""
+    """Rounds each leaf to the nearest multiple of one step. Also returns True if no leaf had to be rounded. model: a
+    forest without member models (parts)."""
     forest = one_output(model)
     count = forest.aggregate.divisor
     lows = [_low(tree) for tree in forest.trees]
@@ -240,9 +236,9 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
     ]
     bias = np.rint(start * steps).astype(np.int64)
     decision = forest.decision
-    if forest.n_outputs < model.n_outputs:  # class 1 needs a sum of more than half of the number of trees
+    if forest.n_outputs < model.n_outputs:  # Class 1 needs a sum of more than half of the trees.
         decision = Decision("threshold", math.floor(Fraction(steps) * len(forest.trees) / 2) + 1)
-    elif decision.kind == "threshold":  # adding the rounded bias on both sides cancels its rounding
+    elif decision.kind == "threshold":  # The rounded bias is on both sides, so that its rounding cancels.
         needed = Fraction(steps) * (Fraction(float(decision.threshold)) * Fraction(count) - Fraction(float(start[-1])))
         on_step = lie and abs(needed - round(needed)) < NEGLIGIBLE
         decision = Decision("threshold", (round(needed) if on_step else math.ceil(needed)) + int(bias[-1]))
@@ -255,9 +251,8 @@ def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
 
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> RoundedLeaves:
-    """Returns leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
-    The smallest leaves go into the bias. Raises ModelError for biases too large for integers.
-    step: replaces the step that `bits` implies."""
+    """Returns integer leaves of `bits` bits, counted from each tree's smallest. Raises ModelError if biases are too
+    large for integers. step: replaces the step that `bits` implies."""
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
     spread = max(reaches, default=0.0)  # a part of a forest may have no trees
@@ -266,7 +261,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
         offset[list(tree.outputs)] += low
     count = forest.aggregate.divisor
     start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
-    # If all trees are (nearly) constant, the step comes from the starting scores of the outputs.
+    # If all trees are nearly constant, the starting scores of the outputs give the step.
     reach = float(np.abs(start).max())
     ranges = (spread, float(start.max() - start.min()), reach)
     spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
@@ -283,7 +278,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
     bias = np.rint(start).astype(np.int64)
     decision = forest.decision
     if decision.kind == "threshold":
-        # The rounded bias stands on both sides of the comparison, so its rounding cancels out.
+        # The rounded bias is on both sides of the comparison, so its rounding cancels.
         needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # the last of two scores decides
         decision = Decision("threshold", needed + int(bias[-1]))
     elif decision.kind == "argmax":
@@ -294,7 +289,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
 def round_parts(
     forest: Forest, bits: int, round_part: Callable[[Forest, int], RoundedLeaves] = _round_single
 ) -> RoundedLeaves:
-    """Rounds each part by itself, with its own bias, scale and decision."""
+    """Rounds each member model (part) alone, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
@@ -304,7 +299,8 @@ def round_parts(
     for part in forest.parts:
         chosen = forest.trees_of(part)
         trees = []
-        for tree in (forest.trees[index] for index in chosen):  # takes only the tree's outputs that belong to this part
+        # A tree may feed several member models; only outputs of this one are taken.
+        for tree in (forest.trees[index] for index in chosen):
             here = [column for column, output in enumerate(tree.outputs) if part.start <= output < part.stop]
             fed = tuple(tree.outputs[column] - part.start for column in here)
             trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
@@ -335,7 +331,7 @@ def round_parts(
 
 
 def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
-    """Rounds parts whose scores are compared with one another: all get the same step."""
+    """Rounds all member models with one step, because their scores are compared."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
         divisors[part.start : part.stop] = part.aggregate.divisor
@@ -350,8 +346,7 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds parts of two classes whose probabilities are averaged, with a curve for each part. A second candidate
-    moves the threshold by as much as rounding can add."""
+    """Rounds member models of two classes; the second candidate has another threshold."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
@@ -379,7 +374,7 @@ def _round_means(forest: Forest, bits: int) -> RoundedLeaves:
 
     rounded = round_parts(forest, bits, round_part)
     shares = Link("shares", each=(Link(),) * len(forest.classes))
-    alone = len(forest.parts) == 1  # a single part: levels decide as shares do, and values are divided only at the end
+    alone = len(forest.parts) == 1  # Without other parts, the steps of a curve decide as probabilities do.
     links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
     parts = tuple(
         part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
@@ -415,9 +410,7 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """Returns the curve of a part as thresholds: for each step from 1 on, the least score whose probability rounds to
-    at least this step. Raises ModelError if the probability falls while the score rises.
-    output: the output of the score; None for its difference to the largest output."""
+    """Returns for each step of the probability, from 1, the least score that reaches it."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -442,7 +435,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns weights of votes as whole numbers, rounded if they must be; and the weight of 1."""
+    """Returns weights of votes as integers, and the weight that integer 1 stands for."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
@@ -460,8 +453,7 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def with_leaves(forest: Forest, leaves: RoundedLeaves) -> Forest:
-    """Returns the integer forest: features and thresholds of `forest`, and the rounded leaves. forest: as from
-    `one_sum`."""
+    """Returns the integer forest with the rounded leaves. forest: a result of `one_sum`."""
     vote = bool(leaves.parts) and forest.combine.kind == "vote"
     weights, worth = _integer_weights(forest.combine.weights if leaves.parts else ())
     weights = weights if leaves.weights is None else leaves.weights

@@ -1,4 +1,5 @@
-"""Finds integer leaves that decide near ties as the model does, for a forest or for each of its deciding parts."""
+"""Finds integer leaves that decide near ties as the model does. A model of several member models (parts) is settled
+part by part."""
 
 from __future__ import annotations
 
@@ -16,23 +17,21 @@ from forestc.rows.ranges import Ranges, have_rows
 
 @dataclass(frozen=True)
 class Settling:
-    """A search for leaves that decide near ties as the model does. bits: numbers of leaf bits to try, the fewest first.
-    most: bits of nudged leaves at most.
-    ranges: ranges of the inputs whose ties count; None to count only ties of the rows."""
+    """A search for integer leaves that decide near ties as the model does."""
 
-    bits: Sequence[int]
-    most: int
-    ranges: Ranges | None
-    rows: Rows | None
+    bits: Sequence[int]  # numbers of leaf bits to try, the fewest first
+    most: int  # largest number of leaf bits
+    ranges: Ranges | None  # ranges of inputs whose ties count, or None
+    rows: Rows | None  # rows whose ties count most, or None
 
     @staticmethod
     def applies(forest: Forest) -> bool:
-        """Returns True if the forest, or each of its parts, decides by its scores."""
+        """Returns True if the forest, or each of its member models (parts), decides by its scores."""
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
-        """Returns the leaves, and True if they are known to decide every input in the ranges as `source` does. forest:
-        the source as one sum, if it is one."""
+        """Returns the leaves, and True if they provably decide every input in the ranges as `source` does.
+        forest: the source, as one sum if possible."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
         decided = []
@@ -64,7 +63,7 @@ class Settling:
 
 
 def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
-    """Returns the near ties of all inputs in the ranges; None if there are too many combinations to try."""
+    """Returns the near ties of all inputs in the ranges; None if too many."""
     cells = every_cell(source, ranges, most_combinations(source))
     if cells is not None:
         return near_ties(source, forest, [cells.X], margin)

@@ -1,8 +1,6 @@
-"""Finds inputs where the model nearly ties, and integer leaves that decide them as the model does.
+"""Finds inputs where the model nearly ties, and integer leaves that decide these inputs as the model does.
 
-The rounding of the library's own additions decides sums that would tie in exact arithmetic. Leaves on common steps turn
-such sums into exact ties. If the library decides a tie the other way, small changes of leaves ("nudges") follow it, as
-far as possible.
+Integer leaves can tie where the library's rounding decides. Leaves are then adjusted by small steps ("nudges").
 """
 
 from __future__ import annotations
@@ -22,51 +20,47 @@ from forestc.passes.margins import margins
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.round_leaves.rounding import RoundedLeaves, on_steps, with_error
 
-MOST_TERMS = 1 << 23  # terms of all sums of one integer program at most
-TIE_BITS = range(16, 25)  # bits of leaves that are tried without nudges
-FIRST = 1000  # weighs a tie on a given row (against 1 for a generated one)
-MOST_STEPS = 10**9  # steps of all integer programs for a forest, see `highs.most_nodes`; about a few seconds
+MOST_TERMS = 1 << 23  # terms of one integer program at most; further ties are left out
+TIE_BITS = range(16, 25)  # bits of leaves that are tried before leaves are adjusted
+FIRST = 1000  # weighs a tie on a given row, against 1 on a generated row
+MOST_STEPS = 10**9  # steps of all integer programs for a forest; see `highs.most_nodes`
 TRIES = 3  # stops after three finer grids without improvement
 
 
 @dataclass(frozen=True)
 class NearTies:
-    """Distinct combinations of leaves with a margin of at most `margin`. leaf: (combinations, trees) the leaf of each
-    tree, as an index of `Tree.values`.
-    expected: (combinations,) the model's decision.
-    count: (combinations,) how many inputs reach each; inputs of given rows may count more."""
+    """Combinations of leaves, one of each tree, where two classes nearly tie."""
 
-    leaf: NDArray[np.int32]
-    expected: NDArray[np.int64]
-    count: NDArray[np.int64]
-    margin: float
+    leaf: NDArray[np.int32]  # (combinations, trees) indices of `Tree.values`
+    expected: NDArray[np.int64]  # (combinations,) the model's decisions
+    count: NDArray[np.int64]  # (combinations,) weighted number of inputs that reach each
+    margin: float  # largest margin of a near tie
 
     def changed(self, leaves: RoundedLeaves) -> int:
-        """Returns how many inputs the integer leaves decide otherwise than the model, weighted by `count`."""
+        """Returns the weighted number of near ties that integer leaves decide differently from the model."""
         scores = np.tile(leaves.bias, (len(self.leaf), 1))
         for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
             scores[:, list(outputs)] += values[leaf]
         return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """Returns these ties and others together. Each input of these counts FIRST times as much as an input of the
-        others."""
+        """Returns these ties and the others together; these count FIRST times as much."""
         leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
         return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
 
 def near_margin(forest: Forest, bits: int) -> float:
-    """Returns a margin beyond which leaves of this many bits change no decision, not even if they are nudged."""
+    """Returns the margin beyond which leaves of this many bits, even if adjusted, change no decision."""
     spreads = sum(float(np.ptp(tree.values, axis=0).max()) for tree in forest.trees)
     leaves = on_steps(forest, bits)[0]
-    # If all trees are constant, biases alone can be nudged.
+    # If all trees are constant, only biases can be adjusted.
     nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits or leaves.scale
     return 4 * max(leaves.error, nudged)
 
 
 def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
-    """Returns the near ties that batches of rows (rows, columns) reach. source: the model.
-    forest: the model as one sum."""
+    """Returns the near ties among rows. rows: batches (rows, columns).
+    forest: the model, as one sum if possible."""
     leaves, expected = [], []
     for X in rows:
         numbers = encode_numbers(source, X)
@@ -80,7 +74,7 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
 
 
 def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
-    """Returns the near ties among all combinations of leaves, reachable or not; None if there are too many."""
+    """Returns the near ties among all combinations of leaves; None if there are too many combinations."""
     nodes = leaf_combinations(forest)
     if nodes is None:
         return None
@@ -91,8 +85,7 @@ def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
 def _near(
     forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the indices of nearly tied combinations, and their classes. nodes: for each tree the leaf nodes,
-    (combinations,)."""
+    """Returns the indices of nearly tied combinations of leaves, and their classes."""
     result = evaluate_leaves(forest, nodes)
     near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
     return near, result.index[near]
@@ -114,11 +107,9 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Returns integer leaves that decide near ties as the model does, as far as possible; and how many inputs they
-    decide otherwise, weighted by `NearTies.count`. forest: a forest of one part.
-    bits: numbers of leaf bits to try.
-    most: bits of nudged leaves at most.
-    steps: limits the work."""
+    """Finds integer leaves that decide near ties as the model does. Also returns the weighted number of failures.
+    most: largest number of leaf bits.
+    steps: limit of the work."""
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
     best, fewest = tried[0], math.inf
@@ -138,8 +129,7 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """Nudges leaves on finer and finer grids. Returns the best leaves, how many inputs they decide otherwise, weighted,
-    and the steps left."""
+    """Adjusts leaves in finer and finer steps. Returns leaves, changed ties, steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
@@ -159,16 +149,12 @@ def _nudged(
 
 @dataclass(frozen=True)
 class _Numbering:
-    """A numbering of nudges: one for each distinct leaf value, and one for each bias. kinds: for each tree (leaves,)
-    the number of its distinct row of values.
-    first: for each tree its first nudge.
-    biases: the first nudge of a bias.
-    count: the number of nudges; the last one is always 0."""
+    """Numbers the adjustments of leaves and biases for the integer program."""
 
-    kinds: list[NDArray[np.int64]]
-    first: list[int]
-    biases: int
-    count: int
+    kinds: list[NDArray[np.int64]]  # for each tree (leaves,) the number of the leaf's distinct values
+    first: list[int]  # first adjustment of each tree
+    biases: int  # first adjustment of a bias
+    count: int  # number of adjustments; the last is always 0
 
     @staticmethod
     def of(leaves: RoundedLeaves, kinds: list[NDArray[np.int64]]) -> _Numbering:
@@ -177,9 +163,9 @@ class _Numbering:
         return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns (rows, trees + 1) the numbers of the nudges that are added to a score. leaf: (rows, trees) the leaves
-        reached.
-        output: (rows,) the index of the score."""
+        """Returns (rows, trees + 1) the numbers of the adjustments that add to a score.
+        leaf: (rows, trees) reached leaves.
+        output: (rows,) index of the score."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
@@ -189,7 +175,8 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns the sums that nudges must bring to 0 or above: one for each near tie and each other class."""
+        """Returns sums that adjustments must make 0 or more: one for each near tie and other class. Ties beyond
+        MOST_TERMS are left out."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))
@@ -214,7 +201,7 @@ class _Numbering:
         return Sums(terms, sign.astype(np.int8), room, count[row])
 
     def moved(self, leaves: RoundedLeaves, nudges: NDArray[np.int64], factor: int) -> RoundedLeaves:
-        """Returns the nudged leaves on a grid that is finer by `factor`, counted from 0 in each tree."""
+        """Returns the adjusted leaves, with steps `factor` times as fine."""
         bias = factor * leaves.bias + nudges[self.biases : self.biases + len(leaves.bias)]
         values = []
         for own, kind, fed, first in zip(leaves.values, self.kinds, leaves.outputs, self.first, strict=True):

@@ -1,4 +1,4 @@
-"""Repeats the drawing of the bootstrap rows on which each tree of a forest was trained."""
+"""Repeats the random drawing of the bootstrap rows on which each tree of a forest was trained."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.passes.observation import Observe
 from forestc.rows.batches import Rows, RowSelection, count_rows, reduce_rows
 
-MOST_TIMES = 255  # times that a tree may have drawn a row: the result holds them in a byte
+MOST_TIMES = 255  # draws of one row by one tree at most; a byte holds them
 TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
-    """Returns (trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
-    Raises OptionError for a model without seeds. Raises RowsError if the rows do not fit the model.
-    rows: the training rows, or `RowSelection` of them."""
+    """Returns (trees, rows) how often each tree was trained on each row. Raises OptionError for a model without seeds,
+    and RowsError if the rows do not fit the model."""
     if isinstance(rows, RowSelection):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
@@ -48,8 +47,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError if a node is reached by none of its tree's own rows, or not by as many as its cover records.
-    Covers that are weights are not compared."""
+    """Raises RowsError if tree nodes see other numbers of rows than in training."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]

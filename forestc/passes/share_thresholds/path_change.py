@@ -15,7 +15,7 @@ from forestc.rows.batches import Batch, Rows, reduce_rows
 
 @dataclass(frozen=True)
 class _DigitCounts:
-    """A reduction over the rows that counts one digit of all bounds in a radix selection (see `node_bounds`)."""
+    """A reduction over rows that counts digits of bounds, for a radix selection."""
 
     observe: Observe
     tails: Tails
@@ -35,8 +35,7 @@ class _DigitCounts:
 
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
-    """Returns bounds within which at most `share` of each node's rows change sides, in either direction. Reads the rows
-    8 times if all features are float32, otherwise 16 times."""
+    """Returns bounds within which at most `share` of each node's rows change sides, in either direction."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:

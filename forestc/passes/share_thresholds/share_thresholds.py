@@ -1,7 +1,7 @@
-"""Implements the pass share-thresholds: merges thresholds, so that a forest has fewer distinct conditions.
+"""Implements the pass share-thresholds: merges thresholds of a feature (Nakamura and Sakurada 2022, algorithm 2).
 
-The method is Min_DBN (Nakamura and Sakurada 2022, algorithm 2). A node's threshold may move within an interval without
-changing the path of any given row. Thresholds of one feature with intervals that have a common point become one.
+A threshold may move within an interval without changing any given row's path. Overlapping intervals can take the same
+threshold.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest with shared thresholds. Raises OptionError for a forest on words, and without rows. Time
-        O(rows * trees * depth + nodes log nodes)."""
+        """Returns the forest with shared thresholds. Raises OptionError if thresholds are integers, or without rows."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
@@ -197,11 +196,10 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns the fewest thresholds that hit each of a feature's intervals (low, high], ascending; and (intervals,) the
-    index of each interval's threshold.
-    present: (intervals,) the present thresholds, used if no row bounds an interval.
-    few_bits: True to prefer few binary digits.
-    narrow: True if the feature is a float32."""
+    """Returns the fewest thresholds that hit all intervals (low, high], ascending; and (intervals,) the index of each
+    interval's threshold.
+    present: (intervals,) present thresholds.
+    narrow: True for float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
     if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
@@ -214,7 +212,7 @@ def fewest_thresholds(
             points = points.astype(np.float32).astype(np.float64)
     outside = ~(
         (stabbed.low < points) & (points <= stabbed.high)
-    )  # rounding has moved the point out; the right end is the value of a row
+    )  # If rounding moved the point out, the right end is taken.
     points = np.where(outside, stabbed.high, points)
     anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
     for point in anywhere.tolist():  # no row bounds this interval
@@ -223,7 +221,7 @@ def fewest_thresholds(
 
 
 def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
-    """Returns the paper's `x <= middle` as `x < t` of forestc: t is the next float above the middle."""
+    """Returns floats above the middles: the paper tests `x <= middle`, forestc `x < t`."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
         if narrow:
