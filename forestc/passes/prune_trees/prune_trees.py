@@ -162,7 +162,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one sequence of settings: falling shares of the forest's hardware, or only the given share or price."""
+        """Returns one sequence of settings: falling shares of the hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
