@@ -161,7 +161,7 @@ def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
         )
         if taken:
             copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
-    # LightGBM stopped early
+    # LightGBM records the best round of early stopping here.
     if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:
         copy.set_params(n_estimators=int(taken))
     return copy

@@ -164,7 +164,7 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes each row's leaf on the other side of the split, and its loss left minus right."""
+    """Writes each row's leaf on the split's other side, and its loss left minus right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output

@@ -15,7 +15,7 @@ from forestc.system.compiled import compiled
 
 @dataclass(frozen=True)
 class Stabbing:
-    """Points that stab intervals, and the point that each interval takes."""
+    """Points that stab intervals, and the assignment of intervals to points."""
 
     low: Floats  # (points,) lower end of the range that a point may take
     high: Floats  # (points,) upper end of this range
@@ -188,7 +188,7 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
     """Returns the fewest right ends that miss at most `exceptions` intervals."""
-    low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` too many
+    low, high = 1, p + 1  # at price `low` few enough intervals are missed, at `high` too many
     while high - low > 1:
         middle = (low + high) // 2
         few = _misses(zeros, prefix, _path(_priced(zeros, prefix, float(middle), True))) <= exceptions

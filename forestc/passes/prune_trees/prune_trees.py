@@ -162,7 +162,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one sequence of settings: falling shares of the forest's hardware, or only the given share or price."""
+        """Returns one sequence of settings: falling shares of the hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
@@ -171,7 +171,7 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a forest for each setting, found from the one before; for a given share only the last."""
+        """Yields a forest for each setting, found from the one before; only the last for a given share."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
