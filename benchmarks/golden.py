@@ -32,7 +32,7 @@ from demo import MODELS, split_breast_cancer, split_digits
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks"
 SPLITS = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}
 FIGURES = ("estimate", "trees", "conditions", "distinct_conditions", "comparator_bits")
-DIGITS = 12  # lists the first so many hex digits of a digest
+DIGITS = 12  # keeps this number of hex digits of a digest
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def test_no_row_is_dearer_than_the_worst_case(seed, layout):
     try:
         demand = LAYOUTS[layout].demand(inputs_of(forest, "words"))
     except OptionError:
-        return  # The layout holds no tree of so many leaves.
+        return  # The layout holds no tree with this number of leaves.
     words, missing = encode(forest, troublesome_rows(forest, seed, 60)), missing_words(forest)
     fails = np.random.default_rng(seed).random((60, len(forest.conditions))) < 0.5
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)

@@ -15,7 +15,7 @@ import forestc
 from forestc.backends import c
 from forestc.backends.c import COptions
 
-ALL, NONE = -(10**6), 10**6  # bytes that ranking costs: so few that all features are ranked, or so many that none is
+ALL, NONE = -(10**6), 10**6  # bytes that ranking costs: so few that it always pays, or more than it can gain
 
 
 @pytest.fixture(scope="module")
