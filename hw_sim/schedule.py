@@ -1,8 +1,5 @@
-"""Orders a program's gates and assigns slots to its planes, as tables of numbers for the kernel.
-
-A plane is one bit of every vector in a block; a slot is the memory of one plane. Gates reuse the slot freed last, so
-that planes stay in the cache. Gates of the same op run together, so that the kernel's branches are predictable.
-"""
+"""Orders a program's gates and assigns slots to its planes, as tables of numbers for the kernel. A plane is one bit of
+every vector in a block; a slot is the memory of one plane."""
 
 from __future__ import annotations
 
@@ -75,27 +72,19 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 
 
 class Tables(NamedTuple):
-    """The kernel's input.
-
-    limits: sorted thresholds of each port, minus its least value.
-    buckets: where the search for a word's rank begins.
-    runs: an op, and the end of its gates in `code`.
-    overflow: the bit that is 1 if a sum does not fit its word.
-    scratch: first slot for decoding thresholds.
-    slots: number of all slots.
-    """
+    """The simulation kernel's input."""
 
     ports: Records  # of PORT
-    limits: NDArray[np.uint64]
-    buckets: NDArray[np.uint32]
-    runs: Records  # of RUN
+    limits: NDArray[np.uint64]  # sorted thresholds of each port, minus its least value
+    buckets: NDArray[np.uint32]  # where the search for a word's rank begins
+    runs: Records  # RUN records: an op, and the end of its gates in `code`
     code: NDArray[np.uint32]
     results: Records  # of RESULT
     bits: Records  # of BIT
     latches: Records  # of LATCH
-    overflow: Records  # of BIT
-    scratch: int
-    slots: int
+    overflow: Records  # BIT records: the bit is 1 if a sum overflows
+    scratch: int  # first slot for decoding thresholds
+    slots: int  # number of all slots
 
 
 class Scratch(NamedTuple):
@@ -183,8 +172,7 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Divides the range of thresholds into equal buckets. Returns their size as a shift, the most thresholds in a
-    bucket (the window), and for each bucket the rank at which its window begins."""
+    """Returns the buckets of thresholds: size as a shift, window, and first ranks."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -230,8 +218,7 @@ def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """Returns the live gates in units that read only earlier units. MUX4 gates of one word with equal selects are a
-    unit."""
+    """Returns live gates in units; a unit reads only earlier units."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -255,7 +242,7 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """Returns the planes in the order of execution: all ready units of one op, then of the next."""
+    """Returns the planes in execution order: ready units of one op together."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]
@@ -288,7 +275,7 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 def _emit(
     gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, retained: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """Returns the runs and the code of the gates, and the number of slots. Adds the gates' slots to `slot_of`."""
+    """Returns runs and code of the gates, and the number of slots."""
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
     for plane in (*retained, *slot_of):
         last[plane] = len(order)

@@ -25,20 +25,15 @@ ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a record in the packages: one feature or result.
-
-    placed: VHDL for its bits in the core's port.
-    read: VHDL for these bits in the member's type.
-    written: VHDL for the member as bits.
-    """
+    """A member of a record in the packages: one feature or result."""
 
     name: str
     note: str
     vhdl_type: str
     sv_type: str
-    placed: str
-    read: str
-    written: str
+    placed: str  # VHDL for the member's bits in the core's port
+    read: str  # VHDL for these bits in the member's type
+    written: str  # VHDL for the member as bits
 
 
 def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:

@@ -18,7 +18,7 @@ from hdl_templates import render
 
 MCU = "atmega2560"
 FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
-# bytes of flash reserved for the program that calls the function; bytes of inputs in one run
+# Bytes of flash reserved for the calling program; bytes of inputs in one run.
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000
 STACK_BYTES = 1024  # bytes of RAM reserved for the stack
 RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well

@@ -29,17 +29,12 @@ _REGISTERS = {  # gives the registers of the first argument and result, second a
 
 @dataclass(frozen=True)
 class Run:
-    """The results of calls, one call for each row of inputs.
+    """The results of calls, one call for each row of inputs."""
 
-    results: (rows, count).
-    instructions, cycles: (rows,); None if not counted.
-    stack: the most bytes that some call used.
-    """
-
-    results: NDArray[np.generic]
-    instructions: NDArray[np.int64] | None
-    stack: int
-    cycles: NDArray[np.int64] | None = None
+    results: NDArray[np.generic]  # (rows, count)
+    instructions: NDArray[np.int64] | None  # (rows,); None if not counted
+    stack: int  # the most bytes of any call
+    cycles: NDArray[np.int64] | None = None  # (rows,); None if not counted
 
 
 # Tests the first two bytes of an instruction, by architecture: True if it has 4 bytes, False if it has 2.
@@ -67,10 +62,8 @@ class Machine(Protocol):
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
         """Calls the function with each input (rows, bytes).
-
         gives, count: type and number of its results.
-        returned: True if the result is in a register, False if results are in memory.
-        """
+        returned: True if a register holds the result, otherwise memory."""
 
 
 class Emulator(Machine):

@@ -36,22 +36,15 @@ MOST_TURNS = 4  # times that the number of jumps is guessed before a code is giv
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables of nodes.
-
-    conditions: the distinct conditions of all splits.
-    threshold_bytes: of the threshold in a split, for the code `split`.
-    single: number of leaves and jumps with codes of one unit; the others take two.
-    stream: the units of all trees.
-    starts: index in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to.
-    """
+    """A forest as tables of nodes."""
 
     slots: Slots
     code: Code
-    conditions: NDArray[np.int64]
-    threshold_bytes: int
-    single: int
-    stream: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    conditions: NDArray[np.int64]  # the distinct conditions of all splits
+    threshold_bytes: int  # bytes of a split's threshold in the code `split`
+    single: int  # leaves and jumps coded in one unit; others take two
+    stream: NDArray[np.int64]  # the units of all trees
+    starts: NDArray[np.int64]  # index in the stream of each tree, then each shared subtree
     leaves: Leaves
 
     @property
@@ -93,9 +86,8 @@ class NodeTables:
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth).
-
-    float_bytes: bytes of raw floats, which are ranked; 0 for words, which are ranked only if this saves much.
+    """Returns the smallest tables of a forest that sums its trees.
+    float_bytes: bytes of raw floats; 0 for words.
 
     Raises OptionError if no code can hold the forest.
     """
@@ -122,7 +114,7 @@ def _cost(nodes: NodeTables) -> float:
 
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
-    """Returns the forest in one code; None if it does not fit. shares: True to store large equal subtrees once."""
+    """Returns the forest in one code; None if it does not fit."""
     used = np.unique(np.array([condition for condition, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":

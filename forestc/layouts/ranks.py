@@ -14,7 +14,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# (limit, bytes): a split with a constant below the limit is this much longer than a split on a rank, in Thumb-2 code.
+# (limit, bytes): Thumb-2 splits on constants below the limit are this much longer.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant

@@ -55,24 +55,16 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated bytes and instructions of a C function in one layout, over all compilers known for a processor.
-
-    flash, ram: bytes, on average over compilers.
-    mean: instructions of an average row, by the trees' covers.
-    worst: upper estimate of the instructions of any row.
-    peak: middle estimate of the instructions of the most expensive row.
-    ranges: (least, most) of flash, ram and mean.
-    worst_by: `worst` by compiler.
-    """
+    """Estimated bytes and instructions of a C function in one layout, over a processor's compilers."""
 
     layout: Layout
-    flash: int
-    ram: int
-    mean: int
-    worst: int
-    peak: int
-    ranges: Mapping[str, tuple[int, int]]
-    worst_by: Mapping[str, int]
+    flash: int  # bytes, average over compilers
+    ram: int  # bytes, average over compilers
+    mean: int  # instructions of an average row, by the trees' covers
+    worst: int  # upper estimate of the instructions of any row
+    peak: int  # middle estimate of the instructions of the most expensive row
+    ranges: Mapping[str, tuple[int, int]]  # (least, most) of flash, ram and mean
+    worst_by: Mapping[str, int]  # `worst` by compiler
 
     def most(self, limit: str) -> int:
         """Returns the upper estimate of flash, ram or instructions."""
@@ -85,11 +77,9 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """Returns estimates by layout. Layouts that can't hold the forest, or have no costs for it, are left out.
-
+    """Returns estimates by layout, without layouts that can't hold the forest or have no costs.
     form, types: as for `inputs_of`.
-    layout: is estimated even if `possible` does not return it.
-    """
+    layout: is estimated in any case."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
     given = tuple(name for name in LAYOUTS if name == layout)
@@ -103,8 +93,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
-    """Returns the estimate of one layout. Raises OptionError if the layout can't hold the forest, or if the costs do
-    not cover such a forest."""
+    """Returns the estimate of one layout. Raises OptionError if there is none."""
     demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
@@ -138,15 +127,10 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
-    """Returns the given layout, or the best layout within all budgets.
-
-    `smallest` minimizes flash, and `fastest` the instructions of the most expensive row. `balanced` minimizes flash
-    among layouts with at most SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if only flash is
-    limited, `smallest` if only instructions are, and otherwise `balanced`.
-
+    """Returns the layout that `options` name, or the best one within their budgets.
     smaller: ways to a smaller forest, for the error message.
 
-    Raises OptionError if no layout keeps the budgets.
+    Raises OptionError if no layout fits.
     """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:

@@ -46,11 +46,9 @@ class LeafSums:
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
         """Returns the C that adds all trees to the array `into`.
-
-        leaf: C for the number of the leaf in which a row ends in the tree `tree`.
+        leaf: C for the number of a tree's leaf.
         declared: further declarations.
-        first: statements before the loop.
-        """
+        first: statements before the loop."""
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
             f"{self.index} tree;",
@@ -98,8 +96,7 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns C for a score plus a leaf's value. Values that may not fit the score's type are added as unsigned
-        integers."""
+        """Returns C for a score plus a leaf's value, without signed overflow."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"

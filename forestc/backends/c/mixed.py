@@ -1,8 +1,5 @@
-"""The C layout `mixed`: the smallest trees are branches, the others are tables of nodes.
-
-A split takes some 7 bytes more as a branch than in a table. A tree of branches takes some 20 instructions less, and 7
-less for each split on the path. So branches pay most for trees with few splits.
-"""
+"""The C layout `mixed`: the smallest trees are branches, the others are tables of nodes. Branches save instructions but
+take more bytes for each split, so they pay most for trees with few splits."""
 
 from __future__ import annotations
 

@@ -37,11 +37,7 @@ REACH = 32  # slots that one pointer reaches in a Thumb load instruction
 
 @dataclass(frozen=True)
 class RankedInC:
-    """The C code of trees as functions on ranks.
-
-    If all trees have one output, a tree adds its leaf to a sum that it takes and returns. Otherwise a tree returns the
-    number of its leaf, and a shared function adds the leaf's values.
-    """
+    """The C code of trees as functions on ranks; a rank counts the thresholds at or below a value."""
 
     flash: FlashTables
     slots: SlotsInC

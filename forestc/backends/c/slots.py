@@ -108,7 +108,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template variables of the C function that counts the cuts at or below a value."""
+        """Returns the template's variables for the C function that computes ranks."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {

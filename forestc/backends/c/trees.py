@@ -28,11 +28,11 @@ class TreeText:
 
 @dataclass(frozen=True)
 class TreeContext:
-    """The trees of a C header and their inputs. prefix: begins all names in the header. score: C type of scores."""
+    """The trees of a C header and their inputs."""
 
-    prefix: str
+    prefix: str  # begins all names in the header
     inputs: Inputs
-    score: str
+    score: str  # C type of scores
 
     @property
     def forest(self) -> Forest:
