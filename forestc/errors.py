@@ -17,7 +17,7 @@ _FLAG = re.compile(
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
-# Commands to the terminal: escape sequences, control characters (not tab or line feed), marks of text direction.
+# Matches commands to a terminal: escape sequences, control characters, marks of text direction.
 _COMMANDS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -182,14 +182,13 @@ def check_exists(path: Path, kind: type[ForestcError]) -> None:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as the command line reports it. kind: the class name of the error, UsageError or Interrupted. status:
-    the exit status."""
+    """An error as the command line reports it."""
 
-    kind: str
+    kind: str  # class name of the error, UsageError or Interrupted
     what: str
     where: str = ""
     do: str = ""
-    status: int = 1
+    status: int = 1  # exit status
 
     @staticmethod
     def of(error: ForestcError) -> Failure:

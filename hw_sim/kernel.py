@@ -160,7 +160,7 @@ def _slot(base: Number, slot: Number | int, width: Width) -> Number:
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads a plane. index: where in `code` its slot stands."""
+    """Reads the plane whose slot stands at `index` in `code`."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 
@@ -473,7 +473,7 @@ def run_vectors(
 ) -> tuple[int, int]:
     """Runs vectors begin .. end - 1 and fills their rows of `out`.
 
-    Returns (vector, port) of a word out of range, (vector, number of ports) for an overflow, or (-1, -1).
+    Returns (vector, port) of a word out of range, (vector, number of ports) for overflow, otherwise (-1, -1).
     """
     ports, limits, buckets = tables.ports, tables.limits, tables.buckets
     runs, code, overflow = tables.runs, tables.code, tables.overflow

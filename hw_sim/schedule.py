@@ -172,7 +172,7 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Returns the buckets of thresholds: size as a shift, window, and first ranks."""
+    """Returns equal buckets of thresholds: (size as a shift, most in one, first ranks)."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)

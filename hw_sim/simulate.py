@@ -134,10 +134,10 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """The results of rows. outputs: (rows, outputs) in port order, without `out_valid`. cycles: of all rows."""
+    """The results of rows."""
 
-    outputs: IntMatrix
-    cycles: int
+    outputs: IntMatrix  # (rows, outputs) in port order, without `out_valid`
+    cycles: int  # clock cycles of all rows
     latency: int
 
 

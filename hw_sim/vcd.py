@@ -24,12 +24,12 @@ NAMED_MEMBERS = 4  # members of a set that its comparator's name shows
 
 
 class Signal(NamedTuple):
-    """A named net in the waveform. scope: "" for ports. width: in bits."""
+    """A named net in the waveform."""
 
-    scope: str
+    scope: str  # "" for ports
     name: str
     net: Net
-    width: int
+    width: int  # in bits
     kind: str = "wire"  # or "reg"
 
 

@@ -21,10 +21,10 @@ from forestc.options.stream import StreamOptions
 
 @dataclass(frozen=True)
 class Artifact:
-    """A generated file. role: its key in the manifest. path: relative to the design's folder."""
+    """A generated file."""
 
-    role: str
-    path: str
+    role: str  # key in the manifest
+    path: str  # relative to the design's folder
     text: str
 
 

@@ -123,10 +123,10 @@ def cpp_body(
     result: Callable[[Port], str],
 ) -> Body:
     """Returns the netlist as C++.
-    prefix: begins the names of helper functions.
-    parameters, arguments: C++ that passes the inputs to them.
+    prefix: begins names of helper functions.
+    parameters, arguments: C++ that passes inputs to these.
     source: returns C++ that reads an input port.
-    result: returns C++ to which an output is assigned."""
+    result: returns an output's C++ variable."""
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 

@@ -85,8 +85,8 @@ def compared(
 
 
 def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
-    """Returns the bits that decide if a word is below a threshold, lowest first: (index, True if inverted, operator).
-    operator 0 for and, 1 for or, joins the lower bits."""
+    """Returns the bits that decide if a word is below a threshold, lowest first: (index, inverted, operator). Operator
+    0 (and) or 1 (or) joins a bit to the lower ones."""
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted
         pattern ^= 1 << (word.width - 1)

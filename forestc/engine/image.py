@@ -49,11 +49,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class EngineImage:
-    """An image. words: its 32-bit words. used: (walkers,), the number of nodes of each walker."""
+    """The content of an engine's memories for one forest."""
 
-    words: Words
+    words: Words  # 32-bit words of the image
     slots: tuple[Slot, ...]
-    used: tuple[int, ...]
+    used: tuple[int, ...]  # number of nodes of each walker
 
     @property
     def clocks(self) -> int:
@@ -142,7 +142,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Returns slots for groups of trees: (trees, first output, number of outputs)."""
+    """Returns the slots. groups: (trees, first output, number of outputs)."""
     slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:

@@ -18,11 +18,11 @@ SLOPES = (0.5, 1.5)  # limits the slope
 
 @dataclass(frozen=True)
 class Correction:
-    """A fitted line: corrected = factor * estimate ** slope. designs: the number of designs it is fitted to."""
+    """A fitted line: corrected = factor * estimate ** slope."""
 
     factor: float
     slope: float
-    designs: int
+    designs: int  # number of designs that the line is fitted to
 
     def of(self, estimate: float) -> float:
         return float(self.factor * max(estimate, 1.0) ** self.slope)

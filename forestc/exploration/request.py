@@ -30,8 +30,7 @@ HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the v
 
 @dataclass(frozen=True, kw_only=True)
 class ExploreRequest(ExploreOptions):
-    """The checked options of an `explore` call. Either `model` or `train` is given. rungs: the highest rung that
-    designs may reach; None for the highest that gives a figure of the goals and limits."""
+    """The checked options of an `explore` call. Either `model` or `train` is given."""
 
     train: tuple[str, ...] | Callable[[Any], Any] = ()
     classes: tuple[str, ...] = ()
@@ -39,7 +38,7 @@ class ExploreRequest(ExploreOptions):
     limits: tuple[Limit, ...] = ()
     tolerance: float | None = None
     jobs: int = 1
-    rungs: Top | None = "estimate"
+    rungs: Top | None = "estimate"  # highest rung that designs may reach; None follows the goals
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):

@@ -28,7 +28,7 @@ SHRINK = "shrink"  # names the parameter that chooses the passes that make the f
 NOTHING = "none"
 # Passes that may shrink a forest; prune-splits runs last because it fits all leaves again.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# Parameter that chooses the pass for integer leaves. The name `leaves` is taken by a parameter of trainers.
+# Chooses the pass for integer leaves; trainers have a parameter `leaves`.
 LEAF_PASS = "leaf-pass"
 # Passes that fit the leaves anew; the pass for leaves before them needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
@@ -48,11 +48,9 @@ RULE_COMPARATORS = 32  # comparators that rules may use; with more, a trial take
 
 
 def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, validation: Rows) -> tuple[Parameter, ...]:
-    """Returns the parameters of a compilation, in an order in which each depends only on earlier ones.
-
-    source: a model like the compiled ones; None for any sum of trees that decides a class.
-    fit, validation: rows for passes and for scores.
-    """
+    """Returns the parameters of a compilation; each depends only on earlier ones.
+    source: a model like the compiled ones, if known.
+    fit, validation: rows for passes and for scores."""
     scorer = None if source is None else Scorer(source, validation)
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)
@@ -190,8 +188,7 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
-    """Returns the default options of the passes, with `price` as their price. A default that the search does not try,
-    such as auto, becomes the first value."""
+    """Returns the default options of the passes, with `price` as their price."""
     chosen: dict[str, Any] = {}
     for parameter in space:
         name = parameter.name

@@ -28,13 +28,13 @@ INSTALL = "install simavr (Debian: apt install simavr)"
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with the function to measure. flash: bytes of the function. folder: of the compiled files."""
+    """An ATmega2560 with the function to measure."""
 
     program: str
     compiler: Compiler
     made: Build
-    flash: int
-    folder: Path
+    flash: int  # bytes of the function
+    folder: Path  # holds the compiled files
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:

@@ -56,9 +56,9 @@ def instructions(family: str, code: bytes) -> int:
 
 
 class Machine(Protocol):
-    """A processor with a C function to run. aligned: True if numbers in memory must be aligned to their sizes."""
+    """A processor with a C function to run."""
 
-    aligned: bool
+    aligned: bool  # True if numbers in memory must be aligned to their sizes
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
         """Calls the function with each input (rows, bytes).

@@ -57,10 +57,10 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StackUse:
-    """The stack of a function. size: bytes with the functions that it calls; None if unknown. why: the reason."""
+    """The stack of a function."""
 
-    size: int | None
-    why: str = ""
+    size: int | None  # bytes, with the functions that it calls; None if unknown
+    why: str = ""  # reason why the size is unknown
 
 
 def static_stack(build: Build) -> StackUse:

@@ -83,12 +83,12 @@ def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
 
 @dataclass(frozen=True)
 class Layout:
-    """Writer of trees as blocks. low, high: (features,), the arrays of `raised_ranges`."""
+    """Writer of trees as blocks."""
 
     forest: Forest
     word_bits: int
-    low: Ints
-    high: Ints
+    low: Ints  # smallest word of each feature
+    high: Ints  # largest word of each feature, minus the smallest
 
     @classmethod
     def of(cls, forest: Forest, word_bits: int) -> Layout:

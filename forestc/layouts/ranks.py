@@ -24,10 +24,10 @@ RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as branches on ranks. slots: of ranked features only. leaves: of all trees."""
+    """A forest as branches on ranks."""
 
-    slots: Slots
-    leaves: Leaves
+    slots: Slots  # of ranked features only
+    leaves: Leaves  # of all trees
 
     @property
     def splits(self) -> bool:

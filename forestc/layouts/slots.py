@@ -27,7 +27,7 @@ _Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """An integer per row that conditions on one feature compare with thresholds."""
+    """An integer, computed for each row, that conditions compare with thresholds."""
 
     feature: int  # index into Forest.features
     missing_low: bool  # True if a missing value is the lowest here

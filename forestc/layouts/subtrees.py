@@ -21,7 +21,7 @@ class Subtrees:
 
     @property
     def uses(self) -> NDArray[np.int64]:
-        """How often each subtree is a side of a distinct subtree, plus 1 if it is a whole tree: (subtrees,)."""
+        """Number of uses of each subtree, as a side or a whole tree: (subtrees,)."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 

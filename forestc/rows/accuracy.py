@@ -74,8 +74,7 @@ def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass
 class LargestError:
-    """The largest difference between the values of two forests, after the link, over all batches. If `after` has one
-    probability in place of two, only the second one is compared."""
+    """The largest difference between the values of two forests after the link, over all batches."""
 
     before: Forest
     after: Forest

@@ -1,8 +1,5 @@
-"""Decides which column of the rows each feature reads, for data frames, tables and files.
-
-Columns are matched by name if the model and the rows both have names, otherwise by position. Names that a library made
-up, as for models trained on arrays, do not count (`Feature.named`).
-"""
+"""Decides which column of the rows each feature reads, for data frames, tables and files. Columns are matched by name
+if the model and the rows both have names, otherwise by position."""
 
 from __future__ import annotations
 
@@ -23,18 +20,17 @@ _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 @dataclass(frozen=True)
 class ColumnMatch:
-    """The columns that features read. columns: one index per feature, counted without the label. names: all names of
-    the rows if the model has none; otherwise empty."""
+    """The columns that features read."""
 
-    columns: tuple[int, ...]
-    names: tuple[str, ...] = ()
+    columns: tuple[int, ...]  # one index per feature, counted without the label
+    names: tuple[str, ...] = ()  # all names of the rows if the model has none
 
 
 def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
-    """Returns the columns that features read. Raises RowsError if the columns do not match the model.
+    """Returns the columns that features read.
+    labels: the columns' names, or their number, without the label column.
 
-    labels: the columns' names, or their number if they have none, without the label column. Names that only count the
-    columns, such as 0, 1, 2, are ignored unless the model has such names.
+    Raises RowsError if the columns do not match the model.
     """
     if isinstance(labels, int):
         return _by_position(forest, labels, where)
@@ -140,8 +136,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns the position of each wanted name, or None. A name matches one with underscores for spaces, as LightGBM
-    writes it, unless several do."""
+    """Returns each wanted name's position, or None; underscores match spaces."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):
@@ -162,7 +157,7 @@ def _counts(names: Sequence[str]) -> bool:
 
 
 def _refuse_other_order(forest: Forest, names: Sequence[str], where: str) -> None:
-    """Raises RowsError if the rows' names show another order than the model's. Names such as x1, x2, x3 must ascend."""
+    """Raises RowsError if the rows' names show another order than the model's."""
     for feature in forest.features:
         if feature.named and feature.name in names and names[feature.column] != feature.name:
             raise _other_order(names, where)

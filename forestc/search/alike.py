@@ -1,10 +1,5 @@
 """Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds may stand
-for the model.
-
-Stand-ins differ among themselves, too. Measured with nine trainers on seven data sets, two seeds gave up to 1.17 times
-the leaves. Depths differed by a factor of up to 1.18, and answers on up to 36 % of the rows. Accuracies differed by up
-to 4 standard errors (7.6 once). So differences from the model are compared with differences between seeds.
-"""
+for the model. Differences between two seeds give the scale."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Each size has two factors: up to the first it counts as alike, up to the second it is accepted.
+# Gives two factors for each size: sizes are alike up to one, accepted up to the other.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
@@ -54,24 +49,20 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """The difference between stand-ins and a model. why: the difference in words; "" if they are alike. widened: a
-    standard error to add to accuracies of stand-ins. far: True if stand-ins must not be used."""
+    """The difference between a model and stand-ins (models trained again on its rows)."""
 
-    why: str = ""
-    widened: float = 0.0
-    far: bool = False
+    why: str = ""  # difference in words; "" if there is none
+    widened: float = 0.0  # standard error to add to accuracies of stand-ins
+    far: bool = False  # True if stand-ins must not be used
 
 
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> StandInDifference:
     """Returns how stand-ins differ from the model.
-
-    rows: the training rows of the model, with labels.
-    trained: trains a stand-in on the rows with a seed; with `step=n`, on every n-th row.
-    fewer: the number of rows as a share of the model's training rows.
-    kind: True if stand-ins may differ from the model in their training parameters.
-    """
+    trained: trains a stand-in, from rows and a seed.
+    fewer: `rows` as a share of the training rows.
+    kind: True if parameters may differ."""
     first = trained(0)
     why, far = "", False
     for (name, alike, most), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):

@@ -1,9 +1,5 @@
-"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen.
-
-On its own training rows a model is nearly perfect, so every smaller design would be refused. Models trained again may
-differ from the original: slightly different ones widen the standard errors, others are refused
-(`forestc.search.alike`).
-"""
+"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen. On
+its own training rows a model is nearly perfect."""
 
 from __future__ import annotations
 
@@ -94,7 +90,7 @@ def _retrained(
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """Returns the features and labels of at most MOST_ROWS rows, and 1 / n if every n-th row was taken."""
+    """Returns features and labels of at most MOST_ROWS rows, and their share."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []
@@ -115,8 +111,7 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns for each fold the row numbers to fit on, and those held out. Each class is spread evenly. repeat: 0 keeps
-    the order of rows; others shuffle."""
+    """Returns rows to fit and held-out rows by fold, with classes spread evenly."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

@@ -18,8 +18,8 @@ WORSE = 1.25  # times the best cost; the climb stops after a branch that found n
 def settled(
     step: Pass, forest: Forest, rows: Rows | None, scorer: Scorer | None = None, memory: Memory | None = None
 ) -> PassResult:
-    """Returns the result of a pass. If its options leave settings open, the cheapest forest that is good enough is
-    taken. memory: arrays of earlier runs. Raises OptionError if a scorer is needed and missing."""
+    """Returns the result of a pass; for open settings, the cheapest forest that is good enough. Raises OptionError if a
+    scorer is needed and missing."""
     if not isinstance(step, Laddered) or not step.open:
         if memory is not None and isinstance(step, Remembering):
             return step.run_remembering(forest, rows, memory)
@@ -64,9 +64,8 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns the cheapest good rung (a setting with its forest) of a branch, or None, and the least cost tried. A
-    growing branch ends at its first good rung, a shrinking one after several failing rungs. scored: (number, rung, True
-    if good)."""
+    """Returns the cheapest good rung (a setting with its forest) or None, and the least cost tried. scored: (number,
+    rung, True if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

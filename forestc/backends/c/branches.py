@@ -30,11 +30,11 @@ HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 @dataclass(frozen=True)
 class BranchesInC:
-    """The C code of trees as functions of nested ifs. starts: initial scores; empty if other code sets them."""
+    """The C code of trees as functions of nested ifs."""
 
     context: TreeContext
     indices: list[int]
-    starts: list[int]
+    starts: list[int]  # initial scores; empty if other code sets them
 
     def declarations(self) -> list[str]:
         return []

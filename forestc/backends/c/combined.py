@@ -10,11 +10,11 @@ from forestc.forest.ir import Forest, Part
 
 @dataclass(frozen=True)
 class CombinedScores:
-    """Writer of the C that combines scores and decides classes. score: the C type of scores."""
+    """Writer of the C that combines scores and decides classes."""
 
     forest: Forest
     prefix: str
-    score: str
+    score: str  # C type of scores
 
     @property
     def kind(self) -> str:

@@ -14,10 +14,10 @@ from forestc.layouts.leaves import Leaves
 
 @dataclass(frozen=True)
 class LeafSums:
-    """Writer of the C that adds leaf values to scores. score: the C type of scores."""
+    """Writer of the C that adds leaf values to scores."""
 
     forest: Forest
-    score: str
+    score: str  # C type of scores
     flash: FlashTables
     leaves: Leaves
 

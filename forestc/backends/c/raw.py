@@ -34,10 +34,10 @@ Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RawType:
-    """A C type of raw values. c: its name in C. number: the format of the raw values as words."""
+    """A C type of raw values."""
 
-    c: str
-    number: Fixed | Ordered
+    c: str  # name in C
+    number: Fixed | Ordered  # format of the raw values as words
 
     @property
     def whole(self) -> bool:

@@ -16,12 +16,12 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """Writer of the C that fills slots. x: the declaration of the C parameter x."""
+    """Writer of the C that fills slots."""
 
     conditions: ConditionsInC
     flash: FlashTables
     slots: Slots
-    x: str
+    x: str  # declaration of the C parameter x
 
     @property
     def inputs(self) -> Inputs:

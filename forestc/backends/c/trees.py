@@ -18,12 +18,12 @@ from forestc.layouts.slots import Slots
 
 @dataclass(frozen=True)
 class TreeText:
-    """A C function for a tree. result: its C type. takes: its parameters. body: its statements."""
+    """A C function for a tree."""
 
     name: str
-    result: str
-    takes: str
-    body: list[str]
+    result: str  # its C type
+    takes: str  # its parameters
+    body: list[str]  # its statements
 
 
 @dataclass(frozen=True)

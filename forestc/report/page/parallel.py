@@ -23,12 +23,12 @@ _FONT = Markup('font-family="system-ui, sans-serif"')
 
 @dataclass(frozen=True)
 class _OptionAxis:
-    """An axis. positions: by trial, from 0 to 1, or None without the option. low, high: texts at the ends."""
+    """An axis for an option."""
 
     name: str
-    positions: tuple[float | None, ...]
-    low: str
-    high: str
+    positions: tuple[float | None, ...]  # by trial, from 0 to 1, or None without the option
+    low: str  # text at the lower end
+    high: str  # text at the upper end
 
 
 def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:

@@ -38,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns (trial number, hypervolume of the trials up to it). The hypervolume is the share of the box between the
-    worst and best values that trials dominate, in the first `MOST_GOALS` goals."""
+    """Returns (trial number, hypervolume of the trials up to it): the share of the box of all values that these trials
+    dominate."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
@@ -74,11 +74,8 @@ def hypervolume(points: Sequence[Point]) -> float:
 
 
 def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[str, float]]:
-    """Returns (goal, option, importance, standard deviation), and by goal the share of variance explained out of bag.
-    Raises MissingExtraError.
-
-    Importance is the R squared that a random forest, trained on the trials, loses if the option's values are permuted.
-    """
+    """Returns (goal, option, importance, standard deviation) by permutation in a random forest, and by goal the share
+    of variance it explains. Raises MissingExtraError."""
     names = option_names(study)
     importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}
