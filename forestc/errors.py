@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-KEYWORDS: dict[str, str] = {}  # maps a flag of the command line to a keyword of Python; filled by `forestc.options`
+KEYWORDS: dict[str, str] = {}  # maps flags of the command line to Python keywords; `forestc.options` fills it
 _FLAG = re.compile(
     r"(?<![\w-])(--[a-z][a-z0-9-]*)"
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"

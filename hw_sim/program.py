@@ -15,7 +15,7 @@ from forestc.netlist.ir import Linear, Net, Netlist, SumCell, WordType, linear, 
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
 Word: TypeAlias = tuple[Literal, ...]  # one literal for each bit, lowest first
-MAX_PORT_BITS = 64  # bits of a port's word at most, as it is passed as an int64
+MAX_PORT_BITS = 64  # limits the bits of a port's word, which is an int64
 
 
 @dataclass

@@ -16,9 +16,9 @@ from forestc.netlist.ir import WordType
 from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
 from hw_sim.program import InputPlanes, Program, Word
 
-WINDOW = 500  # gates ordered together; their planes take some 40 KB in blocks of 8 words
-NARROW = 12  # bits of a word up to which its thresholds are decoded from its bits
-FEW = 8  # thresholds on a wider word that are compared one by one; more are ranked by bisection
+WINDOW = 500  # gates ordered together, so that their planes stay in the cache
+NARROW = 12  # bits of a word up to which its thresholds are decoded
+FEW = 8  # thresholds of a wider word to compare one by one; more are ranked
 
 Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a word
 
@@ -28,7 +28,7 @@ class Method(IntEnum):
 
     COMPARE = 0  # lane by lane
     DECODE = 1  # from the planes of the word
-    RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
+    RANK = 2  # from the word's rank: the number of thresholds not above it
 
 
 PORT = np.dtype(

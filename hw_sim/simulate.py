@@ -25,9 +25,9 @@ IntMatrix: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
 Ports: TypeAlias = Sequence[tuple[str, WordType]]
 
-BLOCK: Width = (0,) * 16  # words for each slot: faster than 8 or 32 while all slots fit in the cache
+BLOCK: Width = (0,) * 16  # words for each slot; fastest while all slots fit in the cache
 SMALL_BLOCK: Width = (0,) * 8  # words for each slot, of netlists with many slots
-MOST_SLOTS = 64_000  # limits the slots of the larger block; with more, the smaller block is faster
+MOST_SLOTS = 64_000  # limits the slots of the larger block; more would leave the cache
 ONE_WORD: Width = (0,)  # words for each slot, of which one lane is used cycle by cycle
 LINE = 8  # words in a cache line; vectors across two lines are slow to load
 PATTERN = WordType(64, False)  # marks words that are passed as the int64 with the same 64 bits

@@ -18,7 +18,7 @@ from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements at most in one function; more make a compiler disproportionately slow
-PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # device and clock period (ns) in the scripts if the user gives none
+PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # default device and clock period (ns) in the scripts
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from forestc.errors import InternalError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Table, WordType
 
-MOST_INDEX_BITS = 6  # bits of a table's index at most, as HLS code stores a table of 2^6 entries in a number of 64 bits
+MOST_INDEX_BITS = 6  # limits the index bits of a table, which HLS code stores in 64 bits
 
 
 class Spelling(NamedTuple):
@@ -88,7 +88,7 @@ def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
     """Returns the bits that decide if a word is below a threshold, lowest first: (index, inverted, operator). Operator
     0 (and) or 1 (or) joins a bit to the lower ones."""
     pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted
+    if word.signed:  # Inverting the highest bit gives signed patterns the order of their numbers.
         pattern ^= 1 << (word.width - 1)
     low = (pattern & -pattern).bit_length() - 1
     sign = word.width - 1 if word.signed else -1

@@ -286,7 +286,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator. sample: number of vectors; 0 for all."""
+    """Compares an engine with the evaluator. sample: the most vectors; 0 for all."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:

@@ -21,7 +21,7 @@ from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import write_text, writing
 
-HELD_OUT = 5  # holds out every fifth row to score a model that is learnt from the others
+HELD_OUT = 5  # holds out every fifth row to score the learnt model
 LEAST_ROWS = 50  # rows; with fewer, no rows are held out
 SCORED_SHARE = 0.25  # share of the seconds for learning the model that is scored
 

@@ -11,11 +11,11 @@ from forestc.errors import OptionError
 from forestc.system.records import DamagedError, hold, record_of
 
 FORMAT = 1  # identifies the format of nodes and images
-ROWS = 6  # rows in flight, one for each register on a walker's loop from one address to the next
-RING = 16  # rows that a walker's buffer holds: rows in flight, and rows that arrive meanwhile
+ROWS = 6  # rows in flight, one for each register on a walker's loop
+RING = 16  # rows that a walker's buffer holds: rows in flight, and arriving rows
 NODE_BITS = 36  # bits of the widest node, as wide as block RAM
 MOST_STEPS = 255  # steps of a slot at most
-BEAT_BITS = 32  # bits of a row that arrive in a clock, unless a word is wider
+BEAT_BITS = 32  # bits of a row that arrive in a clock, or one wider word
 DeviceMemory = Literal["block", "spram"]
 Load = Literal["stream", "axi-lite"]
 

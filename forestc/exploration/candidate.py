@@ -44,10 +44,10 @@ from forestc.system.deadline import LateError
 Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # names the file of a trained model in its trial's folder
 CACHED = 48  # entries per fold in a worker's cache
-MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
-MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
+MOST_STAGES = 8  # limits the latency, in cycles, to which registers are added for speed
+MORE_STAGES = 3  # limits the cycles of latency added to a placed design
 PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
-BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a rival of no higher cost
+BEHIND = 2.0  # stops scoring this many standard errors below a rival of no higher cost
 
 T = TypeVar("T")
 

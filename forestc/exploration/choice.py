@@ -10,7 +10,7 @@ from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.passes.scorer import ERRORS
 
-UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path of the given rows
+UNPRUNED = 1  # level of the unpruned design: -O1 changes no path of given rows
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
 def _taken(
     study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
 ) -> tuple[Trial, bool]:
-    """Returns the smallest accurate design, True; or the most accurate one, False."""
+    """Returns the smallest design accurate enough, True; otherwise the one losing least, False."""
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
     if tolerance is None and not against_model(study):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from forestc.exploration.study import RUNGS, Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
-PRIOR = 2.0  # weighs the prior, a slope of 1: it counts as much as data of this spread (squared logarithms)
+PRIOR = 2.0  # weighs the prior, a slope of 1, as much as data of this spread
 SLOPES = (0.5, 1.5)  # limits the slope
 
 

@@ -25,7 +25,7 @@ _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
 FOLDS = 5  # folds of the cross-validation; without it, only the first fold is scored
-HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the validation rows of the first fold
+HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class ExploreRequest(ExploreOptions):
 
     @property
     def reachable(self) -> tuple[Rung, ...]:
-        """The rungs that give figures of the goals and limits, lowest first."""
+        """The rungs (kinds of measurement) that give figures of the goals and limits, lowest first."""
         needed = {FIGURES[name].needs for name in self.figures}
         rungs: list[Rung] = ["estimate"]
         if self.device and "device" in needed:

@@ -29,9 +29,9 @@ _ADDRESS = (
     "(psycopg2-binary)"
 )
 STARTUP = 10  # trials before Optuna's sampler uses results
-LAG = 6  # trials before a new one whose results it does not use; the number of workers if that is larger
-BESIDE = 2  # gives every n-th trial to Optuna's sampler; the others change a trial of the front
-BESIDE_FROM = 60  # trials before one of the front is changed; with fewer, the front is too small to rely on
+LAG = 6  # latest trials whose results a new trial ignores; the workers, if more
+BESIDE = 2  # gives every n-th trial to Optuna's sampler; others change a front's trial
+BESIDE_FROM = 60  # trials before one of the front is changed; earlier fronts are unreliable
 UNKNOWN = 1e9  # sets the violation of a limit whose figure is unknown
 
 
@@ -239,7 +239,7 @@ def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit
     attempt = optuna().trial.Trial(study, identity)
     for limit in limits:
         value = trial.figure(limit.figure)
-        violation = UNKNOWN  # the violation, as a share of the limit; 0 or less if the limit holds
+        violation = UNKNOWN  # as a share of the limit; 0 or less if the limit holds
         if value is not None:
             violation = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
         attempt.set_constraint(spelled(limit), violation)

@@ -1,4 +1,4 @@
-"""Runs the search of a study: chooses trials, sends designs near the front to higher rungs and finishes the front."""
+"""Runs the search of a study: chooses trials, synthesizes or measures designs near the front, and finishes it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from forestc.system.deadline import LateError
 
 # Near the front: 0.9 times the costs and 1.0 standard errors more accuracy suffice.
 NEAR = (0.9, 1.0)
-CHECKPOINTS = 4  # divides the trials into parts; between two parts, designs near the front are synthesized
-KEPT_FOR_LAST = 1.3  # times the seconds to finish the first recommended design; reserved for the last recommended one
+CHECKPOINTS = 4  # parts of the trials; after each, designs near the front are synthesized
+KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs sent to a rung at a time
-# Limits the designs that a climb sends to a rung; more cost time.
+# Limits the designs that are sent to synthesis or measurement; more cost time.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
@@ -153,7 +153,7 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """Returns the next designs for a rung: from the front, then near it."""
+        """Returns the next designs to synthesize or measure: from the front, then near it."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]

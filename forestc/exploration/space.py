@@ -30,7 +30,7 @@ NOTHING = "none"
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
 # Chooses the pass for integer leaves; trainers have a parameter `leaves`.
 LEAF_PASS = "leaf-pass"
-# Passes that fit the leaves anew; the pass for leaves before them needs no parameters.
+# Passes that replace all leaves, so an earlier pass for leaves needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
@@ -93,7 +93,7 @@ def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, val
 def _takes(name: str, source: Forest | None, fit: Rows, scorer: Scorer | None) -> bool:
     """Returns True if a search tries the pass on models like `source`."""
     if name == "extract-rules" and source is not None and len(source.classes) > 2:
-        return False  # As at -O3: rules for many classes are much less accurate than trees, and take longest to find.
+        return False  # Rules for many classes are inaccurate, and take longest to find.
     return source is None or refusal(PASSES[name](), source, fit, scorer) is None
 
 

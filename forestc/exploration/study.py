@@ -96,7 +96,7 @@ class Trial:
     has_design: bool = False
 
     def figure(self, name: str) -> float | None:
-        """Returns a figure from the highest rung that has it, with estimates corrected; None if it is unknown."""
+        """Returns a figure as measured most exactly, with estimates corrected; None if it is unknown."""
         if name == "accuracy":
             return None if self.validation is None else self.validation.value
         rung = self.known_by(name)
@@ -106,11 +106,11 @@ class Trial:
         return self.corrected.get(name, value) if rung == "estimate" else value
 
     def known_by(self, name: str) -> Rung | None:
-        """Returns the highest rung that has a figure; None if none has it."""
+        """Returns the highest rung (kind of measurement) that has a figure; None if none has it."""
         return next((rung for rung in reversed(RUNGS) if name in self.figures.get(rung, {})), None)
 
     def rung(self) -> Rung | None:
-        """Returns the highest rung that the trial reached; None if it reached none."""
+        """Returns the trial's highest rung (estimate, synthesis, placed or measured); None if it has none."""
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
     def row(self) -> dict[str, Any]:

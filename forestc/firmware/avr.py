@@ -21,7 +21,7 @@ FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
 # Bytes of flash reserved for the calling program; bytes of inputs in one run.
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000
 STACK_BYTES = 1024  # bytes of RAM reserved for the stack
-RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well
+RETURN = 5  # cycles of the entry's `ret`, which the subtracted empty call has, too
 HEAD = 6  # bytes before the results: 4 of cycles, 2 of stack
 INSTALL = "install simavr (Debian: apt install simavr)"
 

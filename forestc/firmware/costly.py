@@ -11,9 +11,9 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import WordArray, word_range
 
 STARTS = 4  # inputs that are improved; more find longer paths but take more time
-MOST_TRIED = 2000  # inputs from which the ones with the longest paths are taken; more take more memory
+MOST_TRIED = 2000  # inputs to choose those with the longest paths from; more take memory
 SWEEPS = 3  # times that all features are tried; most inputs stop improving after two
-MOST_VALUES = 48  # limits the values tried for a feature; more find longer paths if a feature has many thresholds
+MOST_VALUES = 48  # limits the values tried for a feature; more find longer paths
 # Limits rows times trees evaluated; lower finds shorter paths in large forests.
 MOST_STEPS = 20_000_000
 

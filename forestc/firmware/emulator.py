@@ -21,7 +21,7 @@ FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  
 INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses of these areas, behind flash and RAM
 CHUNK_BYTES = 1 << 22  # bytes of inputs that are written to memory at once
 PAINT = 0xA5  # fills the stack before a run; bytes with another value have been written to
-_REGISTERS = {  # gives the registers of the first argument and result, second argument, stack pointer, return address
+_REGISTERS = {  # gives registers: first argument and result, second argument, stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
 }

@@ -99,7 +99,7 @@ def _read(tree: Tree, conditions: list[int], slots: Slots) -> tuple[list[int], l
     """Returns the leaves, left to right, and the bits that each failing condition clears."""
     left, right, leaves = tree.left.tolist(), tree.right.tolist(), list[int]()
     cleared: list[tuple[int, int]] = []
-    stack = [(0, -1)]  # (node, -1), or after a node's left side (node, number of leaves before that side)
+    stack = [(0, -1)]  # (node, -1), or after its left side (node, leaves before that side)
     while stack:
         node, began = stack.pop()
         if began >= 0:

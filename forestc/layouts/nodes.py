@@ -29,9 +29,9 @@ from forestc.layouts.subtrees import Subtrees, subtrees_of
 
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
-RANKING, JUMPING = 120, 30  # bytes of the C code that ranks features, and of the C code that jumps
-RANKED, JUMPED = 0.9, 0.98  # Ranks of words, and jumps, must reduce the bytes to these shares, as both take time.
-MOST_TURNS = 4  # times that the number of jumps is guessed before a code is given up
+RANKING, JUMPING = 120, 30  # bytes of C code that ranks features, and that jumps
+RANKED, JUMPED = 0.9, 0.98  # shares to which ranks, and jumps, must reduce the bytes
+MOST_TURNS = 4  # limits the guesses of the number of jumps in a code
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class _Graph:
         self.flag = np.zeros(n, dtype=np.int64)
         self.operand = np.zeros(n, dtype=np.int64)
         self.block = np.full(n, -1, dtype=np.int64)
-        self.alias = np.arange(n)  # the node that replaces each: another one if its condition always or never holds
+        self.alias = np.arange(n)  # each node's replacement if its condition always or never holds
         # Lists added nodes as (kind, flag, feature, operand, block, shift).
         self.more: list[tuple[int, int, int, int, int, int]] = []
         inner = tree.inner
@@ -253,7 +253,7 @@ class _Graph:
         kind, flag, feature, operand, block, shift = (
             np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # A leaf turned into LESS always takes child 1, so shift -1 leads to its first pair.
+        # A leaf turned into LESS takes child 1, so shift -1 leads to its first pair.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()

@@ -16,7 +16,7 @@ from forestc.rows.files import TableRows
 
 S = TypeVar("S")
 
-RETRIES = 3  # times that a part or a merge is tried again if its worker fails or dies
+RETRIES = 3  # times that a failed part or merge is tried again
 FAN_IN = 8  # merges this many states in one task
 WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 

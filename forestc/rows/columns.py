@@ -13,8 +13,8 @@ from typing import Any
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import Forest
 
-SPARE = 256  # columns that rows may have unread; with more, rows have only the columns that the forest reads
-MOST_COMPARED = 10_000  # limits the names to compare, because the search for a similar name is slow
+SPARE = 256  # columns that rows may have unread; with more, only read columns stay
+MOST_COMPARED = 10_000  # limits the names to compare, because similarity search is slow
 _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 

@@ -22,7 +22,7 @@ from forestc.rows.labels import is_number
 
 MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
-WIDE = 4096  # columns; of a file with more, pyarrow would take seconds to infer the types of all
+WIDE = 4096  # columns; with more, types are inferred only for the columns read
 LONGEST = 40  # characters of a cell in a message
 # These texts mean a missing value, as in pandas.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"

@@ -14,7 +14,7 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, NumberType, round_to
 from forestc.rows.batches import Batch, Rows
 
-SLACK = 2.0**-50  # allows this rounding error of float64 arithmetic, relative to a value made of steps
+SLACK = 2.0**-50  # allows this relative rounding error of values made of steps
 
 
 @dataclass(frozen=True)

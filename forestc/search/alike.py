@@ -14,13 +14,13 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Gives two factors for each size: sizes are alike up to one, accepted up to the other.
+# Gives two factors for each size: alike up to the first, accepted up to the second.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
-ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
+ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
-ANSWERS = 0.05  # share of rows with other answers that counts as alike, for a trainer with the model's parameters
-# share as above, for a trainer with other parameters
+ANSWERS = 0.05  # allows this share of rows with other answers
+# Allows this share of other answers for a trainer with other parameters.
 KIND_ANSWERS = 0.15
 
 

@@ -22,15 +22,15 @@ from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
-MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads, to save time
-FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): the number of folds for fewer rows than this
+MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
+FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): number of folds for fewer rows
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
     """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails or
     gives models unlike the original."""
     X, y, share = _arrays(rows)
-    if y is None:  # Without labels, the score is the agreement with the model, on training rows as on others.
+    if y is None:  # Without labels, the score is the agreement with the model.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
         folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
@@ -90,7 +90,7 @@ def _retrained(
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """Returns features and labels of at most MOST_ROWS rows, and their share."""
+    """Returns features and labels of evenly spaced rows, and the share taken."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []

@@ -55,10 +55,10 @@ KEEPS = {  # maps a value of `--keep` to its promise, for a level that searches
     "paths": "every path of the given rows",
 }
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
-CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is for finding their sizes
+CLIMBED = 0.75  # share of the time for trying settings; the rest finds their sizes
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
-FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
+FEW_SAMPLES = 200_000  # rows times trees; with more, quick pruning leaves out rewiring and copies
 # Growing at -O2 stops after QUICK_WORK + QUICK_SHARE * rows * trees steps of work.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds

@@ -28,9 +28,9 @@ from forestc.system.deadline import look
 SIMPLIFY = Simplify()
 # Gives, by most rows x trees, splits into folds for settings near the tolerance.
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
-REPEATED = 0.8  # share of its standard error that a loss has after five splits into folds (Nadeau and Bengio)
+REPEATED = 0.8  # share of its standard error that a loss has after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
-MARGIN = 1.1  # times the best cost of the family; a growing branch ends at larger forests
+MARGIN = 1.1  # times the family's best cost; a growing branch of settings ends at more
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # stops a growing branch after this many forests without a gain in accuracy
 MEASURED = 4  # trials of each family for which sizes are estimated: the cheapest ones
@@ -203,7 +203,7 @@ class LevelSearch:
 
 
 class _Climb:
-    """The ladders of one family, on the model and on the models of all folds."""
+    """The ladders (sequences of settings) of one family, on the model and the folds' models."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
@@ -254,7 +254,7 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for settings with growing forests."""
+        """Yields (number, setting with forest, True if good), from small to large forests."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -310,7 +310,7 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for settings with shrinking forests."""
+        """Yields (number, setting with forest, True if good), from large to small forests."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
@@ -318,8 +318,7 @@ class _Climb:
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
         def advance(runs: _PassRuns) -> Rung | None:
-            """Advances the ladder of a fold to the current rung. The model's own ladder advances to its next rung
-            meanwhile, which is returned."""
+            """Runs the current setting on a fold, or the next one on the model, whose forest is returned."""
             if runs is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
             for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.

@@ -12,7 +12,7 @@ from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
-WORSE = 1.25  # times the best cost; the climb stops after a branch that found nothing cheaper than this
+WORSE = 1.25  # times the best cost; the search stops after a sequence without cheaper forests
 
 
 def settled(
@@ -39,8 +39,7 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns the cheapest good rung (a setting with its forest) of all branches, or None, and the number of rungs
-    tried."""
+    """Returns the cheapest good rung (a setting with its forest), or None, and the number of rungs tried."""
     best: Rung | None = None
     tried = 0
 

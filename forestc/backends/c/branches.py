@@ -24,7 +24,7 @@ from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import constant, leaves_of, score_type, size_of
 from forestc.forest.ir import LEAF, Forest, Tree
 
-HOT = 0.75  # share of a split's training rows from which its larger side counts as hot
+HOT = 0.75  # share of a split's rows from which its larger side comes last
 HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 

@@ -21,8 +21,8 @@ from forestc.forest.ir import Forest
 from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
 SMALLER = "-O2, -O3, prune-trees"  # names ways to a smaller forest in messages
-SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of the fastest layout; more allows fewer bytes
-MOST_BRANCHES = 20_000  # limits the splits of other layouts than `nodes`; gcc -Os takes half a minute for as many
+SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of `fastest`
+MOST_BRANCHES = 20_000  # splits; larger forests get only the layout `nodes`, as gcc is slow
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the build systems of the option `c_project`
 
 
@@ -87,7 +87,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
         if kind in costs.layouts:
             try:
                 by_layout[kind] = _estimate(inputs, kind, costs)
-            except OptionError:  # the tables of this layout do not hold the forest, or it has no estimates
+            except OptionError:  # This layout can't hold the forest, or has no estimates.
                 continue
     return by_layout
 
@@ -145,7 +145,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     costs = [by_layout[name] for name in among if name in by_layout]
     if not costs and not options.limits:
         return among[0]
-    if not costs:  # This raises the error of the given layout: it can't hold the forest, or has no estimates for it.
+    if not costs:  # This raises the error of the given layout.
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:

@@ -113,7 +113,7 @@ class LeafSums:
                 element = f"{into}[tree / {count}u]"
                 return [loop, f"    {element} = {self._sum(element, value)};", "}"]
             index = int_type(0, len(trees))
-            return [  # The outputs are counted, as a processor without a division instruction would call a library.
+            return [  # Counting outputs avoids divisions, which may be library calls.
                 f"{index} output = 0;",
                 f"{index} left = {count};",
                 loop,

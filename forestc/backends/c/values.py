@@ -13,11 +13,11 @@ from forestc.options.c import CValues
 
 ONE = 1 << 31  # represents a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # equals one step of internal fixed point
-POWER_ERROR = 3 * UNIT  # bounds the error of a power: table, polynomial and roundings sum up to at most 2.6 steps
+POWER_ERROR = 3 * UNIT  # bounds the error of a power: all roundings sum up to 2.6 steps
 # Entry i is 2^-(i / 32), in steps of UNIT.
 TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
 MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
-_FLOAT = 2.0**-24  # bounds the relative error of rounding to float32, which has mantissas of 24 bits
+_FLOAT = 2.0**-24  # bounds the relative error of rounding to float32
 # Gives, by option: C type, value of one step, largest rounding error.
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
@@ -118,7 +118,7 @@ class _Rate:
             return None
         shift = min(58, 39 - math.frexp(c)[1])
         rate = round(math.ldexp(c, shift))
-        # Rounding changes `rate` by up to 0.5, and a power by 0.5 / (e * rate).
+        # Rounding changes `rate` by at most 0.5, and a power by 0.5 / (e * rate).
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:

@@ -18,9 +18,9 @@ from forestc.report.page.study_text import goal_name, score_text
 from forestc.report.page.svg import shortened
 
 HEIGHT = 360  # pixels
-ASIDE = 7  # pixels between a point and its error bar, so that the bar stands beside the line of the front
+ASIDE = 7  # pixels between a point and its error bar, beside the front's line
 LABEL = (7, 17)  # pixels: width of a letter of a label, and height of a label
-BELOW = 0.75  # share of the span of the most important trials by which the axis may reach below them
+BELOW = 0.75  # limits how far an axis extends below important trials, as a share
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from forestc.report.page.study_text import goal_name
 from forestc.report.page.svg import shortened, svg
 
 MOST_AXES, WIDE = 14, 1100  # axes at most, and pixels across
-TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: above the axes for names, below them for values, and the height of the axes
+TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: above the axes for names, below for values, and the axes
 _FONT = Markup('font-family="system-ui, sans-serif"')
 
 

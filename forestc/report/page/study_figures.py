@@ -16,7 +16,7 @@ from forestc.exploration.study import Goal, Study, Trial
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which on the importance of options is computed
 MOST_GOALS = 3  # limits the goals of the hypervolume to the first ones
-WIDE = 20.0  # times the smallest value; if the largest exceeds it, a goal is charted on a logarithmic scale
+WIDE = 20.0  # ratio of largest to smallest value above which charts are logarithmic
 
 
 def option_names(study: Study) -> list[str]:
@@ -38,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns (trial number, hypervolume of the trials up to it): the share of the box of all values that these trials
-    dominate."""
+    """Returns (trial number, hypervolume): the share of the space between worst and best values that trials up to this
+    number dominate."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
