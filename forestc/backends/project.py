@@ -15,7 +15,7 @@ from forestc.system.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
-PERIOD_NS = 2.0  # default clock period in ns
+PERIOD_NS = 2.0  # ns of a clock cycle in the scripts by default
 NEXTPNR_MHZ = 500.0  # MHz that nextpnr is asked for if the user gives no clock
 
 # Maps prefixes of part names to families; FuseSoC needs these for Quartus.

@@ -15,7 +15,7 @@ from forestc.forest.numbers import word_range
 
 MOST_WALKERS = 256  # walkers that are chosen at most; users can ask for more
 WIDEST_WORD = 16  # bits of a word that are chosen at most
-DEFAULT_WALKERS = 16  # most walkers of an engine for one forest if no device limits them
+DEFAULT_WALKERS = 16  # walkers of an engine for one forest if no device limits them
 SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 

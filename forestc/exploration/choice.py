@@ -10,7 +10,7 @@ from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.passes.scorer import ERRORS
 
-UNPRUNED = 1  # level of the unpruned design: -O1 changes no path of given rows
+UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from forestc.options.parameters import Choice, Parameter, Real, used
 
 CHANGED = 1.5  # changes about this many parameters
-STEP = 0.12  # standard deviation of a number's change, as a share of its range
+STEP = 0.12  # sets the standard deviation of a number's change, as share of its range
 
 
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:

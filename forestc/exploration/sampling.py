@@ -29,7 +29,7 @@ _ADDRESS = (
     "(psycopg2-binary)"
 )
 STARTUP = 10  # trials before Optuna's sampler uses results
-LAG = 6  # latest trials whose results a new trial ignores; the workers, if more
+LAG = 6  # trials before a new one whose results it ignores; more allow more workers
 BESIDE = 2  # gives every n-th trial to Optuna's sampler; others change a front's trial
 BESIDE_FROM = 60  # trials before one of the front is changed; earlier fronts are unreliable
 UNKNOWN = 1e9  # sets the violation of a limit whose figure is unknown

@@ -20,7 +20,7 @@ from forestc.system.deadline import LateError
 
 # Near the front: 0.9 times the costs and 1.0 standard errors more accuracy suffice.
 NEAR = (0.9, 1.0)
-CHECKPOINTS = 4  # parts of the trials; after each, designs near the front are synthesized
+CHECKPOINTS = 4  # divides the trials into parts; after each, designs near the front are synthesized
 KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front

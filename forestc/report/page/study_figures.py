@@ -16,7 +16,7 @@ from forestc.exploration.study import Goal, Study, Trial
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which on the importance of options is computed
 MOST_GOALS = 3  # limits the goals of the hypervolume to the first ones
-WIDE = 20.0  # ratio of largest to smallest value above which charts are logarithmic
+WIDE = 20.0  # times the smallest value; with larger values, charts are logarithmic
 
 
 def option_names(study: Study) -> list[str]:
