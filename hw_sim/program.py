@@ -82,7 +82,7 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Returns the least and the greatest sum of nets with these ranges. Factors must not be negative."""
+    """Returns the least and the greatest sum of nets. Factors must not be negative."""
     low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
     return low, high
 

@@ -124,7 +124,7 @@ def cpp_body(
 ) -> Body:
     """Returns the netlist as C++.
     prefix: begins names of helper functions.
-    parameters, arguments: C++ that passes inputs to these.
+    parameters, arguments: C++ that passes inputs to helpers.
     source: returns C++ that reads an input port.
     result: returns an output's C++ variable."""
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
@@ -197,10 +197,8 @@ class _CppWriter:
 
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
         """Returns one statement for each net.
-
-        stored: nets that need no declaration, as they are members of the struct.
-        shared: all members of the struct.
-        """
+        stored: nets without a declaration, as members of the struct.
+        shared: all members of the struct."""
         lines = []
         for net in nets:
             target = self.name(net, shared)

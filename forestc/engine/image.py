@@ -117,10 +117,7 @@ def model_hash(forest: Forest) -> bytes:
 
 
 def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
-    """Returns the slots with the fewest clocks. Either all trees share slots, or only trees of the same output.
-
-    Raises DoesNotFitError if there are too many slots.
-    """
+    """Returns the slots with the fewest clocks. Raises DoesNotFitError if there are too many slots."""
     outputs = forest.n_outputs
     together = _slots(capacity, blocks, [(list(range(len(blocks))), 0, outputs)])
     arrangements = [together]

@@ -36,7 +36,7 @@ LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
 LATENCIES = 6  # cycles of latency that the search tries at most
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
-# A search begins with the first of these layouts, the smallest.
+# C layouts that a search tries, the usually smallest first.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
 # Bits of leaves before a pass that fits the leaves again.
 BITS_BEFORE_FITTING = 6

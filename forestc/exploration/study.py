@@ -50,7 +50,7 @@ class Goal:
     unit: str = ""  # for users, such as 'MHz'
 
     def cost(self, value: float | None) -> float:
-        """Returns the value as a cost, of which less is better; infinity for None."""
+        """Returns the value as a cost (smaller is better); infinity for None."""
         return math.inf if value is None else -value if self.maximize else value
 
 
@@ -106,11 +106,11 @@ class Trial:
         return self.corrected.get(name, value) if rung == "estimate" else value
 
     def known_by(self, name: str) -> Rung | None:
-        """Returns the highest rung (kind of measurement) that has a figure; None if none has it."""
+        """Returns the most exact kind of measurement (rung) of a figure; None without any."""
         return next((rung for rung in reversed(RUNGS) if name in self.figures.get(rung, {})), None)
 
     def rung(self) -> Rung | None:
-        """Returns the trial's highest rung (estimate, synthesis, placed or measured); None if it has none."""
+        """Returns the kind of the trial's most exact measurement (rung), such as "synthesis"; None without any."""
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
     def row(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest, and the values they add to scores."""
+    """The numbered leaves of a forest, and the values that leaves add to scores."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]  # trees with splits; sorted by output for `value`
@@ -136,7 +136,7 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns leaf numbers by tree, and their keys; leaves with equal keys share numbers."""
+    """Returns the leaf numbers of each tree, and the key of each number."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

@@ -53,7 +53,7 @@ class NodeTables:
 
     @property
     def symbols(self) -> int:
-        """The first unit of a split is less than this number."""
+        """The first unit of a split is less than this number; other numbers are leaves and jumps."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property

@@ -130,7 +130,7 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives features with two slots the same cuts in both; returns these features."""
+    """Gives both slots of a feature the same cuts. Returns features with two."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing

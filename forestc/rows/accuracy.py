@@ -97,6 +97,6 @@ class LargestError:
 
     @property
     def share(self) -> float:
-        """The largest error: as it is for probabilities, otherwise as a share of the range of values."""
+        """The largest error: unchanged for probabilities, otherwise as a share of the range of values."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

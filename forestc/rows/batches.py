@@ -20,7 +20,7 @@ class Batch:
     truth: Labels | None = None  # class indices, -1 if unknown, or values: (rows,) or (rows, targets)
 
     def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
-        """Returns some of these rows. chosen: a slice, a mask, or row numbers."""
+        """Returns the chosen rows. chosen: a slice, a mask, or row numbers."""
         return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
 
 

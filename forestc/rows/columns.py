@@ -105,7 +105,7 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
 
 
 def some_names(names: Sequence[str], wanted: str = "") -> str:
-    """Returns the first few names for a message, after the name that is most similar to `wanted`."""
+    """Returns a few names for a message, the one most similar to `wanted` first."""
     near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
     names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -136,7 +136,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns each wanted name's position, or None; underscores match spaces."""
+    """Returns the position of each wanted name, or None; underscores match spaces."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):

@@ -174,7 +174,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all texts are numbers: they may be codes or names."""
+    """Raises RowsError if all texts are numbers, which may be codes or names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(

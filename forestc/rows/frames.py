@@ -112,8 +112,8 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
 
 
 def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
-    """Raises RowsError if rows name the categories of one column and number those of another. held: a column with names
-    under True, a column with numbers under False."""
+    """Raises RowsError if one column has names of categories and another has numbers. held: {True: a column with names,
+    False: a column with numbers}."""
     if len(held) > 1:
         raise RowsError(
             f"column {held[True]!r} holds names of categories and {held[False]!r} numbers",

@@ -17,7 +17,7 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-# Folders may hold files with these suffixes.
+# Suffixes of files that a folder of rows may hold.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 IN_MEMORY = "the rows"  # names rows without a file in messages

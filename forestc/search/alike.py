@@ -20,7 +20,7 @@ FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the
 ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
 ANSWERS = 0.05  # allows this share of rows with other answers
-# Allows this share of other answers for a trainer with other parameters.
+# Allows this share of rows with other answers if the trainer's parameters differ.
 KIND_ANSWERS = 0.15
 
 
@@ -39,8 +39,8 @@ class _Answers:
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
-        """Returns the share of rows on which two models answer differently. For a regression, it is the squared
-        differences over the variance."""
+        """Returns the share of rows on which two models answer differently; for a regression, the mean squared
+        difference over the variance."""
         if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())

@@ -130,7 +130,7 @@ class StoredArrays:
 
 
 def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
-    """Returns an array of a NumPy archive. Raises ValueError if it is unsafe."""
+    """Returns an array of a NumPy archive. Raises ValueError for unsafe content."""
     with file.open(part) as content:
         npy = np.lib.format
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(content)]

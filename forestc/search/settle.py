@@ -39,7 +39,7 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns the cheapest good rung (a setting with its forest), or None, and the number of rungs tried."""
+    """Returns the cheapest good setting with its forest (a rung), or None, and the number of settings tried."""
     best: Rung | None = None
     tried = 0
 
@@ -63,7 +63,7 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns the cheapest good rung (a setting with its forest) or None, and the least cost tried. scored: (number,
+    """Returns the cheapest good setting with its forest (a rung), or None, and the least cost tried. scored: (number,
     rung, True if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:

@@ -98,7 +98,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition the share of rows at its nodes that fail it: (conditions,); half without covers."""
+    """Returns the share of rows at a condition's nodes that fail the condition: (conditions,); half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner

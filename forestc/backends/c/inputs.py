@@ -104,7 +104,7 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     form: words, struct, float or raw.
     types: the option `c_types`.
 
-    Raises OptionError if these do not suit the model.
+    Raises OptionError for an unsuitable form or type.
     """
     features = range(len(forest.features))
     struct = f"{identifier(forest.name)}_features"

@@ -1,5 +1,5 @@
-"""The C layout `ranked`: each tree is a function of nested ifs. Where it saves flash, they compare a feature's rank,
-which is computed once for each row."""
+"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank is computed once for each
+row."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _tree(tree: Tree, maps: Sequence[_RawWords]) -> Tree:
 
 
 class _RawWords:
-    """Converter of one feature's thresholds and sets into those of raw values."""
+    """Converter of one feature's thresholds and sets from words to raw values."""
 
     def __init__(self, forest: Forest, index: int, kind: RawType) -> None:
         self.feature, self.kind = forest.features[index], kind

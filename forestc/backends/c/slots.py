@@ -35,7 +35,7 @@ class SlotsInC:
         return word_type(self.inputs.forest)
 
     def threshold_kind(self, conditions: Sequence[int]) -> str:
-        """Returns the C type of a table with the thresholds of these conditions. It is signed if slots are."""
+        """Returns the C type of a table with the thresholds of the given conditions."""
         thresholds = self.slots.threshold[list(conditions)].tolist()
         return int_type(min([-1 if self.kind.startswith("int") else 0, *thresholds]), max([0, *thresholds]))
 

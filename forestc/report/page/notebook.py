@@ -1,7 +1,4 @@
-"""Shows designs and studies in a notebook: charts without scripts, above a table.
-
-`forestc` imports `Design` and `Study` from this module, so that they can always be shown.
-"""
+"""Shows designs and studies in a notebook: charts without scripts, above a table."""
 
 from __future__ import annotations
 

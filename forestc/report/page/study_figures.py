@@ -74,8 +74,8 @@ def hypervolume(points: Sequence[Point]) -> float:
 
 
 def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[str, float]]:
-    """Returns (goal, option, importance, standard deviation) by permutation in a random forest, and by goal the share
-    of variance it explains. Raises MissingExtraError."""
+    """Returns (goal, option, importance, standard deviation) by permutation in a random forest, and by goal the
+    explained share of variance. Raises MissingExtraError."""
     names = option_names(study)
     importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}
