@@ -1,8 +1,5 @@
-"""One-bit logic: equal gates are shared, and constants are folded.
-
-A plane is one bit of every simulated vector. A literal is a plane or its inverse, as `2 * plane + inverted`; ZERO and
-ONE are literals.
-"""
+"""One-bit logic: equal gates are shared, and constants are folded. A plane is one bit of every simulated vector. A
+literal is a plane or its inverse, as `2 * plane + inverted`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The compiled loops that run a simulation program on blocks of W * 64 vectors. A plane, one bit of each vector in the
-block, is W machine words; numba compiles the code for each W."""
+"""The compiled loops that run a simulation program on blocks of W * 64 vectors. A plane, one bit of each vector, is W
+machine words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Orders a program's gates and assigns slots to its planes, as tables of numbers for the kernel. A plane is one bit of
-every vector in a block; a slot is the memory of one plane."""
+"""Orders a program's gates, and assigns memory (slots) to planes. A plane is one bit of every vector in a block."""
 
 from __future__ import annotations
 

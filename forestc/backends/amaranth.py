@@ -47,7 +47,8 @@ def emit(netlist: Netlist) -> dict[str, str]:
 
 
 def module(netlist: Netlist) -> ModuleType:
-    """Returns the generated module, imported from its text. Raises MissingExtraError if Amaranth is not installed."""
+    """The Amaranth backend: writes a Python module with two components, the core alone and the core between two
+    streams."""
     try:
         import amaranth  # noqa: F401
     except ImportError:

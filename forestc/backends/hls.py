@@ -1,5 +1,5 @@
-"""The HLS backend: writes C++ for Vitis HLS, one statement for each cell of the netlist. Nets of up to 64 bits have
-plain C++ types, which compile many times faster than ap_int. Registers are left to the tool."""
+"""The HLS backend: writes C++ for Vitis HLS, one statement for each cell. Plain C++ types are used up to 64 bits,
+because they compile many times faster than ap_int."""
 
 from __future__ import annotations
 

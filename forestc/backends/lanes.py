@@ -1,7 +1,4 @@
-"""The position of fields in a stream's rows and results.
-
-Fields are either packed without gaps, or each is in a lane of whole bytes, as in a C struct.
-"""
+"""The position of fields in a stream's rows and results: packed without gaps, or in whole bytes as in a C struct."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Writes packages and instantiation templates for designs in VHDL or SystemVerilog that use the core.
-
-A package declares records of features and results, and functions that pack a row into x and unpack y.
-"""
+"""Writes packages and instantiation templates for designs in VHDL or SystemVerilog that use the core. A package packs
+rows into x and unpacks y."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core.
-
-As in `forestc synth`, the core is placed and routed with registers on its ports, in a module NAME_registered.
-"""
+"""Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Recommends a design of a study, and finds its neighbours on the front. It is the smallest design with a small enough
-loss by standard errors (Breiman et al., "Classification and Regression Trees", 1984, section 3.4.3)."""
+"""Recommends the smallest design of a study whose loss is small enough, by standard errors (Breiman et al.,
+"Classification and Regression Trees", 1984, section 3.4.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Corrects estimates by measured values: for each figure, a line is fitted through the logarithms of both.
-
-A prior holds the slope near 1, so few designs give nearly a constant factor.
-"""
+"""Corrects estimates by measured values: for each figure, a line is fitted through the logarithms of both."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Chooses the options of trials with Optuna's multi-objective TPE sampler. Trial n depends only on the results of
-trials up to n - LAG, so the number of workers, up to LAG, changes nothing."""
+"""Chooses the options of trials with Optuna's multi-objective TPE sampler. Trial n ignores the last LAG trials, so up
+to LAG workers get the same results."""
 
 from __future__ import annotations
 

@@ -236,8 +236,8 @@ class StudySearch:
         return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
-        """Records which trials are on the front. early: True if the search ended early. Returns what is left to do, as
-        numbers of trials and designs; None if nothing is."""
+        """Records which trials are on the front. early: True if the search ended early. Returns numbers of unfinished
+        trials and designs, or None."""
         started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {

@@ -165,11 +165,8 @@ def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Returns the options of the first trials of every search.
-
-    They are small forests grown anew, recommendations of the trainers (`training`), each pruning pass at falling
-    prices, and all levels.
-    """
+    """Returns the options of the first trials of every search: small forests, recommended options of the trainers, each
+    pruning pass, and all levels."""
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
     few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]

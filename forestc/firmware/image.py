@@ -65,7 +65,7 @@ class StackUse:
 
 def static_stack(build: Build) -> StackUse:
     """Returns the deepest stack of the measured function and its callees, from the compiler's frame sizes; unknown for
-    recursion and for frames of unknown or variable size."""
+    recursion and variable frames."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:

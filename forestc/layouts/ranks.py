@@ -1,7 +1,5 @@
-"""The layout `ranked`: trees as nested ifs that compare ranks instead of longer words or floats.
-
-A feature is ranked if this saves bytes: its splits get shorter constants, but ranking takes code and a table of cuts.
-"""
+"""The layout `ranked`: trees as nested ifs that compare ranks, where this saves bytes, instead of longer words or
+floats."""
 
 from __future__ import annotations
 

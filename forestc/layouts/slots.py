@@ -1,8 +1,5 @@
-"""Slots: integers, computed once for each row, that the nodes of tables compare with thresholds.
-
-A feature's slot holds its word or its rank (number of cuts at or below). A single condition's slot is 0 if the
-condition holds.
-"""
+"""Slots: integers, computed once for each row, that the nodes of tables compare with thresholds. A feature's slot holds
+its word or rank; a single condition's slot is 0 if the condition holds."""
 
 from __future__ import annotations
 

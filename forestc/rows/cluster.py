@@ -1,5 +1,4 @@
-"""Reads rows on a Dask cluster, part by part. A part is a row group of a Parquet file, or an Arrow file. The workers
-must see the files at the same paths."""
+"""Reads rows on a Dask cluster, by row groups of Parquet files, or by Arrow files."""
 
 from __future__ import annotations
 

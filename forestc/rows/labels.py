@@ -1,5 +1,4 @@
-"""Finds the label columns of rows, and turns labels into classes or values of a model. Several targets need one column
-each; for one target, columns of zeros and ones may stand for its classes."""
+"""Finds the label columns of rows, and turns labels into class indices or values."""
 
 from __future__ import annotations
 

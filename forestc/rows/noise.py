@@ -1,7 +1,4 @@
-"""Adds noise to rows: a value moves to another value of its column, a few ranks away in sorted order.
-
-So noise does not depend on the scale of a column, and every value stays one of the column's.
-"""
+"""Adds noise to rows: a value moves to another value of its column, a few ranks away in sorted order."""
 
 from __future__ import annotations
 

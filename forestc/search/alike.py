@@ -1,5 +1,5 @@
-"""Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds may stand
-for the model. Differences between two seeds give the scale."""
+"""Compares a model with stand-ins, which are trained again on the same rows. Stand-ins that are alike may replace the
+model in folds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen. On
-its own training rows a model is nearly perfect."""
+"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Chooses the C layout of a forest from estimates for a processor and the user's budgets.
-
-An estimate is of the C function that `entry_of` names, compiled with -Os. Budgets are compared with upper estimates.
-"""
+"""Chooses the C layout of a forest from estimates for a processor and the user's budgets. Budgets are compared with
+upper estimates."""
 
 from __future__ import annotations
 

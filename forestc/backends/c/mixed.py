@@ -1,5 +1,4 @@
-"""The C layout `mixed`: the smallest trees are branches, the others are tables of nodes. Branches save instructions but
-take more bytes for each split, so they pay most for trees with few splits."""
+"""The C layout `mixed`: the smallest trees are nested ifs, which are fast, and the others are tables, which are small."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ class MixedInC:
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the trees as C in the layout `mixed`. If no tree is small enough, it is `nodes`. Returns None if the
-    tables have no splits to evaluate."""
+    """Returns the trees as C in the layout `mixed`; in `nodes` if no tree is small enough; None without splits in
+    tables."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)

@@ -1,8 +1,5 @@
-"""Writes C that turns raw rows into words, with integer arithmetic on the bits of floats.
-
-For every bit pattern it equals `forestc.forest.numbers.to_words` after `round_to`. Compiler flags such as -ffast-math
-do not change its words.
-"""
+"""Writes C that turns raw rows into words, with integer arithmetic on the bits of floats. Compiler flags such as
+-ffast-math do not change its words."""
 
 from __future__ import annotations
 

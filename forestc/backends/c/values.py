@@ -1,5 +1,4 @@
-"""Writes C that turns scores into probabilities or regression values, with a bound on the error. The bound holds for
-every integer score, against the exact value."""
+"""Writes C that turns scores into probabilities or regression values, with a bound on the error for all scores."""
 
 from __future__ import annotations
 
