@@ -1,7 +1,4 @@
-"""The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams.
-
-`module` runs the written text, so a proof about the text also holds for the classes that it returns.
-"""
+"""The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams."""
 
 from __future__ import annotations
 
@@ -47,8 +44,7 @@ def emit(netlist: Netlist) -> dict[str, str]:
 
 
 def module(netlist: Netlist) -> ModuleType:
-    """The Amaranth backend: writes a Python module with two components, the core alone and the core between two
-    streams."""
+    """Returns the generated module, imported from its text. Raises MissingExtraError if Amaranth is not installed."""
     try:
         import amaranth  # noqa: F401
     except ImportError:

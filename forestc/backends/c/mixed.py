@@ -1,4 +1,4 @@
-"""The C layout `mixed`: the smallest trees are nested ifs, which are fast, and the others are tables, which are small."""
+"""The C layout `mixed`: small trees are nested ifs, for speed, and the others are tables, for size."""
 
 from __future__ import annotations
 
