@@ -20,9 +20,9 @@ _FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # tells keys after a flag that may s
 
 
 class _Command(typer.core.TyperCommand):
-    """A command that refuses an option given twice. groups: flags that take keys, such as `--stream tdata=64`."""
+    """A command that refuses an option given twice."""
 
-    groups: ClassVar[Mapping[str, Group]] = {}
+    groups: ClassVar[Mapping[str, Group]] = {}  # flags that take keys, such as `--stream tdata=64`
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         index = args.index("--help") + 1 if "--help" in args else len(args)

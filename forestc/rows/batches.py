@@ -97,10 +97,10 @@ def count_rows(rows: Rows) -> int:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
+    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others."""
 
     rows: Rows
-    every: int
+    every: int  # n
     held_out: bool
 
     def batches(self) -> Iterator[Batch]:

@@ -40,7 +40,7 @@ class CrossScorer:
     """A scorer on the held-out rows of all folds. Source of errors: Nadeau and Bengio, 2003, equation 5."""
 
     folds: tuple[Fold, ...]
-    stand_ins: bool = False
+    stand_ins: bool = False  # True if fold models replace one trained on all rows
 
     @cached_property
     def baseline(self) -> RowErrors:
