@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from forestc.options.stream import StreamOptions as StreamOptions
     from forestc.rows.encode import evaluate as evaluate
 
-# Maps modules to their public names. Designs and studies come from `notebook`, which lets notebooks show them.
+# Maps modules to public names; `notebook` has designs and studies that notebooks can show.
 _NAMES = {
     "forestc.checks.result": "CheckResult",
     "forestc.commands.activity": "activity",

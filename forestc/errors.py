@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-KEYWORDS: dict[str, str] = {}  # maps a flag of the command line to a keyword of Python; filled by `forestc.options`
+KEYWORDS: dict[str, str] = {}  # maps flags of the command line to Python keywords; `forestc.options` fills it
 _FLAG = re.compile(
     r"(?<![\w-])(--[a-z][a-z0-9-]*)"
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
 
-# Commands to the terminal: escape sequences, control characters (not tab or line feed), marks of text direction.
+# Matches commands to a terminal: escape sequences, control characters, marks of text direction.
 _COMMANDS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
@@ -182,14 +182,13 @@ def check_exists(path: Path, kind: type[ForestcError]) -> None:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error as the command line reports it. kind: the class name of the error, UsageError or Interrupted. status:
-    the exit status."""
+    """An error as the command line reports it."""
 
-    kind: str
+    kind: str  # class name of the error, UsageError or Interrupted
     what: str
     where: str = ""
     do: str = ""
-    status: int = 1
+    status: int = 1  # exit status
 
     @staticmethod
     def of(error: ForestcError) -> Failure:

@@ -1,8 +1,5 @@
-"""Simulates netlists in three ways, which give the same words.
-
-`evaluate` computes cell by cell, for few vectors. `Simulator` computes hundreds of vectors at once, with registers as
-wires. `Clocked` runs one vector at a time, cycle by cycle; `clock_rows` drives rows through it.
-"""
+"""Simulates netlists in three ways, with equal results: `evaluate` computes cell by cell, `Simulator` many vectors at
+once, and `Clocked` cycle by cycle."""
 
 from hw_sim.counts import NetActivity, activity
 from hw_sim.plain import evaluate, evaluate_from

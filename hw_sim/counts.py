@@ -15,15 +15,11 @@ BATCH = 8192  # rows evaluated at once
 
 @dataclass(frozen=True)
 class NetActivity:
-    """Counts over rows, for each bit of a netlist.
-
-    ones: for each net (width,), lowest bit first, the number of rows for which the bit is 1.
-    toggles: likewise, the number of changes from one row to the next; glitches are not counted.
-    """
+    """Counts over rows, for each bit of a netlist, lowest bit first."""
 
     rows: int
-    ones: tuple[NDArray[np.int64], ...]
-    toggles: tuple[NDArray[np.int64], ...]
+    ones: tuple[NDArray[np.int64], ...]  # by net (width,): rows in which the bit is 1
+    toggles: tuple[NDArray[np.int64], ...]  # by net (width,): changes between successive rows, without glitches
 
 
 def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:

@@ -1,9 +1,5 @@
-"""One-bit logic: equal gates are shared, and constants are folded.
-
-A plane is one bit of every simulated vector. A gate reads planes with lower numbers than its own. A literal is a plane
-or its inverse, as the number `2 * plane + inverted`. Plane 0 is all zeros, plane 1 all ones; ZERO and ONE are literals
-of plane 0.
-"""
+"""One-bit logic: equal gates are shared, and constants are folded. A plane is one bit of every simulated vector. A
+literal is a plane or its inverse, as `2 * plane + inverted`."""
 
 from __future__ import annotations
 
@@ -45,11 +41,7 @@ _OPS = tuple(Op)  # replaces Op(number), as indexing a tuple is far faster
 
 
 class Gates:
-    """A growing list of gates. A method that adds a gate returns the literal of its result.
-
-    ops, operands: by plane, the operation of the gate that writes it, and its operand planes.
-    owners: by plane, the value of `owner` when it was created.
-    """
+    """A growing list of gates. A method that adds a gate returns the literal of its result."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -81,7 +73,7 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
-        """Returns the result of an AND or OR. absorbing: the constant that decides the result alone."""
+        """Returns an AND or OR. absorbing: the constant that decides it alone."""
         if a > b:
             a, b = b, a
         if a <= ONE:
@@ -140,7 +132,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """Returns a plane with the literal's value. If the literal is inverted, a NOT gate writes it."""
+        """Returns a plane with the literal's value, inverted by a gate if necessary."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1

@@ -1,8 +1,5 @@
-"""The compiled loops that run a simulation program on blocks of W * 64 vectors.
-
-A plane, one bit of each vector in the block, is W machine words. Planes are loaded and stored as LLVM vectors, because
-the compiler can't prove that planes do not overlap. The length of a tuple gives W, so that code is compiled for each W.
-"""
+"""The compiled loops that run a simulation program on blocks of W * 64 vectors. A plane, one bit of each vector, is W
+machine words."""
 
 from __future__ import annotations
 
@@ -163,7 +160,7 @@ def _slot(base: Number, slot: Number | int, width: Width) -> Number:
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads a plane. index: where in `code` its slot stands."""
+    """Reads the plane whose slot stands at `index` in `code`."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 
@@ -181,7 +178,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates of one op. The code of each is `to, a, b`, or `to, a` for NOT."""
+    """Runs gates of one op, each coded as `to, a, b`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -266,7 +263,7 @@ def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, wi
 
 @compiled
 def _run_mux4(code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs MUX4 gates. The code is `count, s, t, u`, then `to, a1, a2, b1, b2` for each gate."""
+    """Runs MUX4 gates: `count, s, t, u`, then each `to, a1, a2, b1, b2`."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five
@@ -296,7 +293,7 @@ def _run_gates(runs: Records, code: Codes, base: Number, width: Width) -> None:
 
 @compiled
 def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Number, column: Words) -> int:
-    """Reads up to 64 words, minus `low`, into `column`. Returns the first lane with a word out of range, or -1."""
+    """Reads words, minus `low`. Returns the first lane out of range, or -1."""
     outside = False
     for lane in range(lanes):
         word = read_word(address) - low
@@ -312,7 +309,7 @@ def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Numbe
 
 @compiled
 def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -> None:
-    """Writes the low `bits` bits of 64 words to planes: each bit of all words becomes one machine word."""
+    """Writes the low `bits` bits of 64 words to planes."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
         octets = octets_of(address, np.uint64(done))
@@ -323,7 +320,7 @@ def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -
 
 @compiled
 def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words) -> None:
-    """Writes into `ranks` how many of the port's thresholds are at or below each of 64 words."""
+    """Writes the ranks of 64 words: the number of thresholds at or below each."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
     shift, one = np.uint64(port.bucket_shift), np.uint64(1)
@@ -366,7 +363,7 @@ def _unpack_port(
 
 @compiled
 def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
-    """Writes 2**bits planes. Plane v is 1 where the number in the given planes equals v."""
+    """Writes 2**bits planes; plane v is 1 where the number equals v."""
     store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
     for bit in range(bits):
         plane = load(_slot(base, from_slot + bit, width), width)
@@ -378,10 +375,7 @@ def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width)
 
 @compiled
 def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, width: Width) -> None:
-    """Writes the planes `word < threshold` of a port from the planes of its value or rank.
-
-    A number is below a threshold if its high half is, or if the high halves are equal and its low half is below.
-    """
+    """Writes the planes `word < threshold` from a port's value or rank."""
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
     slot = port.rank_slot if by_rank else port.value_slot
@@ -424,7 +418,7 @@ def _read_ports(
     planes: Words,
     width: Width,
 ) -> tuple[int, int]:
-    """Reads a block's words into planes. Returns (vector, port) of the first word out of range, or (-1, -1)."""
+    """Reads words into planes. Returns the first (vector, port) out of range, or (-1, -1)."""
     for word in range((lanes + 63) // 64):  # lanes past the end compute on old words
         start = first + word * 64
         there = min(64, lanes - word * 64)
@@ -477,11 +471,9 @@ def run_vectors(
     out: Integers,
     width: Width,
 ) -> tuple[int, int]:
-    """Runs the vectors begin .. end - 1 and writes their rows of `out`.
+    """Runs vectors begin .. end - 1 and fills their rows of `out`.
 
-    addresses, strides: port p's word of vector v is the int64 at addresses[p] + v * strides[p].
-
-    Returns (vector, port) for a word out of range, (vector, number of ports) for a sum that overflows, or (-1, -1).
+    Returns (vector, port) of a word out of range, (vector, number of ports) for overflow, otherwise (-1, -1).
     """
     ports, limits, buckets = tables.ports, tables.limits, tables.buckets
     runs, code, overflow = tables.runs, tables.code, tables.overflow

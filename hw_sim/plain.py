@@ -17,10 +17,9 @@ Column: TypeAlias = NDArray[Any]  # int64, or int16 for small constants, or bool
 
 def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the output words (vectors, outputs). Registers are treated as wires.
+    words: (vectors, inputs), int64, in port order.
 
-    words: (vectors, inputs), int64, with ports in the netlist's order.
-
-    Raises RowsError for words out of range, and InternalError for sums out of range.
+    Raises RowsError for words out of range.
     """
     if words.shape[1:] != (len(netlist.inputs),):
         raise RowsError(f"words of shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
@@ -41,11 +40,10 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vectors: int) -> Column:
-    """Returns the words of a net (vectors,) from words of other nets. Registers are treated as wires.
+    """Returns the words of a net (vectors,), with registers as wires.
+    given: words of nets at which computation starts.
 
-    given: words at which computation starts, by net.
-
-    Raises InternalError for a sum out of range, and KeyError for a missing input port.
+    Raises KeyError for a missing input port.
     """
     held: dict[Net, Column] = dict(given)
     stack = [net]

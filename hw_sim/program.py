@@ -1,8 +1,5 @@
-"""Turns a netlist into one-bit logic: every word becomes planes, one for each of its bits.
-
-A plane holds one bit of every simulated vector. The kernel compares an input with all its thresholds at once, without
-gates. Two levels of muxes can become one MUX4 gate, as moving planes costs more than logic.
-"""
+"""Turns a netlist into one-bit logic: every word becomes planes, one for each of its bits. A plane holds one bit of
+every simulated vector."""
 
 from __future__ import annotations
 
@@ -18,45 +15,35 @@ from forestc.netlist.ir import Linear, Net, Netlist, SumCell, WordType, linear, 
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
 Word: TypeAlias = tuple[Literal, ...]  # one literal for each bit, lowest first
-MAX_PORT_BITS = 64  # bits of a port's word at most, as it is passed as an int64
+MAX_PORT_BITS = 64  # limits the bits of a port's word, which is an int64
 
 
 @dataclass
 class InputPlanes:
-    """An input word and its planes.
-
-    less: {threshold: 1 if the word is below the threshold}.
-    bits: {k: bit k of the word minus its type's least value}, which inverts the sign bit of a signed word.
-    """
+    """An input word as planes, each one bit of every vector."""
 
     name: str
     word: WordType
-    less: dict[int, Literal] = field(default_factory=dict)
-    bits: dict[int, Literal] = field(default_factory=dict)
+    less: dict[int, Literal] = field(default_factory=dict)  # by threshold: 1 if the word is below
+    bits: dict[int, Literal] = field(default_factory=dict)  # by k: bit k of the word minus its type's least value
 
 
 @dataclass
 class Program:
-    """One-bit logic with its inputs and results.
-
-    results: words to return, in the requested order.
-    registers: (state, next) of each register bit, in an order in which no state is overwritten too early.
-    overflow: 1 if some sum does not fit its word.
-    """
+    """One-bit logic with its inputs and results."""
 
     gates: Gates
     ports: list[InputPlanes]
-    results: list[tuple[Word, WordType]]
-    registers: list[tuple[Literal, Literal]]
-    overflow: Literal
+    results: list[tuple[Word, WordType]]  # words to return, in the requested order
+    registers: list[tuple[Literal, Literal]]  # (state, next) of each bit; no state is overwritten too early
+    overflow: Literal  # 1 if some sum does not fit its word
 
 
 def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
     """Returns the logic that computes the nets in `results`.
+    clocked: False treats registers as wires; True keeps them.
 
-    clocked: False treats registers as wires; True keeps them, with their next values.
-
-    Raises InternalError for a port or result of more than 64 bits.
+    Raises InternalError for words of more than 64 bits.
     """
     for net, cell in netlist.inputs:
         _check_width(netlist, net, f"input {cell.port.name!r}")
@@ -95,7 +82,7 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Returns the least and the greatest sum of nets with these ranges. Factors must not be negative."""
+    """Returns the least and the greatest sum of nets. Factors must not be negative."""
     low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
     return low, high
 
@@ -123,7 +110,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        # A mux is fused either with muxes below it or with one above it, never with both.
+        # A mux is fused with muxes below it or above it, never both.
         self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:
@@ -148,7 +135,7 @@ class _Elaboration:
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """Returns all nets that the roots depend on, depth first. Planes are then read soon after they are written."""
+        """Returns all nets that the roots depend on, depth first."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]
@@ -216,7 +203,7 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Returns a literal that is 1 if the word is a member: if it is below an odd number of member runs' edges."""
+        """Returns a literal that is 1 if the word is a member."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]
@@ -245,7 +232,7 @@ class _Elaboration:
         return planes[: word.width]
 
     def _mux(self, net: Net, cell: ir.Mux) -> Sequence[Literal]:
-        """Returns the word of a mux, fused with muxes on its arms if nothing else reads these."""
+        """Returns the word of a mux, fused with inner muxes if possible."""
         gates = self.gates
         a, b = self.wires[cell.a], self.wires[cell.b]
         select, first, second = self._planes(cell.select)[0], self._planes(a), self._planes(b)
@@ -264,7 +251,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Returns (select, arm, arm) of a mux that may be fused; for other nets, `select` and the net's word twice."""
+        """Returns (select, arm, arm) of a fusible mux; otherwise (`select`, word, word)."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -1,8 +1,4 @@
-"""Orders a program's gates and assigns slots to its planes, as tables of numbers for the kernel.
-
-A plane is one bit of every vector in a block; a slot is the memory of one plane. Gates reuse the slot freed last, so
-that planes stay in the cache. Gates of the same op run together, so that the kernel's branches are predictable.
-"""
+"""Orders a program's gates, and assigns memory (slots) to planes. A plane is one bit of every vector in a block."""
 
 from __future__ import annotations
 
@@ -19,9 +15,9 @@ from forestc.netlist.ir import WordType
 from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
 from hw_sim.program import InputPlanes, Program, Word
 
-WINDOW = 500  # gates ordered together; their planes take some 40 KB in blocks of 8 words
-NARROW = 12  # bits of a word up to which its thresholds are decoded from its bits
-FEW = 8  # thresholds on a wider word that are compared one by one; more are ranked by bisection
+WINDOW = 500  # gates ordered together, so that their planes stay in the cache
+NARROW = 12  # bits of a word up to which its thresholds are decoded
+FEW = 8  # thresholds of a wider word to compare one by one; more are ranked
 
 Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a word
 
@@ -31,7 +27,7 @@ class Method(IntEnum):
 
     COMPARE = 0  # lane by lane
     DECODE = 1  # from the planes of the word
-    RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
+    RANK = 2  # from the word's rank: the number of thresholds not above it
 
 
 PORT = np.dtype(
@@ -75,27 +71,19 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 
 
 class Tables(NamedTuple):
-    """The kernel's input.
-
-    limits: sorted thresholds of each port, minus its least value.
-    buckets: where the search for a word's rank begins.
-    runs: an op, and the end of its gates in `code`.
-    overflow: the bit that is 1 if a sum does not fit its word.
-    scratch: first slot for decoding thresholds.
-    slots: number of all slots.
-    """
+    """The simulation kernel's input."""
 
     ports: Records  # of PORT
-    limits: NDArray[np.uint64]
-    buckets: NDArray[np.uint32]
-    runs: Records  # of RUN
+    limits: NDArray[np.uint64]  # sorted thresholds of each port, minus its least value
+    buckets: NDArray[np.uint32]  # where the search for a word's rank begins
+    runs: Records  # RUN records: an op, and the end of its gates in `code`
     code: NDArray[np.uint32]
     results: Records  # of RESULT
     bits: Records  # of BIT
     latches: Records  # of LATCH
-    overflow: Records  # of BIT
-    scratch: int
-    slots: int
+    overflow: Records  # BIT records: the bit is 1 if a sum overflows
+    scratch: int  # first slot for decoding thresholds
+    slots: int  # number of all slots
 
 
 class Scratch(NamedTuple):
@@ -183,8 +171,7 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Divides the range of thresholds into equal buckets. Returns their size as a shift, the most thresholds in a
-    bucket (the window), and for each bucket the rank at which its window begins."""
+    """Returns equal buckets of thresholds: (size as a shift, most in one, first ranks)."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -230,8 +217,7 @@ def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """Returns the live gates in units that read only earlier units. MUX4 gates of one word with equal selects are a
-    unit."""
+    """Returns live gates in units; a unit reads only earlier units."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -255,7 +241,7 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """Returns the planes in the order of execution: all ready units of one op, then of the next."""
+    """Returns the planes in execution order: ready units of one op together."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]
@@ -288,7 +274,7 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 def _emit(
     gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, retained: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """Returns the runs and the code of the gates, and the number of slots. Adds the gates' slots to `slot_of`."""
+    """Returns runs and code of the gates, and the number of slots."""
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
     for plane in (*retained, *slot_of):
         last[plane] = len(order)

@@ -25,9 +25,9 @@ IntMatrix: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
 Ports: TypeAlias = Sequence[tuple[str, WordType]]
 
-BLOCK: Width = (0,) * 16  # words for each slot: faster than 8 or 32 while all slots fit in the cache
+BLOCK: Width = (0,) * 16  # words for each slot; fastest while all slots fit in the cache
 SMALL_BLOCK: Width = (0,) * 8  # words for each slot, of netlists with many slots
-MOST_SLOTS = 64_000  # limits the slots of the larger block; with more, the smaller block is faster
+MOST_SLOTS = 64_000  # limits the slots of the larger block; more would leave the cache
 ONE_WORD: Width = (0,)  # words for each slot, of which one lane is used cycle by cycle
 LINE = 8  # words in a cache line; vectors across two lines are slow to load
 PATTERN = WordType(64, False)  # marks words that are passed as the int64 with the same 64 bits
@@ -35,11 +35,7 @@ PROGRESS_ROWS = 256  # rows between two calls of `progress`
 
 
 class Simulator:
-    """A simulator of a netlist for many vectors at once, one in each bit of a machine word.
-
-    Registers are treated as wires, as all paths from inputs to outputs pass the same number of them. Raises
-    InternalError for a port of more than 64 bits.
-    """
+    """A simulator of many vectors at once, with registers as wires. Raises InternalError for ports over 64 bits."""
 
     def __init__(self, netlist: Netlist) -> None:
         self._name = netlist.name
@@ -49,12 +45,10 @@ class Simulator:
         self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
-        """Returns the words of the outputs (vectors, outputs). Uses as many threads as numba.
+        """Returns the words of the outputs (vectors, outputs).
+        words: (vectors, inputs) in port order, or (vectors,) by port name.
 
-        words: (vectors, inputs), with ports in the netlist's order, or (vectors,) by port name. A word of 64 unsigned
-        bits is the int64 with the same bits.
-
-        Raises RowsError for words that do not fit the ports, and InternalError for sums out of range.
+        Raises RowsError for unsuitable words, InternalError for sums out of range.
         """
         from numba import get_num_threads  # takes half a second to import, like the kernel
 
@@ -92,13 +86,8 @@ class Simulator:
 
 
 class Clocked:
-    """A simulator of a netlist, cycle by cycle. All registers start at 0.
-
-    watch: nets that `values` returns.
-    cycles: number of clock cycles so far.
-
-    Raises InternalError for a port or a watched net of more than 64 bits.
-    """
+    """A simulator of a netlist, cycle by cycle, with registers initially 0. Raises InternalError for ports over 64
+    bits."""
 
     def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
         self.cycles = 0
@@ -145,10 +134,10 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """The results of rows. outputs: (rows, outputs) in port order, without `out_valid`. cycles: of all rows."""
+    """The results of rows."""
 
-    outputs: IntMatrix
-    cycles: int
+    outputs: IntMatrix  # (rows, outputs) in port order, without `out_valid`
+    cycles: int  # clock cycles of all rows
     latency: int
 
 
@@ -160,14 +149,10 @@ def clock_rows(
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
     """Drives rows into a netlist, one in each clock cycle, and collects the results.
-
-    words: as for `Simulator.run`, without `in_valid` if the netlist also has `out_valid`.
-    valid_gaps: number of idle cycles before each row; inputs are random then.
+    valid_gaps: idle cycles before each row.
     vcd: file for the waveform.
-    progress: is called with the number of rows done.
 
-    Raises RowsError for words that do not fit the ports, CheckError for a wrong `out_valid`, and OSError if the
-    waveform can't be written.
+    Raises RowsError for unsuitable words.
     """
     handshake = _has_handshake(netlist)
     ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
@@ -210,7 +195,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """Yields the inputs of each cycle, and True if they are a row. Idle cycles at the end drain the pipeline."""
+    """Yields the inputs of each cycle, and True if the inputs are a row."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
@@ -255,7 +240,7 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
 
 
 def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
-    """Returns the words as int64. Raises RowsError for words that are no integers or too large."""
+    """Returns the words as int64. Raises RowsError for other types and large words."""
     if words.dtype.kind not in "iub":
         raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
     if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
@@ -307,7 +292,7 @@ def _memory_of(columns: Sequence[Column]) -> tuple[Column, Column]:
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Returns memory for the planes of each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
+    """Returns memory for each task's planes: slot 0 zeros, slot 1 ones."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

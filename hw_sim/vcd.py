@@ -24,12 +24,12 @@ NAMED_MEMBERS = 4  # members of a set that its comparator's name shows
 
 
 class Signal(NamedTuple):
-    """A named net in the waveform. scope: "" for ports. width: in bits."""
+    """A named net in the waveform."""
 
-    scope: str
+    scope: str  # "" for ports
     name: str
     net: Net
-    width: int
+    width: int  # in bits
     kind: str = "wire"  # or "reg"
 
 
@@ -67,7 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """Returns a name for every net. A register's name is that of its input, with the delay in cycles."""
+    """Returns a name for every net; a register adds its delay in cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
@@ -97,11 +97,7 @@ def _names(netlist: Netlist) -> list[str]:
 
 
 class Waveform:
-    """The waveform file of a run; a context manager. Raises OSError if the file can't be written.
-
-    clock: True to write the clock, too.
-    nets: of the signals, in their order.
-    """
+    """The waveform file of a run; a context manager. Raises OSError if the file can't be written."""
 
     def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
         self.nets = [signal.net for signal in signals]

@@ -1,7 +1,4 @@
-"""The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams.
-
-`module` runs the written text, so a proof about the text also holds for the classes that it returns.
-"""
+"""The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams."""
 
 from __future__ import annotations
 

@@ -29,30 +29,19 @@ _HASH_WORDS = 8  # registers of 32 bits that together hold the manifest's SHA-25
 
 @dataclass(frozen=True)
 class Stream:
-    """The stream wrapper of one netlist.
+    """The sizes and field positions of a core's AXI4-Stream wrapper."""
 
-    module: the core's name.
-    latency: of the core, in clock cycles.
-    x_bits, y_bits: of the core's ports.
-    tdata_bits: of s_axis_tdata.
-    beats: number of transfers of a row.
-    user_bits: of tuser.
-    depth: entries of the buffer for results.
-    registers: True if there are AXI4-Lite registers.
-    row, result: positions of fields in the streams.
-    """
-
-    module: str
-    latency: int
-    x_bits: int
-    y_bits: int
-    tdata_bits: int
-    beats: int
-    user_bits: int
-    depth: int
-    registers: bool
-    row: LaneLayout
-    result: LaneLayout
+    module: str  # the core's module name
+    latency: int  # of the core, in clock cycles
+    x_bits: int  # bits of the core's input port
+    y_bits: int  # bits of the core's output port
+    tdata_bits: int  # bits of s_axis_tdata
+    beats: int  # transfers that carry one row
+    user_bits: int  # bits of tuser
+    depth: int  # entries of the buffer for results
+    registers: bool  # True if there are AXI4-Lite registers
+    row: LaneLayout  # positions of features in the input stream
+    result: LaneLayout  # positions of fields in the output stream
 
     @property
     def result_bits(self) -> int:
@@ -78,7 +67,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # Without stalls a row has a buffer entry for latency + 2 clocks, so more entries let a row in at each clock.
+        # A row occupies a buffer entry for latency + 2 clocks; more entries avoid stalls.
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),
@@ -178,16 +167,12 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits offset .. offset + bits - 1 of m_axis_tdata.
-
-    low: first bit of the result that is copied here; None for zeros.
-    repeated: copies bit `low` into all bits, to extend a sign.
-    """
+    """Bits offset .. offset + bits - 1 of m_axis_tdata."""
 
     offset: int
     bits: int
-    low: int | None = None
-    repeated: bool = False
+    low: int | None = None  # first bit of the result to copy; None for zeros
+    repeated: bool = False  # True to copy bit `low` into all bits (sign extension)
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
@@ -210,18 +195,12 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
 
 @dataclass(frozen=True)
 class _Spelling:
-    """Functions that write parts of the wrapper in one language.
+    """Functions that write parts of the wrapper in one language."""
 
-    part: bits of a signal, from its name, the first bit and the number of bits.
-    address: the address of a register, from its byte offset.
-    value: the constant in a register.
-    spread: the code that makes m_axis_tdata from a result.
-    """
-
-    part: Callable[[str, int, int], str]
-    address: Callable[[int], str]
-    value: Callable[[int], str]
-    spread: Callable[[Stream], list[str]]
+    part: Callable[[str, int, int], str]  # bits of a signal, from (name, first bit, number of bits)
+    address: Callable[[int], str]  # a register's address, from its byte offset
+    value: Callable[[int], str]  # the constant in a register
+    spread: Callable[[Stream], list[str]]  # the statements that assign a result to m_axis_tdata
 
 
 def _in_verilog(stream: Stream) -> list[str]:
@@ -238,7 +217,7 @@ def _in_verilog(stream: Stream) -> list[str]:
 
 
 def _in_vhdl(stream: Stream) -> list[str]:
-    """Returns the VHDL assignments to m_axis_tdata. The signal `popped` holds tlast, tuser and, above, the result."""
+    """Returns the VHDL assignments to m_axis_tdata."""
     above = stream.user_bits + 1
 
     def value(piece: _Piece) -> str:

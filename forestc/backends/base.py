@@ -21,37 +21,28 @@ from forestc.options.stream import StreamOptions
 
 @dataclass(frozen=True)
 class Artifact:
-    """A generated file. role: its key in the manifest. path: relative to the design's folder."""
+    """A generated file."""
 
-    role: str
-    path: str
+    role: str  # key in the manifest
+    path: str  # relative to the design's folder
     text: str
 
 
 @dataclass(frozen=True)
 class Source:
-    """A design as the input of backends.
-
-    logic: the netlist; None if no target needs it.
-    hash: SHA-256 of the design, 64 hexadecimal digits.
-    vectors, raw_rows: return texts for test benches.
-    c, stream, project: options of these backends.
-    answers: returns the rows of the C self-test.
-    engine: None if no engine is generated.
-    words: returns (rows, features) for the engine's test bench.
-    """
+    """A design as the input of backends."""
 
     forest: Forest
-    logic: Netlist | None
-    hash: str
-    vectors: Callable[[], str]
-    raw_rows: Callable[[], str]
+    logic: Netlist | None  # None if no target needs the netlist
+    hash: str  # SHA-256 of the design, 64 hexadecimal digits
+    vectors: Callable[[], str]  # returns the input words of test benches
+    raw_rows: Callable[[], str]  # returns the unquantized rows of test benches
     c: COptions = field(default_factory=COptions)
     stream: StreamOptions = field(default_factory=StreamOptions)
     project: ProjectOptions = field(default_factory=ProjectOptions)
-    answers: Callable[[], Answers] = Answers
-    engine: Capacity | None = None
-    words: Callable[[], NDArray[np.int64]] = lambda: np.empty((0, 0), dtype=np.int64)
+    answers: Callable[[], Answers] = Answers  # returns the rows of the C self-test
+    engine: Capacity | None = None  # None if no engine is generated
+    words: Callable[[], NDArray[np.int64]] = lambda: np.empty((0, 0), dtype=np.int64)  # rows of the engine's test bench
 
     @property
     def netlist(self) -> Netlist:
@@ -62,15 +53,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """A generator of files.
+    """A generator of files."""
 
-    name: its key in the table of backends.
-    roles: returns the roles of its files, from the manifest's options.
-    emit: returns its artifacts, from the design and the artifacts of earlier backends.
-    target: its name in the option `targets`; None for a backend that runs along with others.
-    """
-
-    name: str
-    roles: Callable[[Mapping[str, Any]], tuple[str, ...]]
-    emit: Callable[[Source, tuple[Artifact, ...]], list[Artifact]]
-    target: str | None = None
+    name: str  # key in the table of backends
+    roles: Callable[[Mapping[str, Any]], tuple[str, ...]]  # returns the files' roles, from the manifest's options
+    emit: Callable[[Source, tuple[Artifact, ...]], list[Artifact]]  # also takes the files of earlier backends
+    target: str | None = None  # name in the option `targets`; None if it accompanies other backends

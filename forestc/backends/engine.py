@@ -24,7 +24,7 @@ ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engin
 def engine_of(given: Capacity | str | Path) -> Capacity:
     """Returns an engine's capacity, read from a folder if a path is given.
 
-    Raises ForestcError if the folder can't be read, or if the engine's name can't be a module's name.
+    Raises ForestcError for an unreadable folder or an invalid module name.
     """
     capacity = given if isinstance(given, Capacity) else open_engine(given)
     if not is_identifier(capacity.name):

@@ -19,35 +19,22 @@ def module_name(netlist: Netlist) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """How a hardware language writes a core. Functions return text, or pairs of texts.
-
-    cells: the language's format in a `Spelling`.
-    bit: format of one bit, for a word's name and an index.
-    operators: not, and, or of single bits.
-    test: formats of a set test: equality with one member, text between two equalities, whole test.
-    part: a word of the port x, from its first bit.
-    less: the comparison of two words.
-    extended: a word in a wider type, from its name and both types.
-    table: the declaration of a table of bits, from its name, size and bits.
-    looked_up: a lookup, from its tables and the words of its index, highest bits first.
-    net, register: (declaration, statement), from name, type and value.
-    result: the assignment of an output, from its field in y (None for a port of its own), port, value and type.
-    """
+    """The syntax of a hardware language. Functions return text, or pairs of texts."""
 
     comment: str
-    cells: Callable[[Spelling], str]
-    bit: str
-    operators: tuple[str, str, str]
-    test: tuple[str, str, str]
+    cells: Callable[[Spelling], str]  # selects the language's format in a `Spelling`
+    bit: str  # format of one bit, from the word's name and an index
+    operators: tuple[str, str, str]  # not, and, or of single bits
+    test: tuple[str, str, str]  # formats of a set test: one equality, the separator, the whole
     literal: Callable[[int, WordType], str]
-    part: Callable[[WordType, int], str]
-    less: Callable[[str, str, WordType], str]
-    extended: Callable[[str, WordType, WordType], str]
-    table: Callable[[str, int, int], str]
-    looked_up: Callable[[list[str], list[str]], str]
-    net: Callable[[str, WordType, str], tuple[str, str]]
-    register: Callable[[str, WordType, str], tuple[str, str]]
-    result: Callable[[Field | None, str, str, WordType], str]
+    part: Callable[[WordType, int], str]  # a word of port x, from its type and first bit
+    less: Callable[[str, str, WordType], str]  # the comparison of two words
+    extended: Callable[[str, WordType, WordType], str]  # a word in a wider type, from name and both types
+    table: Callable[[str, int, int], str]  # a table's declaration, from name, size and bits
+    looked_up: Callable[[list[str], list[str]], str]  # a lookup, from tables and index words, highest bits first
+    net: Callable[[str, WordType, str], tuple[str, str]]  # (declaration, statement), from name, type and value
+    register: Callable[[str, WordType, str], tuple[str, str]]  # (declaration, statement), from name, type and value
+    result: Callable[[Field | None, str, str, WordType], str]  # assigns an output; the field is None without port y
 
 
 def table_name(lookup: Lookup, position: int) -> str:

@@ -1,8 +1,5 @@
-"""The HLS backend: writes C++ for Vitis HLS, one statement for each cell of the netlist.
-
-Ports are ap_uint and ap_int of exact widths. Nets of up to 64 bits are bool or types of stdint.h, which compile many
-times faster. Registers are left out, as the tool inserts its own.
-"""
+"""The HLS backend: writes C++ for Vitis HLS, one statement for each cell. Plain C++ types are used up to 64 bits,
+because they compile many times faster than ap_int."""
 
 from __future__ import annotations
 
@@ -21,18 +18,15 @@ from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements at most in one function; more make a compiler disproportionately slow
-PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # device and clock period (ns) in the scripts if the user gives none
+PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # default device and clock period (ns) in the scripts
 
 
 @dataclass(frozen=True)
 class HlsOptions:
-    """Initial values in the project scripts. part: the device. clock: the period in ns.
+    """Initial values in the project scripts. Raises OptionError for invalid values."""
 
-    Raises OptionError for a part or a clock that can't be one.
-    """
-
-    part: str = PART
-    clock: float = PERIOD_NS
+    part: str = PART  # name of the device
+    clock: float = PERIOD_NS  # period in ns
 
     def __post_init__(self) -> None:
         if not self.part.replace("-", "").replace("_", "").isalnum():
@@ -113,16 +107,11 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++.
+    """The logic as C++."""
 
-    nets: declarations of the nets that several functions use, as members of a struct.
-    blocks: (head, lines) of the functions that the top function calls.
-    statements: of the top function.
-    """
-
-    nets: list[str]
-    blocks: list[tuple[str, list[str]]]
-    statements: list[str]
+    nets: list[str]  # declarations of nets that several functions share
+    blocks: list[tuple[str, list[str]]]  # (head, lines) of the functions that the top function calls
+    statements: list[str]  # body of the top function
 
 
 def cpp_body(
@@ -133,13 +122,11 @@ def cpp_body(
     source: Callable[[Port], str],
     result: Callable[[Port], str],
 ) -> Body:
-    """Returns the netlist as C++. More than BLOCK cells are divided into functions, which share nets in a struct.
-
-    prefix: begins the names of the functions and of the struct.
-    parameters, arguments: of the functions, for the inputs.
-    source: returns C++ for the value of an input port.
-    result: returns C++ for the place to which an output is assigned.
-    """
+    """Returns the netlist as C++.
+    prefix: begins names of helper functions.
+    parameters, arguments: C++ that passes inputs to helpers.
+    source: returns C++ that reads an input port.
+    result: returns an output's C++ variable."""
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 
@@ -166,7 +153,7 @@ class _CppWriter:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """Returns for each net the net with its value. A register has the value of its input."""
+        """Returns for each net the net with its value, past any registers."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, ir.Register) else net)
@@ -210,10 +197,8 @@ class _CppWriter:
 
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
         """Returns one statement for each net.
-
-        stored: nets that need no declaration, as they are members of the struct.
-        shared: all members of the struct.
-        """
+        stored: nets without a declaration, as members of the struct.
+        shared: all members of the struct."""
         lines = []
         for net in nets:
             target = self.name(net, shared)
@@ -252,7 +237,7 @@ class _CppWriter:
             case ir.Not(a):
                 return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
             case ir.Add(operands):
-                # Casts to the sum's type are needed, because C++ adds operands of mixed signs as unsigned numbers.
+                # C++ adds operands of mixed signs as unsigned numbers, so casts are needed.
                 kind = _c_type(word)
                 return " + ".join(names[a] if types[a] == word else f"({kind}){names[a]}" for a in operands)
             case ir.Table(words):

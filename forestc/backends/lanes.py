@@ -1,7 +1,4 @@
-"""The position of fields in a stream's rows and results.
-
-Fields are either packed without gaps, or each is in a lane of whole bytes, as in a C struct.
-"""
+"""The position of fields in a stream's rows and results: packed without gaps, or in whole bytes as in a C struct."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from forestc.options.stream import SIZES
 
 @dataclass(frozen=True)
 class Lane:
-    """A field of a port in a stream. It fills the lowest of the bits offset .. offset + bits - 1."""
+    """A field in a stream's word. It fills the lowest of its lane's bits."""
 
     field: Field
-    offset: int
-    bits: int
+    offset: int  # first bit of the lane
+    bits: int  # width of the lane
 
     @property
     def spare(self) -> int:
@@ -36,17 +33,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """The lanes of a port's fields, in the port's order.
-
-    bits: from the first lane to the end of the struct.
-    align: the least bits of a lane; 0 if fields are packed.
-    total: bits in the stream, with padding.
-    """
+    """The lanes of a port's fields, in the port's order."""
 
     lanes: tuple[Lane, ...]
-    bits: int
-    align: int
-    total: int
+    bits: int  # from the first lane to the end of the struct
+    align: int  # the least bits of a lane; 0 if fields are packed
+    total: int  # bits in the stream, with padding
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
@@ -63,10 +55,7 @@ class LaneLayout:
 
 def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
     """Returns the layout of a port's fields in a stream.
-
-    align: 0 packs fields without gaps; otherwise the least bits of a lane (8, 16, 32 or 64). Lanes lie as in a C
-    struct, padded to a power of 2 for DMA engines.
-    """
+    align: 0 packs fields; otherwise they lie as in a C struct, with at least this many bits each."""
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))

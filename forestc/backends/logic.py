@@ -9,11 +9,11 @@ from forestc.errors import InternalError
 from forestc.netlist import ir
 from forestc.netlist.ir import Cell, Table, WordType
 
-MOST_INDEX_BITS = 6  # bits of a table's index at most, as HLS code stores a table of 2^6 entries in a number of 64 bits
+MOST_INDEX_BITS = 6  # limits the index bits of a table, which HLS code stores in 64 bits
 
 
 class Spelling(NamedTuple):
-    """Formats of a cell in each language, for the names of the nets that it reads. An empty format is not used."""
+    """A cell's text in each language, as a format of net names; empty if unused."""
 
     verilog: str = ""
     vhdl: str = ""
@@ -34,14 +34,10 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """The content of a lookup table, which holds a sum for each index.
+    """A lookup table that holds the sum of its index words, each times a factor."""
 
-    words: (bits, factor) of each word in the index, lowest bits first.
-    constant: added to each sum.
-    """
-
-    words: tuple[tuple[int, int], ...]
-    constant: int
+    words: tuple[tuple[int, int], ...]  # (bits, factor) of each index word, lowest bits first
+    constant: int  # added to each sum
 
     @property
     def size(self) -> int:
@@ -78,11 +74,8 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns an expression that is 1 if a word is below a threshold, with single bits instead of a carry chain.
-
-    bit: returns the text of one bit of the word, inverted if its second argument is True.
-    operators: the texts of and, or.
-    """
+    """Returns an expression that is 1 if a word is below a threshold, from single bits.
+    bit: returns a bit's text, from its index and True to invert."""
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)
@@ -92,13 +85,10 @@ def compared(
 
 
 def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
-    """Returns the bits of a word that decide if it is below a threshold, lowest first: (index, True if inverted,
-    operator).
-
-    The operator joins the bit to the expression of the lower bits: 0 for and, 1 for or.
-    """
+    """Returns the bits that decide if a word is below a threshold, lowest first: (index, inverted, operator). Operator
+    0 (and) or 1 (or) joins a bit to the lower ones."""
     pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted
+    if word.signed:  # Inverting the highest bit gives signed patterns the order of their numbers.
         pattern ^= 1 << (word.width - 1)
     low = (pattern & -pattern).bit_length() - 1
     sign = word.width - 1 if word.signed else -1

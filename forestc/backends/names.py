@@ -46,11 +46,10 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# No module may have these names, in any case of letters; `identifier` puts `m_` before them.
-# All other names in generated files are the model's name with an ending, or lie in a scope without the model's name.
+# No module may have these names, in any case; `identifier` puts `m_` before them.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
-    # Some tools reject a module with the name of one of its ports, nets, tasks or instances; Verilator uses `top`.
+    # Some tools reject modules named like their ports, tasks or instances; Verilator uses `top`.
     "Verilog files": frozenset(
         """
         accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut
@@ -64,7 +63,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
     ),
     # The VHDL package of a design declares these functions.
     "VHDL's package of a design": frozenset({"pack", "unpack"}),
-    # A component with such a name would hide a declaration of a standard VHDL package, or make both unusable.
+    # Such a component would hide a declaration of a standard VHDL package.
     "packages of VHDL": frozenset(
         """
         ack append_mode bel bit bit_vector boolean boolean_vector bread bs bwrite can character cr dc1 dc2 dc3 dc4
@@ -97,7 +96,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
 _TAKEN = frozenset[str]().union(*TAKEN.values())
 _TAKEN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
 
-# The generated Amaranth module uses these names, so no class in it may have them. Case matters.
+# No class in the generated Amaranth module may have these names. Case matters.
 TAKEN_IN_AMARANTH = frozenset(
     """
     Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core

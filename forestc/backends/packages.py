@@ -1,7 +1,5 @@
-"""Writes packages and instantiation templates for designs in VHDL or SystemVerilog that use the core.
-
-A package declares records of features and results, and functions that pack a row into x and unpack y.
-"""
+"""Writes packages and instantiation templates for designs in VHDL or SystemVerilog that use the core. A package packs
+rows into x and unpacks y."""
 
 from __future__ import annotations
 
@@ -25,20 +23,15 @@ ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a record in the packages: one feature or result.
-
-    placed: VHDL for its bits in the core's port.
-    read: VHDL for these bits in the member's type.
-    written: VHDL for the member as bits.
-    """
+    """A member of a record in the packages: one feature or result."""
 
     name: str
     note: str
     vhdl_type: str
     sv_type: str
-    placed: str
-    read: str
-    written: str
+    placed: str  # VHDL for the member's bits in the core's port
+    read: str  # VHDL for these bits in the member's type
+    written: str  # VHDL for the member as bits
 
 
 def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:

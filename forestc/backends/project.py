@@ -1,7 +1,4 @@
-"""Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core.
-
-As in `forestc synth`, the core is placed and routed with registers on its ports, in a module NAME_registered.
-"""
+"""Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from forestc.system.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
-PERIOD_NS = 2.0  # ns of a clock cycle that the scripts ask for if the user gives no clock
+PERIOD_NS = 2.0  # ns of a clock cycle in the scripts by default
 NEXTPNR_MHZ = 500.0  # MHz that nextpnr is asked for if the user gives no clock
 
-# Maps the beginning of a part's name to its family, which Quartus needs in a FuseSoC core.
+# Maps prefixes of part names to families; FuseSoC needs these for Quartus.
 FAMILIES: Mapping[str, str] = {
     "5A": "Arria V",
     "5C": "Cyclone V",
@@ -35,24 +32,15 @@ FAMILIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Sources:
-    """What tools need to know about the source files of a language.
+    """How tools read the source files of one language."""
 
-    suffix: of the files.
-    prefix: of the roles of the language's scripts.
-    vivado: the Tcl command that reads a file.
-    quartus: the assignment that adds a file.
-    fusesoc: the file type.
-    ip_xact: the language and the file type.
-    simulator: runs the test bench in FuseSoC and cocotb.
-    """
-
-    suffix: str
-    prefix: str
-    vivado: str
-    quartus: str
-    fusesoc: str
-    ip_xact: tuple[str, str]
-    simulator: str
+    suffix: str  # of the files
+    prefix: str  # begins the roles of the language's scripts
+    vivado: str  # Tcl command that reads a file
+    quartus: str  # assignment that adds a file
+    fusesoc: str  # file type
+    ip_xact: tuple[str, str]  # language, file type
+    simulator: str  # runs the test bench in FuseSoC and cocotb
 
 
 LANGUAGES: Mapping[str, Sources] = {
@@ -79,14 +67,10 @@ def roles(language: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """Initial values in the scripts. Options without a value get a default.
+    """Initial values in the scripts; each has a default."""
 
-    device: as for `forestc synth`, such as vivado:PART.
-    clock_mhz: the clock that the tools aim at.
-    """
-
-    device: str = ""
-    clock_mhz: float | None = None
+    device: str = ""  # as for `forestc synth`, such as vivado:PART
+    clock_mhz: float | None = None  # clock frequency that the tools aim at
 
     def period(self, default: float = PERIOD_NS) -> float:
         """Returns the clock period in ns."""
@@ -107,10 +91,8 @@ def emit(
     netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
     """Returns {role: (path in the language's folder, text)}.
-
-    sources: {role: file name} of files in this folder, with roles as for Verilog. The role `core` must be there.
-    language: "verilog" or "vhdl".
-    """
+    sources: {role: file name} in this folder; the role `core` is required.
+    language: "verilog" or "vhdl"."""
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)

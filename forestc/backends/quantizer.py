@@ -41,7 +41,7 @@ def _place(lane: Lane) -> dict[str, Any]:
 
 
 def _numpy(layout: LaneLayout, names: list[str]) -> str:
-    """Returns the argument of `numpy.dtype` for a layout; "" for packed fields, which NumPy can't describe."""
+    """Returns the argument of `numpy.dtype` for a layout; "" if fields are packed."""
     if not layout.align:
         return ""
     dtype: dict[str, Any] = {

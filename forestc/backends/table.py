@@ -20,7 +20,7 @@ def _hardware(options: Mapping[str, Any]) -> list[str]:
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Returns a function that returns these roles if the options have the target, otherwise none."""
+    """Returns a function that gives the roles if the options have the target."""
     return lambda options: roles if name in options["targets"] else ()
 
 
@@ -136,7 +136,7 @@ FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
 
 
 def implied_roles(options: Mapping[str, Any]) -> set[str]:
-    """Returns the roles of all files of a design with these options."""
+    """Returns the roles of all files of a design with the given options."""
     return {role for backend in BACKENDS.values() for role in backend.roles(options)}
 
 

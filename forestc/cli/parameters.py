@@ -20,9 +20,9 @@ _FIRST_KEY = re.compile(r"[a-z][a-z_-]*=")  # tells keys after a flag that may s
 
 
 class _Command(typer.core.TyperCommand):
-    """A command that refuses an option given twice. groups: flags that take keys, such as `--stream tdata=64`."""
+    """A command that refuses an option given twice."""
 
-    groups: ClassVar[Mapping[str, Group]] = {}
+    groups: ClassVar[Mapping[str, Group]] = {}  # flags that take keys, such as `--stream tdata=64`
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         index = args.index("--help") + 1 if "--help" in args else len(args)
@@ -37,8 +37,7 @@ class _Command(typer.core.TyperCommand):
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
-        """Returns the arguments with keys joined to their flag: `--stream=tdata=64`. Only flags that may stand alone
-        need this."""
+        """Returns the arguments with keys joined to their flag: `--stream=tdata=64`."""
         alone = {group.within.flag for group in self.groups.values() if group.field is not None}
         joined: list[str] = []
         for argument in args:
@@ -68,9 +67,9 @@ class _Command(typer.core.TyperCommand):
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a command. given: the options on the command line, by keyword."""
+    """A call of a command."""
 
-    given: dict[str, Any]
+    given: dict[str, Any]  # options on the command line, by keyword
     json: bool
     wide: bool
 
@@ -97,7 +96,7 @@ def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> 
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:
-    """Yields the fields as parameters of typer. A flag with keys is followed by the hidden flags of its keys."""
+    """Yields the fields, and hidden flags for keys, as parameters of typer."""
     groups, shown = groups_of(kind), set[str]()
     for entry, spec in options_of(kind):
         for name, group in groups.items():
@@ -133,7 +132,7 @@ def _default(value: object) -> Any:
 
 
 def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
-    """Returns the options on the command line by keyword. Raises OptionError for invalid keys of a flag."""
+    """Returns the options given, by keyword. Raises OptionError for invalid keys."""
     groups = groups_of(kind)
     result: dict[str, Any] = {}
     for entry, spec in options_of(kind):
@@ -168,8 +167,7 @@ def _take(result: dict[str, Any], entry: Field[Any], spec: Option, values: Mappi
 
 
 def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
-    """Adds the options in a text such as `layout=nodes,values=q15`. Raises OptionError for unknown keys or bad
-    values."""
+    """Adds the options in a text such as `layout=nodes,values=q15`, or raises OptionError."""
     flag, rest = group.within.flag, text
     while rest:
         part, _, after = rest.partition(",")

@@ -1,7 +1,7 @@
 """Runs the program `forestc`: its commands, errors in one line, and the exit status.
 
-Exit status: 0 for success; 1 for invalid input; 2 for wrong usage; 3 for a failed check; 4 for a failing outside tool;
-128 plus the number of a signal that ends the program.
+Exit status: 0 success; 1 invalid input; 2 wrong usage; 3 failed check; 4 failing outside tool; 128 plus the number of a
+signal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forestc.errors import Failure, ForestcError, interrupted, one_line
 from forestc.system.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.system.version import __version__
 
-# The class from which typer's errors of wrong usage derive; typer contains click under varying names.
+# The class of typer's usage errors; typer contains click under varying names.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 

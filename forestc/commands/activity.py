@@ -145,7 +145,7 @@ def _trees(forest: Forest, activity: ForestActivity) -> list[dict[str, Any]]:
 
 
 def _raw(test: Test, number: NumberType) -> float | None:
-    """Returns the threshold in units of raw rows; None for a set, or for a threshold above every number."""
+    """Returns the threshold in raw units; None for sets and infinite values."""
     value = word_value(int(test.threshold), number) if isinstance(test, Below) else np.inf
     return value if np.isfinite(value) else None
 

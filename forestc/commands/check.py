@@ -140,8 +140,7 @@ def check(options: CheckOptions) -> CheckResult:
 
 
 def _refuse(design: Design, options: CheckOptions) -> None:
-    """Raises OptionError for an unknown engine. For a proof, raises ToolError if a prover is missing, ForestcError if
-    there is nothing to prove."""
+    """Raises an error for unknown engines, missing provers, or nothing to prove."""
     for name in options.engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
@@ -153,23 +152,17 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 
 @dataclass(frozen=True)
 class _Given:
-    """The rows of a check.
+    """The rows of a check."""
 
-    rows: given or generated rows.
-    record: describes them in check.json; None without rows.
-    drawn: rows drawn from the input model.
-    notes: messages for the user.
-    """
-
-    rows: Rows
-    record: dict[str, Any] | None = None
+    rows: Rows  # given or generated
+    record: dict[str, Any] | None = None  # describes the rows in check.json; None without rows
     inputs: InputModel | None = None
-    drawn: Stimuli | None = None
-    notes: tuple[str, ...] = ()
+    drawn: Stimuli | None = None  # rows drawn from the input model
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def _given(design: Design, options: CheckOptions) -> _Given:
-    """Opens, generates or draws the rows. Raises OptionError if there are none and nothing is to be proved."""
+    """Opens, generates or draws the rows. Raises OptionError if none are given."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
     if options.rows is not None:
@@ -196,7 +189,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
 def _run_engines(
     design: Design, options: CheckOptions, given: _Given
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
-    """Compares engines with the evaluator. Returns results, the number of vectors of each origin, and coverage."""
+    """Returns engines' results, vectors by origin, and the coverage."""
     files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}
@@ -249,13 +242,12 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """A builder of engines. found: results, which note why an engine can't run. strict: True to raise CheckError for a
-    missing tool."""
+    """A builder of engines."""
 
     design: Design
     scratch: Path
-    found: dict[str, EngineResult]
-    strict: bool
+    found: dict[str, EngineResult]  # results, which note why an engine can't run
+    strict: bool  # True to raise CheckError for a missing tool
     progress: Callable[[str], None]
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
@@ -294,8 +286,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator on a chunk. sample: the number of vectors taken at even distances; 0 for
-    all."""
+    """Compares an engine with the evaluator. sample: the most vectors; 0 for all."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:
@@ -306,7 +297,7 @@ def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evalua
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
-    """Joins vectors of one origin into larger chunks, because some engines start a program for each chunk."""
+    """Joins vectors of one origin, because some engines start a program per chunk."""
     waiting: list[Vectors] = []
     for part in parts:
         if waiting and (part.origin != waiting[0].origin or sum(len(v.words) for v in waiting) >= CHUNK):

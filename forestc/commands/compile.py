@@ -151,15 +151,11 @@ class Compiled:
 
 @dataclass
 class Compilation:
-    """A compilation in progress. Each stage sets the fields below the comment with its name, and reads those of earlier
-    stages.
+    """A compilation in progress. Each stage sets the fields below the comment with its name."""
 
-    request: the checked options. notes: messages for users. seconds: by stage.
-    """
-
-    request: Request
-    notes: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
+    request: Request  # the checked options
+    notes: list[str] = field(default_factory=list)  # messages for the user
+    seconds: dict[str, float] = field(default_factory=dict)  # by stage
     # Fields that `load` sets.
     source: Forest = field(init=False)
     given: Rows = field(init=False)
@@ -179,7 +175,7 @@ class Compilation:
     capacity: Capacity | None = None
     artifacts: tuple[Artifact, ...] = ()
     content: dict[str, Any] = field(init=False)
-    # check
+    # Fields that `check` sets.
     agreed: Agreement = field(init=False)
     held_out: Agreement | None = None
     # Fields that `estimate`, `write` and synthesis set.
@@ -442,7 +438,7 @@ def _renamed(name: str) -> tuple[str, ...]:
 
 
 def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
-    """Raises RowsError if rows or ranges do not fit the integer types of the C header's inputs."""
+    """Raises RowsError if rows or ranges exceed the header's integer types."""
     types, start = column_types(source, c.c_types), 0
     if c.c_inputs == "float" or not any(kind.whole for kind in types):
         return
@@ -485,7 +481,7 @@ def _run_passes(run: Compilation) -> None:
         file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
         run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
     if "c" in request.targets:
-        # The manifest records the layout, so that costs fitted later do not change a written design.
+        # The manifest records the layout: costs fitted later must not change a written design.
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
         run.firmware = layout_record(run.forest, run.c)
 
@@ -502,7 +498,7 @@ def _smaller(run: Compilation) -> str:
 
 
 def _lower(run: Compilation) -> None:
-    """Makes the netlist, with the latency for the requested clock. Raises ForestcError if the device is too small."""
+    """Makes the netlist. Raises ForestcError if it does not fit the device."""
     options = run.options
     if options.clock_mhz is not None and options.device is not None and run.request.has_estimate:
         latency = latency_for(run.forest, run.lowering, options.clock_mhz, options.device, options.progress)
@@ -609,11 +605,7 @@ def _engine_note(forest: Forest, capacity: Capacity) -> str:
 
 
 def _figures(run: Compilation, level: Mapping[str, Any] | None, measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of `--json`. Their keys do not change between versions.
-
-    `conditions` counts the inner nodes of the model, and `comparator_bits` the input bits that comparators read.
-    `accuracy` and `agreement` are on the given rows, or on generated ones.
-    """
+    """Returns the figures of `--json`. Their keys do not change between versions."""
     forest, netlist, agreed = run.forest, run.netlist, run.agreed
     table = forest.conditions
     numbers = (feature.number for feature in forest.features)

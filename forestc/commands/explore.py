@@ -46,7 +46,7 @@ from forestc.system.records import inside
 from forestc.system.version import __version__
 from forestc.system.writing import writing
 
-# Options that are not in the command line of a study, because they do not change its results.
+# A study's command line omits options that do not change its results.
 _HOW_IT_RUNS = ("out", "jobs", "scheduler", "storage", "trial_seconds", "trial_mb", "resume")
 COMMANDS = Commands(compile, check, synth, measure)
 
@@ -223,11 +223,7 @@ def _search(
     resume: bool,
     progress: Callable[[str], None],
 ) -> Study:
-    """Runs the search and writes the study.
-
-    content: the hash of the rows of a resumed study.
-    start: the time of time.monotonic() from which the time limit counts.
-    """
+    """Runs the search and writes the study. start: when the time limit begins."""
     progress("reading the rows")
     material = material_of(request, folder)
     if content not in (None, material.content):
@@ -266,7 +262,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """Returns two commands: one finishes the whole study, the other only the front of the trials so far."""
+    """Returns two commands: one finishes the study, the other only its front."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]
@@ -353,7 +349,7 @@ def same_rows(material: Material) -> int:
 
 
 def _test_inputs(material: Material) -> NDArray[np.float64] | None:
-    """Returns the test rows with columns in the order of the rows; None if the columns do not match."""
+    """Returns the test rows in the rows' order of columns; None without a match."""
     request, forest = material.request, material.forest or material.example
     test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
     if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.
@@ -387,7 +383,7 @@ def _refuse(study: Study) -> None:
 
 @contextmanager
 def _held(folder: Path, *, resume: bool) -> Iterator[None]:
-    """Locks the study's folder. Raises ForestcError if another search uses it, or if it does not suit `resume`."""
+    """Locks the study's folder. Raises ForestcError if it is unsuitable or in use."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
         there = [f"{TRIALS}/{path.name}" for path in (folder / TRIALS).glob("*")]

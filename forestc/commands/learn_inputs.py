@@ -21,7 +21,7 @@ from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import write_text, writing
 
-HELD_OUT = 5  # holds out every fifth row to score a model that is learnt from the others
+HELD_OUT = 5  # holds out every fifth row to score the learnt model
 LEAST_ROWS = 50  # rows; with fewer, no rows are held out
 SCORED_SHARE = 0.25  # share of the seconds for learning the model that is scored
 
@@ -154,7 +154,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
-    """Returns the first 20,000 rows, with only the columns in `Forest.carried` if it is set."""
+    """Returns the first 20,000 rows, with carried columns only if `Forest.carried` is set."""
     parts, most = [], 20_000
     read = list(forest.row_columns) if forest.carried else slice(None)
     for batch in rows.batches():

@@ -185,17 +185,16 @@ def _refuse(options: MeasureOptions) -> None:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The inputs that entries run on. rows: how many of the `total` given rows are run. notes: for the user."""
+    """The inputs that entries run on."""
 
     inputs: Sequence[Vectors]
-    rows: int
+    rows: int  # how many of the `total` given rows are run
     total: int
-    notes: Sequence[str]
+    notes: Sequence[str]  # messages for the user
 
 
 def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
-    """Returns the rows to run, vectors made from them, and rows drawn from the input model. Rows that the header's
-    types can't hold are left out."""
+    """Returns rows to run, vectors made from them, and rows drawn."""
     forest, c = design.forest, design.c_options
     types = inputs_of(forest, c.c_inputs, c.c_types).types
     rows = drawn if options.rows is None and options.inputs is not None else options.rows
@@ -238,8 +237,7 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """Returns the most instructions of a prediction (cycles on AVR), estimated by fitted costs; None if these do not
-    apply."""
+    """Returns the estimated most instructions (cycles on AVR); None without costs."""
     costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if costs is None or optimize != "s" or tool.kind not in costs.compilers:
         return None
@@ -249,7 +247,7 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
 
 
 def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Returns (measured, allowed) by the name of the figure. Empty if the budget is for another processor or entry."""
+    """Returns (measured, allowed) by the name of the figure; empty without a budget."""
     options, figures = design.c_options, entries.get(entry_of(design.forest))
     if options.cpu != cpu or figures is None:
         return {}
@@ -308,12 +306,12 @@ class _Built:
 
 @dataclass(frozen=True)
 class _Work:
-    """The tools and the folder that all entries share. simavr: path of the program; None if it is not installed."""
+    """The tools and the folder that all entries share."""
 
     design: Design
     cpu: Cpu
     compiler: Compiler
-    simavr: str | None
+    simavr: str | None  # path of the program; None if it is not installed
     optimize: str
     folder: Path
 
@@ -362,7 +360,7 @@ class _Work:
         }
 
     def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
-        """Returns a run on a batch of inputs, its differences from the evaluator, and the first difference as text."""
+        """Returns a run, its differences from the evaluator, and the first as text."""
         forest = self.design.forest
         batch = entry.taken(batch, forest)
         run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
@@ -377,7 +375,7 @@ class _Work:
 def _summary(
     on_rows: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
 ) -> dict[str, Any] | None:
-    """Returns the mean and largest count on rows, and the largest of all; None without counts."""
+    """Returns the mean and largest counts; None if nothing was counted."""
     chosen, all_ = (
         np.concatenate([np.empty(0, np.int64), *(column for column in runs if column is not None)])
         for runs in (on_rows, every)

@@ -109,7 +109,7 @@ def _name(number: int) -> str:
 
 
 def _shown(study: Study) -> list[Trial]:
-    """Returns the trials of the front and of the unpruned model that have a compiled folder."""
+    """Returns the compiled trials of the front, and the unpruned model's."""
     first = unpruned(study.trials)
     beside = [first] if study.front and first is not None and first not in study.front else []
     return [trial for trial in (*study.front, *beside) if (study.design(trial) / MANIFEST).is_file()]

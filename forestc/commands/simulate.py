@@ -111,7 +111,7 @@ def simulate(options: SimulateOptions) -> Shown:
 
 
 def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:
-    """Writes the switching activity as SAIF. Returns the number of bits that change per row, over all nets."""
+    """Writes the switching activity as SAIF. Returns the bits that change per row."""
     counts = activity(design.netlist, netlist_words(design.netlist, words))
     with writing(file):
         write_text(file, activity_text(design.netlist, counts))

@@ -18,10 +18,11 @@ from forestc.system.writing import replacing, writing
 
 
 def take(source: str | Path, number: int, out: str | Path, progress: Progress = quiet) -> dict[str, Any]:
-    """Copies the design of a trial, compiled first if it is missing, and returns figures of it.
+    """Copies the design of a trial, compiled if missing, and returns its figures.
+    source: the study's folder.
+    out: the new folder.
 
-    source: the study's folder. number: of the trial. out: the new folder. Raises OptionError for a trial that does not
-    exist or has failed, otherwise ForestcError.
+    Raises ForestcError for a trial without a design.
     """
     study, out = open_study(source), Path(out)
     trial = next((trial for trial in study.trials if trial.number == number), None)

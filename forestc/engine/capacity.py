@@ -11,11 +11,11 @@ from forestc.errors import OptionError
 from forestc.system.records import DamagedError, hold, record_of
 
 FORMAT = 1  # identifies the format of nodes and images
-ROWS = 6  # rows in flight, one for each register on a walker's loop from one address to the next
-RING = 16  # rows that a walker's buffer holds: rows in flight, and rows that arrive meanwhile
+ROWS = 6  # rows in flight, one for each register on a walker's loop
+RING = 16  # rows that a walker's buffer holds: rows in flight, and arriving rows
 NODE_BITS = 36  # bits of the widest node, as wide as block RAM
 MOST_STEPS = 255  # steps of a slot at most
-BEAT_BITS = 32  # bits of a row that arrive in a clock, unless a word is wider
+BEAT_BITS = 32  # bits of a row that arrive in a clock, or one wider word
 DeviceMemory = Literal["block", "spram"]
 Load = Literal["stream", "axi-lite"]
 
@@ -27,34 +27,21 @@ def bits_for(count: int) -> int:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The sizes of an engine. A walker goes through one tree at a time; a slot is one tree of each walker.
-
-    nodes: in each bank of a walker's memory, a power of 2.
-    slots: the most trees of a walker.
-    features, word_bits: of a row.
-    outputs: the most scores of a row.
-    scores: True if results hold the scores beside the label.
-    banks: 2 to load an image while the engine uses another.
-    memory: block RAM, or single-port RAM of an iCE40 UltraPlus.
-    user_bits: of tuser.
-    name: of the module.
-
-    Raises OptionError if no engine has this capacity.
-    """
+    """The sizes of an engine of walkers, each evaluating a tree at a time. Raises OptionError for impossible sizes."""
 
     walkers: int
-    nodes: int
-    slots: int
-    features: int
+    nodes: int  # in each bank of a walker's memory, a power of 2
+    slots: int  # the most trees of a walker
+    features: int  # the most columns of a row
     word_bits: int = 8
-    outputs: int = 1
+    outputs: int = 1  # the most scores of a row
     score_bits: int = 32
-    scores: bool = False
-    banks: int = 2
-    memory: DeviceMemory = "block"
+    scores: bool = False  # True if results hold scores besides the label
+    banks: int = 2  # 2 to load an image while the engine uses another
+    memory: DeviceMemory = "block"  # block RAM, or single-port RAM of an iCE40 UltraPlus
     load: Load = "stream"
-    user_bits: int = 1
-    name: str = "engine"
+    user_bits: int = 1  # bits of tuser
+    name: str = "engine"  # of the module
 
     def __post_init__(self) -> None:
         try:

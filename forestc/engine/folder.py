@@ -85,7 +85,7 @@ def _schema() -> Schema:
 
 
 def _foreign(folder: Path) -> str:
-    """Returns the name of a file in the folder that does not belong to an engine; "" if there is none."""
+    """Returns a name in the folder that belongs to no engine, or ""."""
     present = {entry.name for entry in os.scandir(folder) if not left_by_simulator(entry.name)}
     if not present:
         return ""

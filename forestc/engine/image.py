@@ -33,19 +33,13 @@ class TooManyNodesError(DoesNotFitError):
 
 @dataclass(frozen=True)
 class Slot:
-    """One tree for each walker, evaluated at the same time.
+    """One tree for each walker, evaluated at the same time."""
 
-    trees: index of each walker's tree, -1 for none.
-    steps: nodes on the longest path, without the leaf.
-    first, count: first output that the trees add to, and number of outputs.
-    initial: True if the sums of these outputs start here, with the bias.
-    """
-
-    trees: tuple[int, ...]
-    steps: int
-    first: int
-    count: int
-    initial: bool
+    trees: tuple[int, ...]  # index of each walker's tree, -1 for none
+    steps: int  # nodes on the longest path, without the leaf
+    first: int  # first output that the trees add to
+    count: int  # number of outputs that the trees add to
+    initial: bool  # True if the sums of these outputs start here, with the bias
 
     @property
     def clocks(self) -> int:
@@ -55,11 +49,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class EngineImage:
-    """An image. words: its 32-bit words. used: (walkers,), the number of nodes of each walker."""
+    """The content of an engine's memories for one forest."""
 
-    words: Words
+    words: Words  # 32-bit words of the image
     slots: tuple[Slot, ...]
-    used: tuple[int, ...]
+    used: tuple[int, ...]  # number of nodes of each walker
 
     @property
     def clocks(self) -> int:
@@ -72,10 +66,9 @@ class EngineImage:
 
 
 def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> EngineImage:
-    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes).
+    """Returns the image of a quantized forest for engines of this capacity.
 
-    Raises ModelError if no engine can compute the forest. Raises OptionError if the forest is not quantized or its
-    words are too wide. Raises DoesNotFitError if the engine has no room for it.
+    Raises ModelError or OptionError if no engine can compute the forest, DoesNotFitError if this one is too small.
     """
     _check_kind(forest, capacity)
     progress(f"laying out {len(forest.trees):,} trees")
@@ -124,10 +117,7 @@ def model_hash(forest: Forest) -> bytes:
 
 
 def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
-    """Returns the slots with the fewest clocks. Either all trees share slots, or only trees of the same output.
-
-    Raises DoesNotFitError if there are too many slots.
-    """
+    """Returns the slots with the fewest clocks. Raises DoesNotFitError if there are too many slots."""
     outputs = forest.n_outputs
     together = _slots(capacity, blocks, [(list(range(len(blocks))), 0, outputs)])
     arrangements = [together]
@@ -149,10 +139,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Returns the slots of groups of trees. The largest tree of a slot goes to the walker with the fewest nodes.
-
-    groups: (trees, first output, number of outputs).
-    """
+    """Returns the slots. groups: (trees, first output, number of outputs)."""
     slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:
@@ -171,7 +158,7 @@ def _slots(
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes in a walker's memory: the root of each slot, then the other blocks of each tree."""
+    """Returns a walker's memory: each slot's root, then the other blocks."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)
@@ -186,11 +173,9 @@ def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray
 
 
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of a tree's blocks as numbers in a walker's memory, in the order of `members`.
-
-    base: the address of the first block after the root, minus 1.
-    columns: (features,), column of each feature in a row.
-    """
+    """Returns a tree's nodes as numbers, in the order of `members`.
+    base: address of the first block after the root, minus 1.
+    columns: each feature's column in a row."""
     nodes = blocks.members
     kind, leaf = blocks.kind[nodes], blocks.kind[nodes] == LEAF
     child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
@@ -223,7 +208,7 @@ def columns_of(forest: Forest) -> NDArray[np.int64]:
 
 
 def _decision(forest: Forest) -> tuple[int, int, int, int]:
-    """Returns (kind, 1 if the last of equal scores wins, output to compare with the threshold, threshold)."""
+    """Returns (kind, True if last of ties wins, output for the threshold, threshold)."""
     decision = forest.decision
     if decision.kind == "none":
         return NONE, 0, 0, 0
@@ -233,8 +218,7 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
 
 
 def _check_kind(forest: Forest, capacity: Capacity) -> None:
-    """Raises ModelError if no engine can compute the forest, and OptionError if it is not quantized. Raises
-    DoesNotFitError if it needs scores that this engine does not give."""
+    """Raises ModelError, OptionError or DoesNotFitError if the engine can't evaluate such a forest."""
     if not forest.quantized:
         raise OptionError(
             "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
@@ -257,7 +241,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
 
 
 def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> None:
-    """Raises DoesNotFitError if the forest needs more than the capacity. Nodes and slots are not checked."""
+    """Raises DoesNotFitError if columns, outputs, depth, leaves or scores exceed the capacity."""
     columns = int(columns_of(forest).max(initial=0)) + 1
     if columns > capacity.features:
         raise DoesNotFitError(

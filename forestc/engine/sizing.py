@@ -15,30 +15,23 @@ from forestc.forest.numbers import word_range
 
 MOST_WALKERS = 256  # walkers that are chosen at most; users can ask for more
 WIDEST_WORD = 16  # bits of a word that are chosen at most
-DEFAULT_WALKERS = 16  # walkers at most of an engine for one forest, if no device limits them
+DEFAULT_WALKERS = 16  # walkers of an engine for one forest if no device limits them
 SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """The engine that a user asks for.
+    """The engine that a user asks for."""
 
-    trees, nodes: of the largest forest; leaves are nodes, too.
-    features: columns of a row.
-    walkers: None for as many as the device holds, up to MOST_WALKERS.
-    word_bits: None for as many as fit, up to WIDEST_WORD.
-    banks: None for two if they fit, otherwise one.
-    """
-
-    trees: int
-    nodes: int
-    features: int
+    trees: int  # of the largest forest
+    nodes: int  # of the largest forest, with leaves
+    features: int  # columns of a row
     outputs: int = 1
-    walkers: int | None = None
-    word_bits: int | None = None
+    walkers: int | None = None  # None for the most that the device holds
+    word_bits: int | None = None  # None for the most that fit
     score_bits: int = 32
     scores: bool = False
-    banks: int | None = None
+    banks: int | None = None  # None for two if they fit, otherwise one
     load: Load = "stream"
     user_bits: int = 1
     name: str = "engine"
@@ -47,7 +40,7 @@ class EngineRequest:
 def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
     """Returns the best capacity that fits the device: with two banks if possible, then with the most walkers.
 
-    Raises OptionError if the request suits no engine. Raises ForestcError if the device has too little memory.
+    Raises OptionError or ForestcError if there is none.
     """
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
@@ -106,7 +99,7 @@ def _candidates(request: EngineRequest, device: Device) -> Iterator[Capacity]:
 
 
 def _capacity(request: EngineRequest, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
-    """Returns a capacity with room for all nodes, and for slots with trees of one output each."""
+    """Returns a capacity with room for all nodes and one-output trees."""
     slots = -(-request.trees // walkers) + (request.outputs - 1 if request.trees > walkers else 0)
     depth = max(16, -(-request.nodes // walkers), slots)
     widths = range(WIDEST_WORD, 3, -1) if request.word_bits is None else (request.word_bits,)

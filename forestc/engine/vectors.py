@@ -14,7 +14,7 @@ from forestc.forest.ir import Forest
 
 
 def image_lines(image: EngineImage, after: int = 0) -> str:
-    """Returns an image for the file `images.txt`. after: the number of rows before the image is loaded."""
+    """Returns an image for the file `images.txt`. after: number of rows before the image is loaded."""
     words = image.words.tolist()
     lines = [f"{int(index == len(words) - 1)} {word:08x}\n" for index, word in enumerate(words)]
     return "".join([f"wait {after}\n", *lines])

@@ -39,12 +39,11 @@ AXI_LITE = (
 
 @dataclass(frozen=True)
 class AdderLevel:
-    """A level of a tree of adders or comparators. before: number of input words. narrow: bits of an input. bits: bits
-    of an output."""
+    """A level of a tree of adders or comparators."""
 
-    before: int
-    narrow: int = 0
-    bits: int = 0
+    before: int  # number of input words
+    narrow: int = 0  # bits of an input
+    bits: int = 0  # bits of an output
 
     @property
     def count(self) -> int:

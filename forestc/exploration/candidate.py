@@ -44,28 +44,23 @@ from forestc.system.deadline import LateError
 Stage: TypeAlias = Rung | Literal["finish"]
 MODEL = "model.forest"  # names the file of a trained model in its trial's folder
 CACHED = 48  # entries per fold in a worker's cache
-MOST_STAGES = 8  # cycles of latency up to which registers are added to reach the requested clock rate
-MORE_STAGES = 3  # cycles of latency added at most to a placed design that misses the requested clock rate
+MOST_STAGES = 8  # limits the latency, in cycles, to which registers are added for speed
+MORE_STAGES = 3  # limits the cycles of latency added to a placed design
 PROVED = 3000  # nodes; a larger design on the front is simulated but not proved
-BEHIND = 2.0  # stops scoring a candidate that is this many standard errors less accurate than a rival of no higher cost
+BEHIND = 2.0  # stops scoring this many standard errors below a rival of no higher cost
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One stage of a trial for a worker.
-
-    rivals: (costs, accuracy) of trials on the front; the costs are those of `costs_of`.
-    address: folder, database and Optuna's id of the trial.
-    seconds: time limit for the search of a level.
-    """
+    """One stage of a trial for a worker."""
 
     stage: Stage
     trial: Trial
-    rivals: tuple[tuple[tuple[float, ...], float], ...] = ()
-    address: tuple[str, str, int] | None = None
-    seconds: float = math.inf
+    rivals: tuple[tuple[tuple[float, ...], float], ...] = ()  # (costs, accuracy) of trials on the front
+    address: tuple[str, str, int] | None = None  # folder, database and Optuna's id of the trial
+    seconds: float = math.inf  # time limit for the search of a level
 
 
 @dataclass(frozen=True)
@@ -80,8 +75,7 @@ class Commands:
 
 @dataclass
 class Bench:
-    """The data, the commands and the cache of one worker. Cached are models and results of passes that several trials
-    share."""
+    """The data and the commands of one worker, with a cache for results that trials share."""
 
     material: Material
     commands: Commands
@@ -166,7 +160,7 @@ class Bench:
             rows, held_out = self.material.fit_and_held_out(fold)
             return Passes(ResultStore(self.material.folder / RESULTS_FOLDER), rows, Scorer(model, held_out))
 
-        # The scorer in the cache keeps the model alive, so no other model gets its id.
+        # The scorer in the cache keeps the model alive, so its id stays unique.
         return self._once(("rows", max(fold, 0), id(model)), passes)
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
@@ -178,8 +172,7 @@ class Bench:
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """Returns the passes of a level as an option of the trial, after the level's search if it has one. Returns no
-        option if `compile` would run the same passes. Raises OptionError if the time ends before the first score."""
+        """Returns a level's passes as a trial's option; empty if `compile` runs the same."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
@@ -198,7 +191,7 @@ class Bench:
                 raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}
-        # For a level without search, `compile` gives passes all rows; for listed passes, it holds some out.
+        # Without search, `compile` gives a level all rows but holds some out for listed passes.
         else:
             taken = tuple(self.steps(options, model, fold))
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
@@ -226,7 +219,7 @@ class Bench:
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """Returns the sort key of a C layout: number of broken limits, then the first goal, then flash."""
+        """Returns a sort key for C layouts: broken limits, first goal, flash."""
         request = self.material.request
         broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
         first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")
@@ -357,8 +350,8 @@ class Bench:
         return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:
-        """Compiles and checks a trial of the front, and scores it on the test rows if there are any. A small design is
-        also proved if a prover is installed. Raises CheckError if the check fails."""
+        """Compiles and checks a trial of the front, and scores it on test rows if there are any. Raises CheckError if
+        the check fails."""
         request = self.material.request
         design = open_design(self.design(job.trial, clock))
         with clock.of("check"):

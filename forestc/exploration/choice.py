@@ -1,10 +1,5 @@
-"""Recommends a design of a study, and finds its neighbours on the front.
-
-With a tolerance, the smallest design is taken whose loss plus `ERRORS` standard errors is within the tolerance. Without
-one, the smallest design is taken that loses at most one standard error, or no more than -O1. The loss is against the
-given model, or else against the most accurate design of the front. Source: Breiman et al., "Classification and
-Regression Trees", 1984, section 3.4.3.
-"""
+"""Recommends the smallest design of a study whose loss is small enough, by standard errors (Breiman et al.,
+"Classification and Regression Trees", 1984, section 3.4.3)."""
 
 from __future__ import annotations
 
@@ -15,30 +10,21 @@ from forestc.exploration.space import LEVEL
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.passes.scorer import ERRORS
 
-UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path of the given rows
+UNPRUNED = 1  # sets the level of the unpruned design: -O1 changes no path
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A recommended design and its neighbours on the front.
+    """A recommended design and its neighbours on the front."""
 
-    size: the goal that orders designs by size.
-    best: the most accurate design of the front.
-    taken: the recommended design.
-    within: True if `taken` is accurate enough; otherwise no design is, and `taken` loses least.
-    fits: True if `taken` fits the device.
-    smaller, better: the next smaller and the next more accurate design of the front, or None.
-    unpruned: the trial of the model at -O1, or None.
-    """
-
-    size: Goal
-    best: Trial
-    taken: Trial
-    smaller: Trial | None
-    better: Trial | None
-    unpruned: Trial | None
-    within: bool = True
-    fits: bool = True
+    size: Goal  # the goal that orders designs by size
+    best: Trial  # the most accurate design of the front
+    taken: Trial  # the recommended design
+    smaller: Trial | None  # the next smaller design of the front
+    better: Trial | None  # the next more accurate design of the front
+    unpruned: Trial | None  # the trial of the model at -O1
+    within: bool = True  # True if `taken` is accurate enough; otherwise it loses least
+    fits: bool = True  # True if `taken` fits the device
 
     @property
     def recommended(self) -> Trial | None:
@@ -54,8 +40,7 @@ class Recommendation:
 
 
 def choice(study: Study) -> Recommendation | None:
-    """Returns the recommendation of a study; None if it has no front or no accuracies. If the study ended early, a
-    synthesized or measured design is preferred to an estimated one of nearly the same accuracy."""
+    """Returns the recommendation of a study; None if it has no front or no accuracies."""
     first = unpruned(study.trials)
     chosen = _choice(study, first)
     if chosen is None or not study.asked.get("unfinished"):
@@ -91,11 +76,7 @@ def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
 def _taken(
     study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
 ) -> tuple[Trial, bool]:
-    """Returns the smallest design that is accurate enough, and True; otherwise the design that loses least, and False.
-
-    among: designs of the front that fit the device, or only its smallest design.
-    best: the most accurate of them.
-    """
+    """Returns the smallest design accurate enough, True; otherwise the one losing least, False."""
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
     if tolerance is None and not against_model(study):

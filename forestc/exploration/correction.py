@@ -1,7 +1,4 @@
-"""Corrects estimates by measured values: for each figure, a line is fitted through the logarithms of both.
-
-A prior holds the slope near 1, so few designs give nearly a constant factor.
-"""
+"""Corrects estimates by measured values: for each figure, a line is fitted through the logarithms of both."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from dataclasses import dataclass, replace
 from forestc.exploration.study import RUNGS, Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
-PRIOR = 2.0  # weighs the prior, a slope of 1: it counts as much as data of this spread (squared logarithms)
+PRIOR = 2.0  # weighs the prior, a slope of 1, as much as data of this spread
 SLOPES = (0.5, 1.5)  # limits the slope
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A fitted line: corrected = factor * estimate ** slope. designs: the number of designs it is fitted to."""
+    """A fitted line: corrected = factor * estimate ** slope."""
 
     factor: float
     slope: float
-    designs: int
+    designs: int  # number of designs that the line is fitted to
 
     def of(self, estimate: float) -> float:
         return float(self.factor * max(estimate, 1.0) ** self.slope)

@@ -17,10 +17,8 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """Maps trials on the front to trials that count as equal; both are trial numbers.
-
-    The equal trial is less accurate by less than a standard error, and no worse in all other goals.
-    """
+    """Maps trials on the front, by number, to a trial that is less accurate by less than a standard error, and no worse
+    in other goals."""
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 

@@ -18,13 +18,12 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a design. maximize: True if more is better. needs: the option that the figure requires, if any.
-    means: its meaning in words, for users."""
+    """A figure of a design."""
 
-    maximize: bool
+    maximize: bool  # True if more is better
     unit: str
-    needs: Needs
-    means: str
+    needs: Needs  # the option that the figure requires, if any
+    means: str  # meaning in words, for users
 
 
 FIGURES: dict[str, Figure] = {
@@ -87,8 +86,7 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
 
 
 def _value(name: str, text: str) -> float:
-    """Returns the number of a limit; NaN if the text is no number. Figures of firmware may have a unit, such as
-    4KiB."""
+    """Returns the number of a limit such as 4KiB; NaN for other texts."""
     try:
         return float(text)
     except ValueError:

@@ -34,34 +34,26 @@ ALL = -1  # stands for a fold with a model trained on all rows
 
 @dataclass(frozen=True)
 class RowSplit:
-    """The row numbers of a fold. fit: for training and passes. validation: for scores."""
+    """The row numbers of a fold."""
 
-    fit: NDArray[np.int64]
-    validation: NDArray[np.int64]
+    fit: NDArray[np.int64]  # for training and passes
+    validation: NDArray[np.int64]  # for scores
 
 
 @dataclass(frozen=True)
 class Material:
-    """The data that all trials of a study share.
-
-    forest: the given model; None if models are trained.
-    X: (rows, columns).
-    y: class numbers or values, one per row.
-    folds: all of them score trials; designs are compiled with the first.
-    held_out: the validation rows, as the option `held_out` of `compile`.
-    notes: messages for the user.
-    """
+    """The data that all trials of a study share."""
 
     request: ExploreRequest
     folder: Path
-    forest: Forest | None
-    X: NDArray[np.float64]
-    y: NDArray[Any]
+    forest: Forest | None  # the given model; None if models are trained
+    X: NDArray[np.float64]  # (rows, columns)
+    y: NDArray[Any]  # class numbers or values, one per row
     names: tuple[str, ...]
     classes: tuple[str, ...]
-    folds: tuple[RowSplit, ...]
-    held_out: Any
-    notes: tuple[str, ...]
+    folds: tuple[RowSplit, ...]  # all score trials; the first compiles designs
+    held_out: Any  # the validation rows, as the option of `compile`
+    notes: tuple[str, ...]  # messages for the user
 
     @property
     def crossed(self) -> bool:
@@ -242,7 +234,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """Returns all rows, their labels, and True if they have labels; otherwise the model's answers serve as labels."""
+    """Returns rows, labels (or the model's answers), and True if labels exist."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -252,8 +244,7 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Returns five folds if `crossed`, otherwise only the first. The first holds out rows 5, 10, 15, ... (counted from
-    1), as `compile` does with `HELD_OUT`."""
+    """Returns five folds if `crossed`, otherwise only the first."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")

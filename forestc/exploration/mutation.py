@@ -11,7 +11,7 @@ import numpy as np
 from forestc.options.parameters import Choice, Parameter, Real, used
 
 CHANGED = 1.5  # changes about this many parameters
-STEP = 0.12  # sets the standard deviation of a number's change, as a share of its range
+STEP = 0.12  # sets the standard deviation of a number's change, as share of its range
 
 
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.r
 
 
 def _drawn(parameter: Parameter, before: Any, random: np.random.Generator) -> Any:
-    """Returns a random value of a parameter. before: the old value, which is changed a little; None to draw evenly."""
+    """Returns a random value of a parameter, close to `before` if given."""
     if isinstance(parameter, Choice):
         others = [value for value in parameter.values if value != before or type(value) is not type(before)]
         return others[int(random.integers(len(others)))] if others else before

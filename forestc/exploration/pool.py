@@ -29,7 +29,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
 LOOK = 0.25  # seconds between two looks at the workers' time and memory
 UNGUARDED = """ as it started; a script that defines what workers call needs `if __name__ == "__main__":`"""
-# A worker sends this once its modules are imported; the time limit of its first trial counts from then.
+# A worker sends this once its modules are imported; its time limit starts then.
 _READY = "ready"
 GRACE = 3.0  # seconds for a worker to end its external tools before it is killed
 
@@ -53,8 +53,8 @@ class Pool(Protocol):
 
 
 def carried_out(bench: Bench, job: Job) -> Trial:
-    """Runs a job, writes its trial to the study's folder and returns it. If an error is raised, the trial is marked as
-    failed. Raises Interrupted if a signal ends the worker."""
+    """Runs a job, writes its trial to the study's folder and returns it; an error marks the trial as failed. Raises
+    Interrupted if a signal ends the worker."""
     try:
         trial = bench.run(job)
     except (Interrupted, KeyboardInterrupt):
@@ -81,8 +81,7 @@ def _said_unless_interrupted(failure: sys.UnraisableHookArgs) -> None:
 
 
 def _work(pipe: Connection, speaks: bool) -> None:
-    """Runs a worker process: it receives the bench, then jobs, until the other end of the pipe closes. speaks: True to
-    log warnings."""
+    """Runs a worker process. speaks: True to log warnings."""
     if not speaks:
         logging.getLogger("forestc").setLevel(logging.ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The main process decides what Ctrl-C ends.
@@ -95,8 +94,7 @@ def _work(pipe: Connection, speaks: bool) -> None:
 
 
 class _Worker:
-    """A worker process and its job. A thread sends the first job, because sending blocks until the process has imported
-    its modules."""
+    """A worker process and its job."""
 
     def __init__(self, bench: bytes, job: Job, speaks: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -131,8 +129,7 @@ def _end(workers: list[_Worker]) -> None:
 
 
 class LocalPool:
-    """A pool of single-threaded processes on this machine. The pools of concurrent.futures and joblib can't end one
-    job, and lose all jobs if a process dies."""
+    """A pool of single-threaded processes. Unlike pools of concurrent.futures and joblib, it can end one job."""
 
     def __init__(self, bench: Bench, jobs: int) -> None:
         material = bench.material
@@ -184,7 +181,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """Returns the trial that a worker has ended or lost; empty if the worker only reports that it has started."""
+        """Returns the trial that a worker has ended or lost, if any."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):

@@ -25,13 +25,12 @@ _NOT_STORED = {"goals", "limits", "out", "resume", "progress", "seconds", "take"
 HIDDEN = "***"  # replaces the password in an address
 FEW_ROWS = 2000  # rows; with fewer, candidates are cross-validated unless validation rows are given
 FOLDS = 5  # folds of the cross-validation; without it, only the first fold is scored
-HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design: the validation rows of the first fold
+HELD_OUT = 0.2  # share of the rows that `compile` holds out for a design
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExploreRequest(ExploreOptions):
-    """The checked options of an `explore` call. Either `model` or `train` is given. rungs: the highest rung that
-    designs may reach; None for the highest that gives a figure of the goals and limits."""
+    """The checked options of an `explore` call. Either `model` or `train` is given."""
 
     train: tuple[str, ...] | Callable[[Any], Any] = ()
     classes: tuple[str, ...] = ()
@@ -39,7 +38,7 @@ class ExploreRequest(ExploreOptions):
     limits: tuple[Limit, ...] = ()
     tolerance: float | None = None
     jobs: int = 1
-    rungs: Top | None = "estimate"
+    rungs: Top | None = "estimate"  # highest rung that designs may reach; None follows the goals
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
@@ -112,7 +111,7 @@ class ExploreRequest(ExploreOptions):
 
     @property
     def reachable(self) -> tuple[Rung, ...]:
-        """The rungs that give figures of the goals and limits, lowest first."""
+        """The rungs (kinds of measurement) that give figures of the goals and limits, lowest first."""
         needed = {FIGURES[name].needs for name in self.figures}
         rungs: list[Rung] = ["estimate"]
         if self.device and "device" in needed:

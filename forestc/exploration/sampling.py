@@ -1,8 +1,5 @@
-"""Chooses the options of trials with Optuna's multi-objective TPE sampler, in the main process.
-
-Trial n depends only on the results of trials up to n - LAG. So the trials are the same with any number of workers up to
-LAG.
-"""
+"""Chooses the options of trials with Optuna's multi-objective TPE sampler. Trial n ignores the last LAG trials, so up
+to LAG workers get the same results."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ _ADDRESS = (
     "(psycopg2-binary)"
 )
 STARTUP = 10  # trials before Optuna's sampler uses results
-LAG = 6  # trials before a new one whose results it does not use; the number of workers if that is larger
-BESIDE = 2  # gives every n-th trial to Optuna's sampler; the others change a trial of the front
-BESIDE_FROM = 60  # trials before one of the front is changed; with fewer, the front is too small to rely on
+LAG = 6  # trials before a new one whose results it ignores; more allow more workers
+BESIDE = 2  # gives every n-th trial to Optuna's sampler; others change a front's trial
+BESIDE_FROM = 60  # trials before one of the front is changed; earlier fronts are unreliable
 UNKNOWN = 1e9  # sets the violation of a limit whose figure is unknown
 
 
@@ -92,7 +89,7 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
 
 
 def _need_file(address: str) -> None:
-    """Raises KeyError if the file of an SQLite database is missing; otherwise Optuna would create it."""
+    """Raises KeyError for a missing SQLite file, which Optuna would create."""
     path = address.removeprefix("sqlite:///")
     if path != address and not Path(path.partition("?")[0]).is_file():
         raise KeyError(path)
@@ -199,8 +196,7 @@ class Sampler:
         return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
     def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
-        """Returns changed options of a random trial on the front. Trials of levels are not changed; None if there are
-        no others."""
+        """Returns changed options of a random trial on the front, or None."""
         parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
@@ -208,7 +204,7 @@ class Sampler:
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns a value for each parameter in use. Trials of a level get only parameters of training."""
+        """Returns a value for each parameter in use."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:
@@ -243,7 +239,7 @@ def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit
     attempt = optuna().trial.Trial(study, identity)
     for limit in limits:
         value = trial.figure(limit.figure)
-        violation = UNKNOWN  # the violation, as a share of the limit; 0 or less if the limit holds
+        violation = UNKNOWN  # as a share of the limit; 0 or less if the limit holds
         if value is not None:
             violation = (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)
         attempt.set_constraint(spelled(limit), violation)

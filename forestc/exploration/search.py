@@ -1,4 +1,4 @@
-"""Runs the search of a study: chooses trials, sends designs near the front to higher rungs and finishes the front."""
+"""Runs the search of a study: chooses trials, synthesizes or measures designs near the front, and finishes it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-# A trial is near the front if 0.9 times its costs and 1.0 standard errors more accuracy would put it there.
+# Near the front: 0.9 times the costs and 1.0 standard errors more accuracy suffice.
 NEAR = (0.9, 1.0)
-CHECKPOINTS = 4  # divides the trials into parts; between two parts, designs near the front are synthesized
-KEPT_FOR_LAST = 1.3  # times the seconds to finish the first recommended design; reserved for the last recommended one
+CHECKPOINTS = 4  # divides the trials into parts; after each, designs near the front are synthesized
+KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs sent to a rung at a time
-# A climb sends at most this many designs to a rung; the others keep their figures.
+# Limits the designs that are sent to synthesis or measurement; more cost time.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
@@ -112,7 +112,7 @@ class StudySearch:
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """Returns (costs, accuracy) of trials on the front that Optuna knows; empty if accuracy is no goal."""
+        """Returns (costs, accuracy) of the front; empty if accuracy is no goal."""
         if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(
@@ -140,8 +140,8 @@ class StudySearch:
         )
 
     def climb(self, most: int | None = None) -> None:
-        """Sends designs on and near the front to higher rungs until the front does not change. most: sends only this
-        many, and only to synthesis; None for up to `MOST_SENT` to each rung."""
+        """Synthesizes or measures designs on and near the front until the front does not change. most: limits the
+        designs, which then are only synthesized."""
         for index, rung in enumerate(self.request.climbed[1:], 1):
             top = index > 1 or rung == "measured"
             if most and top:
@@ -153,8 +153,7 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """Returns the next designs for a rung: trials on the front, then trials near it. exactly: True to take trials
-        near the front only for idle workers."""
+        """Returns the next designs to synthesize or measure: from the front, then near it."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]
@@ -221,7 +220,7 @@ class StudySearch:
             self.refit()
 
     def _built(self, number: int) -> Trial:
-        """Returns the trial after synthesis or measurement, if the study has that rung and the design fits."""
+        """Returns the trial after synthesis or measurement, if the design fits."""
         for rung in ("synthesis", "measured"):
             trial = self.trials[number]
             if rung in self.request.climbed and rung not in trial.figures and self.view().fits(trial):
@@ -237,8 +236,8 @@ class StudySearch:
         return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
-        """Records which trials are on the front. early: True if the search ended early. Returns what is left to do, as
-        numbers of trials and designs; None if nothing is."""
+        """Records which trials are on the front. early: True if the search ended early. Returns numbers of unfinished
+        trials and designs, or None."""
         started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {

@@ -28,15 +28,15 @@ SHRINK = "shrink"  # names the parameter that chooses the passes that make the f
 NOTHING = "none"
 # Passes that may shrink a forest; prune-splits runs last because it fits all leaves again.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# Parameter that chooses the pass for integer leaves. The name `leaves` is taken by a parameter of trainers.
+# Chooses the pass for integer leaves; trainers have a parameter `leaves`.
 LEAF_PASS = "leaf-pass"
-# Passes that fit the leaves anew; the pass for leaves before them needs no parameters.
+# Passes that replace all leaves, so an earlier pass for leaves needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 PASSES_TAKEN = "passes"  # names the option that records what the search of a level chose
 LATENCIES = 6  # cycles of latency that the search tries at most
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
-# A search begins with the first of these layouts, the smallest.
+# C layouts that a search tries, the usually smallest first.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
 # Bits of leaves before a pass that fits the leaves again.
 BITS_BEFORE_FITTING = 6
@@ -48,11 +48,9 @@ RULE_COMPARATORS = 32  # comparators that rules may use; with more, a trial take
 
 
 def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, validation: Rows) -> tuple[Parameter, ...]:
-    """Returns the parameters of a compilation, in an order in which each depends only on earlier ones.
-
-    source: a model like the compiled ones; None for any sum of trees that decides a class.
-    fit, validation: rows for passes and for scores.
-    """
+    """Returns the parameters of a compilation; each depends only on earlier ones.
+    source: a model like the compiled ones, if known.
+    fit, validation: rows for passes and for scores."""
     scorer = None if source is None else Scorer(source, validation)
     shrinking = tuple(
         way for way in SHRINKING if all(_takes(name, source, fit, scorer) for name in way.split("+") if name != NOTHING)
@@ -95,7 +93,7 @@ def compile_space(request: ExploreRequest, source: Forest | None, fit: Rows, val
 def _takes(name: str, source: Forest | None, fit: Rows, scorer: Scorer | None) -> bool:
     """Returns True if a search tries the pass on models like `source`."""
     if name == "extract-rules" and source is not None and len(source.classes) > 2:
-        return False  # As at -O3: rules for many classes are much less accurate than trees, and take longest to find.
+        return False  # Rules for many classes are inaccurate, and take longest to find.
     return source is None or refusal(PASSES[name](), source, fit, scorer) is None
 
 
@@ -167,11 +165,8 @@ def spelt(options: Mapping[str, Any], request: ExploreRequest) -> dict[str, Any]
 
 
 def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """Returns the options of the first trials of every search.
-
-    They are small forests grown anew, recommendations of the trainers (`training`), each pruning pass at falling
-    prices, and all levels.
-    """
+    """Returns the options of the first trials of every search: small forests, recommended options of the trainers, each
+    pruning pass, and all levels."""
     shrink = next(parameter for parameter in space if parameter.name == SHRINK)
     assert isinstance(shrink, Choice)
     few = [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
@@ -190,8 +185,7 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
-    """Returns the default options of the passes, with `price` as their price. A default that the search does not try,
-    such as auto, becomes the first value."""
+    """Returns the default options of the passes, with `price` as their price."""
     chosen: dict[str, Any] = {}
     for parameter in space:
         name = parameter.name

@@ -1,12 +1,10 @@
-"""Reads and writes the record of a study: its options, and every trial with its figures.
+"""Reads and writes the record of a study, which is a folder.
 
-A study is a folder:
-
-    study.json              the options: goals, limits, the model or trainer, rows, device or processor, versions
-    storage.log             Optuna's journal (unless a database was named)
-    trials/0012/trial.json  one trial
-    trials/0012/design/     the compiled folder of the trial, if it has one
-    front.csv  study.parquet    the front, and all trials, as tables
+study.json              the options
+storage.log             Optuna's journal
+trials/0012/trial.json  one trial
+trials/0012/design/     its compiled folder, if any
+front.csv  study.parquet    the front, and all trials
 """
 
 from __future__ import annotations
@@ -45,14 +43,14 @@ State = Literal["complete", "failed", "running"]
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure to optimize. figure: a key of `forestc.exploration.goals.FIGURES`. unit: for users, such as 'MHz'."""
+    """A figure to optimize."""
 
-    figure: str
+    figure: str  # a key of `forestc.exploration.goals.FIGURES`
     maximize: bool
-    unit: str = ""
+    unit: str = ""  # for users, such as 'MHz'
 
     def cost(self, value: float | None) -> float:
-        """Returns the value as a cost, of which less is better; infinity for None."""
+        """Returns the value as a cost (smaller is better); infinity for None."""
         return math.inf if value is None else -value if self.maximize else value
 
 
@@ -71,44 +69,34 @@ class Limit:
 
 @dataclass(frozen=True)
 class Score:
-    """An accuracy (for a regression, R squared) on rows. lost, lost_error: the accuracy lost against the given model on
-    the same rows, and its standard error; None if models are trained."""
+    """An accuracy (for a regression, R squared) on rows."""
 
     value: float
     standard_error: float
     rows: int
-    lost: float | None = None
-    lost_error: float | None = None
+    lost: float | None = None  # accuracy lost against the given model; None if models are trained
+    lost_error: float | None = None  # standard error of `lost`
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One design that was tried.
-
-    options: value of each parameter.
-    figures: by rung, then by name.
-    corrected: estimates corrected by results of higher rungs.
-    validation, test: scores on validation rows and on test rows.
-    reason: why the trial failed, or the limits that it breaks.
-    command: the command line that compiles the design.
-    seconds: time of each stage.
-    """
+    """One design that was tried."""
 
     number: int
     state: State
-    options: Mapping[str, Any] = field(default_factory=dict)
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    corrected: Mapping[str, float] = field(default_factory=dict)
-    validation: Score | None = None
-    test: Score | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # value of each parameter
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by rung (a stage), then by name
+    corrected: Mapping[str, float] = field(default_factory=dict)  # estimates corrected by higher rungs
+    validation: Score | None = None  # score on validation rows
+    test: Score | None = None  # score on test rows
     on_front: bool = False
-    reason: str = ""
-    command: str = ""
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""  # why the trial failed, or the limits that it breaks
+    command: str = ""  # command line that compiles the design
+    seconds: Mapping[str, float] = field(default_factory=dict)  # time of each stage
     has_design: bool = False
 
     def figure(self, name: str) -> float | None:
-        """Returns a figure from the highest rung that has it, with estimates corrected; None if it is unknown."""
+        """Returns a figure as measured most exactly, with estimates corrected; None if it is unknown."""
         if name == "accuracy":
             return None if self.validation is None else self.validation.value
         rung = self.known_by(name)
@@ -118,11 +106,11 @@ class Trial:
         return self.corrected.get(name, value) if rung == "estimate" else value
 
     def known_by(self, name: str) -> Rung | None:
-        """Returns the highest rung that has a figure; None if none has it."""
+        """Returns the most exact kind of measurement (rung) of a figure; None without any."""
         return next((rung for rung in reversed(RUNGS) if name in self.figures.get(rung, {})), None)
 
     def rung(self) -> Rung | None:
-        """Returns the highest rung that the trial reached; None if it reached none."""
+        """Returns the kind of the trial's most exact measurement (rung), such as "synthesis"; None without any."""
         return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
 
     def row(self) -> dict[str, Any]:

@@ -18,23 +18,23 @@ from hdl_templates import render
 
 MCU = "atmega2560"
 FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
-# bytes of flash reserved for the program that calls the function; bytes of inputs in one run
+# Bytes of flash reserved for the calling program; bytes of inputs in one run.
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000
 STACK_BYTES = 1024  # bytes of RAM reserved for the stack
-RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well
+RETURN = 5  # cycles of the entry's `ret`, which the subtracted empty call has, too
 HEAD = 6  # bytes before the results: 4 of cycles, 2 of stack
 INSTALL = "install simavr (Debian: apt install simavr)"
 
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with the function to measure. flash: bytes of the function. folder: of the compiled files."""
+    """An ATmega2560 with the function to measure."""
 
     program: str
     compiler: Compiler
     made: Build
-    flash: int
-    folder: Path
+    flash: int  # bytes of the function
+    folder: Path  # holds the compiled files
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:

@@ -11,19 +11,16 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import WordArray, word_range
 
 STARTS = 4  # inputs that are improved; more find longer paths but take more time
-MOST_TRIED = 2000  # inputs from which the ones with the longest paths are taken; more take more memory
+MOST_TRIED = 2000  # inputs to choose those with the longest paths from; more take memory
 SWEEPS = 3  # times that all features are tried; most inputs stop improving after two
-MOST_VALUES = 48  # limits the values tried for a feature; more find longer paths if a feature has many thresholds
-# limits rows times trees that are evaluated; a lower limit leaves large forests with shorter paths
+MOST_VALUES = 48  # limits the values tried for a feature; more find longer paths
+# Limits rows times trees evaluated; lower finds shorter paths in large forests.
 MOST_STEPS = 20_000_000
 
 
 def costly_words(forest: Forest, starts: WordArray) -> WordArray:
-    """Returns up to STARTS inputs with long paths: (inputs, features).
-
-    It takes the inputs of `starts` (rows, features) with the longest paths. Then it changes one feature at a time to
-    the word with the longest paths.
-    """
+    """Returns up to STARTS inputs with long paths, found by changing single features of rows in `starts`: (inputs,
+    features)."""
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
@@ -71,7 +68,7 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """Returns the words to try for each feature: up to MOST_VALUES next to thresholds, and the word for missing."""
+    """Returns up to MOST_VALUES words to try for each feature."""
     candidates: list[set[int]] = [set() for _ in forest.features]
     for index in range(len(forest.conditions)):
         condition = forest.conditions[index]

@@ -21,7 +21,7 @@ FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  
 INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses of these areas, behind flash and RAM
 CHUNK_BYTES = 1 << 22  # bytes of inputs that are written to memory at once
 PAINT = 0xA5  # fills the stack before a run; bytes with another value have been written to
-_REGISTERS = {  # gives the registers of the first argument and result, second argument, stack pointer, return address
+_REGISTERS = {  # gives registers: first argument and result, second argument, stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
 }
@@ -29,17 +29,12 @@ _REGISTERS = {  # gives the registers of the first argument and result, second a
 
 @dataclass(frozen=True)
 class Run:
-    """The results of calls, one call for each row of inputs.
+    """The results of calls, one call for each row of inputs."""
 
-    results: (rows, count).
-    instructions, cycles: (rows,); None if not counted.
-    stack: the most bytes that some call used.
-    """
-
-    results: NDArray[np.generic]
-    instructions: NDArray[np.int64] | None
-    stack: int
-    cycles: NDArray[np.int64] | None = None
+    results: NDArray[np.generic]  # (rows, count)
+    instructions: NDArray[np.int64] | None  # (rows,); None if not counted
+    stack: int  # the most bytes of any call
+    cycles: NDArray[np.int64] | None = None  # (rows,); None if not counted
 
 
 # Tests the first two bytes of an instruction, by architecture: True if it has 4 bytes, False if it has 2.
@@ -61,16 +56,14 @@ def instructions(family: str, code: bytes) -> int:
 
 
 class Machine(Protocol):
-    """A processor with a C function to run. aligned: True if numbers in memory must be aligned to their sizes."""
+    """A processor with a C function to run."""
 
-    aligned: bool
+    aligned: bool  # True if numbers in memory must be aligned to their sizes
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
         """Calls the function with each input (rows, bytes).
-
         gives, count: type and number of its results.
-        returned: True if the result is in a register, False if results are in memory.
-        """
+        returned: True if a register holds the result, otherwise memory."""
 
 
 class Emulator(Machine):

@@ -31,24 +31,16 @@ ENTRIES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A C function `forestc_entry` that calls a function of the header.
-
-    source: its C.
-    takes: its inputs.
-    gives, count: type and number of its results.
-    returned: True if it returns its result, False if it writes results to its second argument.
-    what: labels, scores or values.
-    shown: the C for values; otherwise None.
-    """
+    """A C function `forestc_entry` that calls a function of the header."""
 
     name: str
-    source: str
-    takes: Inputs
-    gives: np.dtype[np.generic]
-    count: int
-    returned: bool
-    what: str
-    shown: ValuesInC | None = None
+    source: str  # the function's C code
+    takes: Inputs  # parameter x
+    gives: np.dtype[np.generic]  # type of the results
+    count: int  # number of results
+    returned: bool  # False if results go to the second argument instead
+    what: str  # labels, scores or values
+    shown: ValuesInC | None = None  # the C for values; otherwise None
 
     def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
         """Returns the vectors that the function takes. Raw rows that its C types do not hold are left out."""

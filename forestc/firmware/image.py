@@ -21,18 +21,12 @@ _WRITE, _ALLOC = 1, 2  # flags of ELF sections
 
 @dataclass(frozen=True)
 class FirmwareImage:
-    """A linked program.
+    """A linked program."""
 
-    entry: address of its first instruction.
-    segments: (address, bytes) to load.
-    flash: bytes of code, constants and initial values.
-    ram: bytes of variables.
-    """
-
-    entry: int
-    segments: tuple[tuple[int, bytes], ...]
-    flash: int
-    ram: int
+    entry: int  # address of the first instruction
+    segments: tuple[tuple[int, bytes], ...]  # (address, bytes) to load
+    flash: int  # bytes of code, constants and initial values
+    ram: int  # bytes of variables
 
 
 def read_image(path: Path) -> FirmwareImage:
@@ -63,18 +57,15 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StackUse:
-    """The stack of a function. size: bytes with the functions that it calls; None if unknown. why: the reason."""
+    """The stack of a function."""
 
-    size: int | None
-    why: str = ""
+    size: int | None  # bytes, with the functions that it calls; None if unknown
+    why: str = ""  # reason why the size is unknown
 
 
 def static_stack(build: Build) -> StackUse:
-    """Returns the deepest stack of the measured function and its callees, from the compiler's frame sizes.
-
-    It is unknown for recursion, for a frame of variable size, or if some function's frame is not known. A function that
-    calls itself directly may not be noticed.
-    """
+    """Returns the deepest stack of the measured function and its callees, from the compiler's frame sizes; unknown for
+    recursion and variable frames."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:
@@ -111,7 +102,7 @@ def static_stack(build: Build) -> StackUse:
 
 
 def _frame(frames: Frames, name: str) -> int | None:
-    """Returns a function's frame size. A clone such as f.constprop.0 may be listed without the number."""
+    """Returns a function's frame size, also for clones such as f.constprop.0."""
     stem, _, number = name.rpartition(".")
     return frames.get(name, frames.get(stem) if number.isdigit() else None)
 
@@ -130,16 +121,11 @@ def _gcc_frames(path: Path) -> Frames:
 
 @dataclass(frozen=True)
 class _Functions:
-    """The functions of an object file, in which each has its own section.
+    """The functions of an object file, in which each has its own section."""
 
-    starts: {(section, offset): name}.
-    homes: {section: name}.
-    names: all names of each function, as compilers merge functions with the same code.
-    """
-
-    starts: Mapping[tuple[int, int], str]
-    homes: Mapping[int, str]
-    names: Mapping[str, Sequence[str]]
+    starts: Mapping[tuple[int, int], str]  # {(section, offset): name}
+    homes: Mapping[int, str]  # {section: name}
+    names: Mapping[str, Sequence[str]]  # all names of each function; compilers merge equal functions
 
     @staticmethod
     def of(elf: ELFFile) -> _Functions:
@@ -157,19 +143,13 @@ class _Functions:
 
 @dataclass(frozen=True)
 class _Reference:
-    """A relocation that refers to a function.
-
-    section, offset: its position.
-    data: the bytes of the section.
-    within: the function at this position.
-    to: the function that it refers to.
-    """
+    """A relocation that refers to a function."""
 
     section: str
-    offset: int
-    data: bytes
-    within: str
-    to: str
+    offset: int  # position in the section
+    data: bytes  # bytes of the section
+    within: str  # function that contains the position
+    to: str  # function that it refers to
 
 
 def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
@@ -189,7 +169,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
                 to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
             elif home == "SHN_UNDEF":
                 to = symbol.name
-            # A relocation may name a label (RISC-V) or a section and offset (AVR); within a function it is no call.
+            # A relocation to a label (RISC-V) or offset (AVR) within a function is no call.
             else:
                 to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
                 to = "" if name.startswith(".text") and to == within else to
@@ -198,7 +178,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
 
 
 def _clang_frames(references: Iterable[_Reference]) -> Frames:
-    """Reads frame sizes from sections .stack_sizes: each is an address of 4 bytes, then the size as LEB128."""
+    """Reads frame sizes from clang's .stack_sizes sections: an address, then a LEB128 number."""
     frames: dict[str, int | None] = {}
     for reference in references:
         if reference.section == ".stack_sizes":

@@ -30,23 +30,15 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest.
-
-    trees: indices of the trees with splits; for `value` sorted by output.
-    number: by tree, the number of each leaf, (nodes,), -1 at splits; maybe empty for a tree of one leaf.
-    count: of leaf numbers.
-    starts: (outputs,), the initial scores.
-    table: (count, outputs of a tree) for `rows`, (count, 1) for `bits` and `value`; empty if numbers are values.
-    pairs: (output, value) pairs of each leaf, for `pairs`.
-    """
+    """The numbered leaves of a forest, and the values that leaves add to scores."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
-    trees: tuple[int, ...]
-    number: tuple[NDArray[np.int64], ...]
-    count: int
-    starts: NDArray[np.int64]
-    table: NDArray[np.int64]
-    pairs: tuple[Pairs, ...] = ()
+    trees: tuple[int, ...]  # trees with splits; sorted by output for `value`
+    number: tuple[NDArray[np.int64], ...]  # by tree (nodes,): leaf numbers, -1 at splits
+    count: int  # number of leaf numbers
+    starts: NDArray[np.int64]  # initial scores (outputs,)
+    table: NDArray[np.int64]  # values by leaf number; empty if numbers are values
+    pairs: tuple[Pairs, ...] = ()  # (output, value) pairs of each leaf, for `pairs`
 
     @property
     def value_bytes(self) -> int:
@@ -112,8 +104,7 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """Returns the leaves in the kind `rows` and, if possible, in the kind `bits`. The smallest values of each tree are
-    added to the initial scores."""
+    """Returns the leaves in the kind `rows` and, if possible, `bits`."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:
@@ -145,10 +136,7 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns the number of each leaf, by tree, and the leaves' keys by number, the most frequent first.
-
-    what: returns a leaf's key, from the index of its tree and its values; leaves with equal keys get one number.
-    """
+    """Returns the leaf numbers of each tree, and the key of each number."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

@@ -1,9 +1,7 @@
-"""The layout `masks`: the leaves that a row can still reach in each tree, as a mask of bits (QuickScorer).
+"""The layout `masks`: bit masks of the leaves that a row can still reach in each tree.
 
-Lucchese et al., "QuickScorer: a fast algorithm to rank documents with additive ensembles of regression trees", 2015.
-Bits are leaves from left to right. A condition that does not hold clears the leaves on the left of its node. The lowest
-remaining bit is the leaf that the row reaches. Conditions are sorted by slot and threshold, so the evaluation of a slot
-stops at the first one that holds.
+Lucchese et al., "QuickScorer", 2015. A failing condition clears the leaves on its left side; the row ends in the lowest
+remaining bit.
 """
 
 from __future__ import annotations
@@ -18,35 +16,25 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
 
-# A de Bruijn sequence gives each mask with one bit its own number: (mask * multiplier mod 2 ** width) >> shift.
+# (multiplier, shift): a De Bruijn sequence numbers masks of one bit.
 HASHES = {4: (0x3, 2), 8: (0x17, 5), 16: (0x09AF, 12), 32: (0x077CB531, 27)}
 MOST_LEAVES = max(HASHES)
 
 
 @dataclass(frozen=True)
 class Masks:
-    """A forest as tables of masks. An entry of `trees`, `kept` and `last` is one condition in one tree.
-
-    width: bits of a mask, 4, 8, 16 or 32.
-    thresholds: (conditions,), by slot, ascending.
-    ends: (slots,), index after the slot's last condition.
-    firsts: (slots,), index of the slot's first entry.
-    trees: (entries,), index into `leaves.trees`.
-    kept: (entries,), mask of the leaves that remain if the condition does not hold.
-    last: (entries,), True for a condition's last entry.
-    reached: (trees, width), the leaf of each bit, at the index that `hashed` gives.
-    """
+    """A forest as tables of masks. An entry is one condition in one tree."""
 
     slots: Slots
     leaves: Leaves
-    width: int
-    thresholds: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    firsts: NDArray[np.int64]
-    trees: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    last: NDArray[np.bool_]
-    reached: NDArray[np.int64]
+    width: int  # bits of a mask, 4, 8, 16 or 32
+    thresholds: NDArray[np.int64]  # (conditions,), by slot, ascending
+    ends: NDArray[np.int64]  # (slots,), index after the slot's last condition
+    firsts: NDArray[np.int64]  # (slots,), index of the slot's first entry
+    trees: NDArray[np.int64]  # (entries,), index into `leaves.trees`
+    kept: NDArray[np.int64]  # (entries,), leaves that remain if the condition fails
+    last: NDArray[np.bool_]  # (entries,), True for a condition's last entry
+    reached: NDArray[np.int64]  # (trees, width), leaf number of each bit, at index `hashed`
 
     @property
     def splits(self) -> bool:
@@ -60,9 +48,8 @@ def hashed(bit: int, width: int) -> int:
 
 
 def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
-    """Returns the tables of a forest that sums its trees. Time and memory O(nodes * depth).
-
-    float_bytes: bytes of raw floats, which are ranked; 0 for words.
+    """Returns the tables of a forest that sums its trees.
+    float_bytes: bytes of raw floats; 0 for words.
 
     Raises OptionError for a tree of more than 32 leaves.
     """
@@ -109,11 +96,10 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
 
 
 def _read(tree: Tree, conditions: list[int], slots: Slots) -> tuple[list[int], list[tuple[int, int]]]:
-    """Returns the leaf nodes of a tree from left to right, and for each split (condition, bits to clear if it does not
-    hold). Sides that no row takes are left out."""
+    """Returns the leaves, left to right, and the bits that each failing condition clears."""
     left, right, leaves = tree.left.tolist(), tree.right.tolist(), list[int]()
     cleared: list[tuple[int, int]] = []
-    stack = [(0, -1)]  # (node, -1), or after a node's left side (node, number of leaves before that side)
+    stack = [(0, -1)]  # (node, -1), or after its left side (node, leaves before that side)
     while stack:
         node, began = stack.pop()
         if began >= 0:

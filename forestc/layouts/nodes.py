@@ -29,29 +29,22 @@ from forestc.layouts.subtrees import Subtrees, subtrees_of
 
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
-RANKING, JUMPING = 120, 30  # bytes of the C code that ranks features, and of the C code that jumps
-RANKED, JUMPED = 0.9, 0.98  # Ranks of words, and jumps, must reduce the bytes to these shares, as both take time.
-MOST_TURNS = 4  # times that the number of jumps is guessed before a code is given up
+RANKING, JUMPING = 120, 30  # bytes of C code that ranks features, and that jumps
+RANKED, JUMPED = 0.9, 0.98  # shares to which ranks, and jumps, must reduce the bytes
+MOST_TURNS = 4  # limits the guesses of the number of jumps in a code
 
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables of nodes.
-
-    conditions: the distinct conditions of all splits.
-    threshold_bytes: of the threshold in a split, for the code `split`.
-    single: number of leaves and jumps with codes of one unit; the others take two.
-    stream: the units of all trees.
-    starts: index in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to.
-    """
+    """A forest as tables of nodes."""
 
     slots: Slots
     code: Code
-    conditions: NDArray[np.int64]
-    threshold_bytes: int
-    single: int
-    stream: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    conditions: NDArray[np.int64]  # the distinct conditions of all splits
+    threshold_bytes: int  # bytes of a split's threshold in the code `split`
+    single: int  # leaves and jumps coded in one unit; others take two
+    stream: NDArray[np.int64]  # the units of all trees
+    starts: NDArray[np.int64]  # index in the stream of each tree, then each shared subtree
     leaves: Leaves
 
     @property
@@ -60,7 +53,7 @@ class NodeTables:
 
     @property
     def symbols(self) -> int:
-        """The first unit of a split is less than this number."""
+        """The first unit of a split is less than this number; other numbers are leaves and jumps."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property
@@ -93,9 +86,8 @@ class NodeTables:
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth).
-
-    float_bytes: bytes of raw floats, which are ranked; 0 for words, which are ranked only if this saves much.
+    """Returns the smallest tables of a forest that sums its trees.
+    float_bytes: bytes of raw floats; 0 for words.
 
     Raises OptionError if no code can hold the forest.
     """
@@ -122,7 +114,7 @@ def _cost(nodes: NodeTables) -> float:
 
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
-    """Returns the forest in one code; None if it does not fit. shares: True to store large equal subtrees once."""
+    """Returns the forest in one code; None if it does not fit."""
     used = np.unique(np.array([condition for condition, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":

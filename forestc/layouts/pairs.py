@@ -33,26 +33,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Blocks:
-    """A tree as a graph of blocks. Block 0 holds only the root.
+    """A tree as a graph of blocks of nodes. Block 0 holds only the root."""
 
-    kind, flag, feature, operand: (nodes,), as in the table of this module; a leaf has its output in `feature` and its
-    value in `operand`.
-    block: (nodes,), the block with the node's children, -1 for leaves.
-    shift: (nodes,), added to the address of that block.
-    members: the nodes of all blocks, block after block.
-    starts: (blocks,), index in `members` of each block.
-    steps: nodes on the longest path from the root to a leaf, without the leaf.
-    """
-
-    kind: Ints
-    flag: Ints
-    feature: Ints
-    operand: Ints
-    block: Ints
-    shift: Ints
-    members: Ints
-    starts: Ints
-    steps: int
+    kind: Ints  # (nodes,), as in the module's table
+    flag: Ints  # (nodes,), as in the module's table
+    feature: Ints  # (nodes,); the output of a leaf
+    operand: Ints  # (nodes,); the value of a leaf
+    block: Ints  # (nodes,), block of the node's children, -1 for leaves
+    shift: Ints  # (nodes,), added to the address of that block
+    members: Ints  # nodes of all blocks, block after block
+    starts: Ints  # (blocks,), index in `members` of each block
+    steps: int  # nodes on the longest path, without the leaf
 
     @property
     def size(self) -> int:
@@ -61,9 +52,9 @@ class Blocks:
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """Returns the smallest word of each feature, and the largest word minus the smallest: two arrays (features,).
+    """Returns each feature's smallest word, and its largest minus smallest: two arrays (features,).
 
-    The word for missing counts for categories only. Raises OptionError if words need more than `word_bits` bits.
+    Raises OptionError if words need more than `word_bits` bits.
     """
     low, high = [], []
     for feature in forest.features:
@@ -92,12 +83,12 @@ def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
 
 @dataclass(frozen=True)
 class Layout:
-    """Writer of trees as blocks. low, high: (features,), the arrays of `raised_ranges`."""
+    """Writer of trees as blocks."""
 
     forest: Forest
     word_bits: int
-    low: Ints
-    high: Ints
+    low: Ints  # smallest word of each feature
+    high: Ints  # largest word of each feature, minus the smallest
 
     @classmethod
     def of(cls, forest: Forest, word_bits: int) -> Layout:
@@ -127,7 +118,7 @@ class _Graph:
         self.flag = np.zeros(n, dtype=np.int64)
         self.operand = np.zeros(n, dtype=np.int64)
         self.block = np.full(n, -1, dtype=np.int64)
-        self.alias = np.arange(n)  # the node that replaces each: another one if its condition always or never holds
+        self.alias = np.arange(n)  # each node's replacement if its condition always or never holds
         # Lists added nodes as (kind, flag, feature, operand, block, shift).
         self.more: list[tuple[int, int, int, int, int, int]] = []
         inner = tree.inner
@@ -167,7 +158,7 @@ class _Graph:
         return self.first_list + len(self.lists) - 1
 
     def _set(self, node: int) -> None:
-        """Replaces a node with a set by MASK nodes for a category, otherwise by LESS nodes."""
+        """Replaces a node with a set by nodes with masks or thresholds."""
         tree, layout = self.tree, self.layout
         feature, chosen = int(self.feature[node]), int(tree.set_index[node])
         low, high = int(layout.low[feature]), int(layout.high[feature])
@@ -187,8 +178,7 @@ class _Graph:
 
     @staticmethod
     def _odd(cuts: Sequence[float], low: int, high: int) -> list[float]:
-        """Returns the cuts within a feature's range. If an odd number of cuts are at or below its smallest word, this
-        word is a cut, too."""
+        """Returns the cuts in range; an odd number below it adds `low`."""
         below = sum(cut - low <= 0 for cut in cuts) & 1
         return [*([low] if below else []), *(cut for cut in cuts if 0 < cut - low <= high)]
 
@@ -206,8 +196,7 @@ class _Graph:
         self.block[node] = self._block(members)
 
     def _cuts(self, node: int, feature: int, cuts: list[int], missing_left: bool) -> None:
-        """Replaces a node by a balanced tree of comparisons with the cuts. The spans between cuts go right and left in
-        turn."""
+        """Replaces a node by balanced comparisons; the spans between cuts alternate sides."""
         tree = self.tree
         starts_left = bool(cuts) and cuts[0] == 0
         cuts = cuts[1:] if starts_left else cuts
@@ -216,7 +205,7 @@ class _Graph:
         def side(left: bool) -> int:
             return int(tree.left[node] if left else tree.right[node])
 
-        # Missing is the largest word: if it goes another way than the last span, one more comparison sends it there.
+        # Missing, the largest word, may need one more comparison after the last cut.
         def compare(first: int, last: int) -> int:
             if first == last:
                 if last == len(cuts) and self.missable[feature] and missing_left != ends[-1]:
@@ -230,7 +219,7 @@ class _Graph:
         self.alias[node] = compare(0, len(cuts))
 
     def _leaves(self) -> None:
-        """Turns leaves into pairs of output and value. A leaf of several pairs becomes a node that points to them."""
+        """Turns leaves into pairs (output, value). A leaf of several becomes a node."""
         tree = self.tree
         outputs = np.array(tree.outputs, dtype=np.int64)
         nodes = np.flatnonzero(self.leaves)
@@ -264,7 +253,7 @@ class _Graph:
         kind, flag, feature, operand, block, shift = (
             np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # A leaf that became a LESS node always takes child 1, so the shift -1 leads to its first pair.
+        # A leaf turned into LESS takes child 1, so shift -1 leads to its first pair.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()

@@ -1,7 +1,5 @@
-"""The layout `ranked`: trees as nested ifs that compare ranks instead of longer words or floats.
-
-A feature is ranked if this saves bytes: its splits get shorter constants, but ranking takes code and a table of cuts.
-"""
+"""The layout `ranked`: trees as nested ifs that compare ranks, where this saves bytes, instead of longer words or
+floats."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# (limit, bytes): a split with a constant below the limit is this much longer than a split on a rank, in Thumb-2 code.
+# (limit, bytes): Thumb-2 splits on constants below the limit are this much longer.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant
@@ -24,10 +22,10 @@ RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as branches on ranks. slots: of ranked features only. leaves: of all trees."""
+    """A forest as branches on ranks."""
 
-    slots: Slots
-    leaves: Leaves
+    slots: Slots  # of ranked features only
+    leaves: Leaves  # of all trees
 
     @property
     def splits(self) -> bool:

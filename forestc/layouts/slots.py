@@ -1,11 +1,5 @@
-"""Slots: integers, computed once for each row, that the nodes of tables compare with thresholds.
-
-Every node tests `slot < threshold`. The slot of a feature holds its word or, if ranked, the number of cuts at or below
-the word. The slot of a single condition, such as a set, is 0 if the condition holds, otherwise 1.
-
-Missing is the highest value of a slot. For nodes that send it left, a feature has a second slot, where it is the
-lowest.
-"""
+"""Slots: integers, computed once for each row, that the nodes of tables compare with thresholds. A feature's slot holds
+its word or rank; a single condition's slot is 0 if the condition holds."""
 
 from __future__ import annotations
 
@@ -30,35 +24,23 @@ _Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """A slot of a feature or of a single condition.
+    """An integer, computed for each row, that conditions compare with thresholds."""
 
-    feature: index into Forest.features.
-    missing_low: True if a missing value is the lowest here.
-    condition: index of the only condition that reads the slot; None for a feature's slot.
-    cuts: thresholds of a feature's slot, ascending.
-    """
-
-    feature: int
-    missing_low: bool
-    condition: int | None
-    cuts: tuple[int, ...]
+    feature: int  # index into Forest.features
+    missing_low: bool  # True if a missing value is the lowest here
+    condition: int | None  # the only condition on this slot; None for a feature's slot
+    cuts: tuple[int, ...]  # thresholds of a feature's slot, ascending
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a forest, and how each condition reads them.
-
-    slot: (conditions,), index of the slot, or ALWAYS, NEVER or APART.
-    threshold: (conditions,); a condition holds if its slot is below it.
-    ranked: True if slots of features hold ranks.
-    cut_bytes: bytes of a cut in a table.
-    """
+    """The slots of a forest, and how each condition reads them."""
 
     slots: tuple[FeatureSlot, ...]
-    slot: NDArray[np.int64]
-    threshold: NDArray[np.int64]
-    ranked: bool
-    cut_bytes: int
+    slot: NDArray[np.int64]  # (conditions,), index of the slot, or ALWAYS, NEVER or APART
+    threshold: NDArray[np.int64]  # (conditions,); a condition holds if its slot is below
+    ranked: bool  # True if slots of features hold ranks
+    cut_bytes: int  # bytes of a cut in a table
 
     @property
     def rank_bytes(self) -> int:
@@ -87,10 +69,8 @@ class Slots:
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
     """Returns the slots of a quantized forest, features first, then single conditions.
-
     float_bytes: bytes of raw floats; 0 for words.
-    only: features that get slots, without slots of single conditions; None for all.
-    """
+    only: features that get slots; None for all."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}
@@ -133,7 +113,7 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
 
 
 def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
-    """Returns the slot that a condition needs, or ALWAYS or NEVER, and the threshold for the slot's value."""
+    """Returns a condition's slot (or ALWAYS, NEVER) and threshold."""
     condition = forest.conditions[index]
     feature = forest.features[condition.feature]
     missing_low = condition.missing_left and feature.missing
@@ -147,7 +127,7 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives the same cuts to both slots of each feature that has two. Returns these features."""
+    """Gives both slots of a feature the same cuts. Returns features with two."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing

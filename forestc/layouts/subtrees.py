@@ -14,26 +14,20 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots
 
 @dataclass(frozen=True)
 class Subtrees:
-    """The distinct subtrees of a forest, without splits that always or never hold.
+    """The distinct subtrees of a forest, without splits that always or never hold."""
 
-    rows: (condition, left, right) of each subtree; a side is the index of an earlier subtree, or ~n for leaf number n.
-    roots: for each tree, the index of the subtree that equals it, or ~n.
-    """
-
-    rows: list[tuple[int, int, int]]
-    roots: list[int]
+    rows: list[tuple[int, int, int]]  # (condition, left, right); sides are earlier subtrees, or ~n for leaf n
+    roots: list[int]  # each tree's subtree, or ~n for leaf number n
 
     @property
     def uses(self) -> NDArray[np.int64]:
-        """How often each subtree is a side of a distinct subtree, plus 1 if it is a whole tree: (subtrees,)."""
+        """Number of uses of each subtree, as a side or a whole tree: (subtrees,)."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
-        """Returns the subtrees that take less memory if they are stored once and jumped to, the most frequent first.
-
-        head, jump, start: memory of a split, of a jump, and of a jump's target in a table.
-        """
+        """Returns the subtrees that are smaller if stored once and jumped to, the most frequent first.
+        head, jump, start: memory of a split, of a jump and of its target."""
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))
@@ -73,8 +67,7 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
 def _root(
     tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """Returns the index of the subtree that equals a tree, or ~n for leaf number n. indices: of distinct subtrees; new
-    ones are added."""
+    """Returns the index of a tree's subtree, or ~n for leaf n."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):

@@ -17,11 +17,10 @@ WITHOUT_PRUNING = "a model without pruning (-O1)"  # for studies that train mode
 
 @dataclass(frozen=True)
 class Advice:
-    """The advice on a study, as sentences. first: on the recommended design. beside: on the next smaller and the next
-    more accurate design."""
+    """The advice on a study, as sentences."""
 
-    first: tuple[Words, ...]
-    beside: tuple[Words, ...]
+    first: tuple[Words, ...]  # on the recommended design
+    beside: tuple[Words, ...]  # on the next smaller and the next more accurate design
 
 
 def answer(study: Study) -> Advice | None:
@@ -74,7 +73,7 @@ def unpruned_name(study: Study) -> str:
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """Returns a sentence that compares the design with the model at -O1; no sentence without that trial."""
+    """Returns a sentence comparing the design with the unpruned model, if known."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []

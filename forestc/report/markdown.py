@@ -36,11 +36,9 @@ def compile_report(
     made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """Returns the text of report.md. It has no times, so that the same compilation gives the same text.
-
-    made: the manifest's record of how the folder was made.
-    files: texts of the other files by path.
-    """
+    """Returns the text of report.md. It holds no times, so equal compilations give equal texts.
+    made: how the folder was made.
+    files: texts of the other files by path."""
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
@@ -103,7 +101,7 @@ def _rules(forest: Forest) -> list[str]:
 
 
 def _meaning(step: Step) -> str:
-    """Returns the meaning of a step's promise, or its bound on scores if it has one."""
+    """Returns the meaning of a step's promise, or its bound on scores."""
     if "score_bound" not in step.report:
         return _escaped(step.meaning)
     return _escaped(leaves_note(step)) + (", in the ranges" if "ranges" in step.promise else "")

@@ -80,11 +80,8 @@ def quality_rows(
     text: Callable[[float | None], str] = share,
 ) -> list[tuple[str, ...]]:
     """Returns the rows of a table that compares a design with its model.
-
-    on: figures, one dictionary for each column.
-    model, compiled: texts behind the name of the measure.
-    text: formats a share.
-    """
+    on: figures of each column.
+    model, compiled: texts after the measure's name."""
     names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
     return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
 

@@ -53,8 +53,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Returns widths from `least` to `most` that fill the room. The column that lacks most in proportion grows
-    first."""
+    """Returns widths from `least` to `most` that fill the room."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
@@ -63,7 +62,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    """Returns the length of the longest word. A short cell that begins with a number counts as one word."""
+    """Returns the longest word's length; a short cell beginning with a number counts whole."""
     return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 

@@ -74,8 +74,7 @@ def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass
 class LargestError:
-    """The largest difference between the values of two forests, after the link, over all batches. If `after` has one
-    probability in place of two, only the second one is compared."""
+    """The largest difference between the values of two forests after the link, over all batches."""
 
     before: Forest
     after: Forest
@@ -98,6 +97,6 @@ class LargestError:
 
     @property
     def share(self) -> float:
-        """The largest error: as it is for probabilities, otherwise as a share of the range of values."""
+        """The largest error: unchanged for probabilities, otherwise as a share of the range of values."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

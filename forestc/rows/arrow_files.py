@@ -32,22 +32,15 @@ def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) ->
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """The table of a file or folder, or of one row group of a Parquet file. It can be pickled.
+    """The table of a file or folder, or of one row group of a Parquet file."""
 
-    where: its name in messages.
-    path: absolute, so that other machines find it.
-    form: parquet or ipc (Arrow).
-    group: number of the row group; None for all.
-    headed, nulls: as in `CsvTable`.
-    """
-
-    where: str
-    path: str
-    form: str
+    where: str  # name in messages
+    path: str  # absolute, so that other machines find it
+    form: str  # parquet or ipc (Arrow)
     names: tuple[str, ...]
-    group: int | None = None
-    headed: ClassVar[bool] = True
-    nulls: ClassVar[tuple[str, ...]] = ()
+    group: int | None = None  # number of the row group; None for all
+    headed: ClassVar[bool] = True  # as in `CsvTable`
+    nulls: ClassVar[tuple[str, ...]] = ()  # as in `CsvTable`
 
     @classmethod
     def open(cls, path: Path, form: str) -> ArrowFiles:

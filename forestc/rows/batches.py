@@ -14,19 +14,13 @@ Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targ
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of rows.
+    """A batch of rows."""
 
-    X: (rows, columns) float64 in the model's order of columns, NaN for a missing value. If the forest names columns in
-    `carried`, only those.
-    truth: class indices (-1 for an unknown class) or values of a regression; None without labels. Its shape is (rows,),
-    or (rows, targets) for several targets.
-    """
-
-    X: NDArray[np.float64]
-    truth: Labels | None = None
+    X: NDArray[np.float64]  # (rows, columns), or carried columns only; NaN for missing
+    truth: Labels | None = None  # class indices, -1 if unknown, or values: (rows,) or (rows, targets)
 
     def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
-        """Returns some of these rows. chosen: a slice, a mask, or row numbers."""
+        """Returns the chosen rows. chosen: a slice, a mask, or row numbers."""
         return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
 
 
@@ -38,18 +32,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows in memory.
-
-    size: rows of a batch.
-    names: of the columns, if the rows have names and the model has none.
-    all_columns: the rows with all columns, if `X` leaves some out.
-    """
+    """Rows in memory."""
 
     X: NDArray[np.float64]
     truth: Labels | None = None
-    size: int = 32768
-    names: tuple[str, ...] = ()
-    all_columns: NDArray[np.float64] | None = None
+    size: int = 32768  # rows of a batch
+    names: tuple[str, ...] = ()  # of the columns, if the model has no names
+    all_columns: NDArray[np.float64] | None = None  # rows with all columns, if `X` leaves some out
 
     def batches(self) -> Iterator[Batch]:
         all_rows = Batch(self.X, self.truth)
@@ -61,8 +50,7 @@ S = TypeVar("S")
 
 
 class Reduction(Protocol[S]):
-    """A computation over rows, batch by batch. It can be pickled, and states of different rows can be merged in any
-    order."""
+    """A computation over rows, batch by batch. States of different rows can be merged in any order."""
 
     def start(self) -> S: ...
 
@@ -109,10 +97,10 @@ def count_rows(rows: Rows) -> int:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others. every: n."""
+    """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others."""
 
     rows: Rows
-    every: int
+    every: int  # n
     held_out: bool
 
     def batches(self) -> Iterator[Batch]:
@@ -128,7 +116,7 @@ class RowSelection:
         return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        # The reduction is sent to other machines with the rule of the selection, but without rows.
+        # Other machines get the reduction with the rule of the selection, without rows.
         state: S = reduce_rows(
             self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
         )
@@ -167,10 +155,10 @@ class FitAndHeldOut(NamedTuple):
 
 @dataclass(frozen=True)
 class RowsAt:
-    """A selection of rows. numbers: ascending row numbers, counted from 0."""
+    """A selection of rows."""
 
     rows: Rows
-    numbers: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # ascending row numbers, counted from 0
 
     def batches(self) -> Iterator[Batch]:
         first = 0

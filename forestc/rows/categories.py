@@ -51,8 +51,7 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """Returns for each categorical feature its list, taken in the order of the columns. Empty if a column shares no
-    text with its list."""
+    """Returns each categorical feature's list of categories, by column order; empty if texts contradict."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
         return {}
@@ -66,8 +65,7 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns for each categorical feature the list with the same categories as its column. Empty if a feature has no
-    such list, or several."""
+    """Returns each categorical feature's list of categories, by content; empty if ambiguous."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):

@@ -1,7 +1,4 @@
-"""Reads rows on a Dask cluster, part by part. A part is a row group of a Parquet file, or an Arrow file.
-
-The workers must see the same files at the same paths. If a worker dies, Dask gives its parts to other workers.
-"""
+"""Reads rows on a Dask cluster, by row groups of Parquet files, or by Arrow files."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from forestc.rows.files import TableRows
 
 S = TypeVar("S")
 
-RETRIES = 3  # times that a part or a merge is tried again if its worker fails or dies
+RETRIES = 3  # times that a failed part or merge is tried again
 FAN_IN = 8  # merges this many states in one task
 WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 
@@ -79,11 +76,8 @@ def _merged(task: Reduction[S], states: list[S]) -> S:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """Yields rows whose reductions run on a Dask cluster; the given rows if `scheduler` is None.
-
-    scheduler: address of the cluster. Raises OptionError for rows that are not in Parquet or Arrow files, ToolError if
-    no cluster answers.
-    """
+    """Yields rows whose reductions run on the Dask cluster at the address `scheduler`; the given rows for None. Raises
+    OptionError or ToolError if this is impossible."""
     if scheduler is None:
         yield rows
         return

@@ -1,8 +1,5 @@
-"""Decides which column of the rows each feature reads, for data frames, tables and files.
-
-Columns are matched by name if the model and the rows both have names, otherwise by position. Names that a library made
-up, as for models trained on arrays, do not count (`Feature.named`).
-"""
+"""Decides which column of the rows each feature reads, for data frames, tables and files. Columns are matched by name
+if the model and the rows both have names, otherwise by position."""
 
 from __future__ import annotations
 
@@ -16,25 +13,24 @@ from typing import Any
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import Forest
 
-SPARE = 256  # columns that rows may have unread; with more, rows have only the columns that the forest reads
-MOST_COMPARED = 10_000  # limits the names to compare, because the search for a similar name is slow
+SPARE = 256  # columns that rows may have unread; with more, only read columns stay
+MOST_COMPARED = 10_000  # limits the names to compare, because similarity search is slow
 _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class ColumnMatch:
-    """The columns that features read. columns: one index per feature, counted without the label. names: all names of
-    the rows if the model has none; otherwise empty."""
+    """The columns that features read."""
 
-    columns: tuple[int, ...]
-    names: tuple[str, ...] = ()
+    columns: tuple[int, ...]  # one index per feature, counted without the label
+    names: tuple[str, ...] = ()  # all names of the rows if the model has none
 
 
 def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
-    """Returns the columns that features read. Raises RowsError if the columns do not match the model.
+    """Returns the columns that features read.
+    labels: the columns' names, or their number, without the label column.
 
-    labels: the columns' names, or their number if they have none, without the label column. Names that only count the
-    columns, such as 0, 1, 2, are ignored unless the model has such names.
+    Raises RowsError if the columns do not match the model.
     """
     if isinstance(labels, int):
         return _by_position(forest, labels, where)
@@ -109,7 +105,7 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
 
 
 def some_names(names: Sequence[str], wanted: str = "") -> str:
-    """Returns the first few names for a message, after the name that is most similar to `wanted`."""
+    """Returns a few names for a message, the one most similar to `wanted` first."""
     near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
     names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -140,8 +136,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns the position of each wanted name, or None. A name matches one with underscores for spaces, as LightGBM
-    writes it, unless several do."""
+    """Returns the position of each wanted name, or None; underscores match spaces."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):
@@ -162,7 +157,7 @@ def _counts(names: Sequence[str]) -> bool:
 
 
 def _refuse_other_order(forest: Forest, names: Sequence[str], where: str) -> None:
-    """Raises RowsError if the rows' names show another order than the model's. Names such as x1, x2, x3 must ascend."""
+    """Raises RowsError if the rows' names show another order than the model's."""
     for feature in forest.features:
         if feature.named and feature.name in names and names[feature.column] != feature.name:
             raise _other_order(names, where)

@@ -22,7 +22,7 @@ from forestc.rows.labels import is_number
 
 MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
-WIDE = 4096  # columns; of a file with more, pyarrow would take seconds to infer the types of all
+WIDE = 4096  # columns; with more, types are inferred only for the columns read
 LONGEST = 40  # characters of a cell in a message
 # These texts mean a missing value, as in pandas.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
@@ -31,20 +31,14 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The table of a CSV file.
-
-    headed: True if `names` are in the file; otherwise they are made up.
-    kinds: types of columns that pyarrow infers; in a wide file, only of columns read so far.
-    block: bytes to parse at a time.
-    nulls: texts that mean a missing value.
-    """
+    """The table of a CSV file."""
 
     path: Path
     names: tuple[str, ...]
-    headed: bool
-    kinds: dict[str, pa.DataType]
-    block: int
-    nulls: ClassVar[tuple[str, ...]] = NULLS
+    headed: bool  # False if `names` are not in the file
+    kinds: dict[str, pa.DataType]  # types of the columns, as inferred so far
+    block: int  # bytes to parse at a time
+    nulls: ClassVar[tuple[str, ...]] = NULLS  # texts that mean a missing value
 
     @classmethod
     def open(
@@ -108,7 +102,7 @@ class CsvTable:
 
     @contextmanager
     def _faults(self, numbers: Collection[str] = ()) -> Iterator[None]:
-        """Turns pyarrow's error into RowsError with the first faulty line. numbers: columns that must hold numbers."""
+        """Turns pyarrow's error into RowsError with the first faulty line."""
         try:
             yield
         except pa.ArrowInvalid as error:
@@ -122,8 +116,7 @@ class CsvTable:
             raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
 
     def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
-        """Returns the first faulty line (counted from 1), the fault, and a remedy. It reads each cell in Python, which
-        is slow."""
+        """Returns the first faulty line (counted from 1), the fault, a remedy."""
         with _unzipped(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
@@ -162,13 +155,9 @@ def _first_line(path: Path) -> str:
 def is_header(
     cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
 ) -> bool:
-    """Returns True if the first line of a file is a header: it has a known name, or counts 0, 1, 2, ..., or is mostly
-    text.
-
-    cells: of the line.
-    label, names: names of label columns and of features.
-    categories: texts that are values.
-    """
+    """Returns True if the cells of a file's first line seem to be names.
+    label, names: names of label columns and features.
+    categories: texts that are values."""
     label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
     if {name for name in label_names.union(names) if not is_number(name)} & set(cells):
         return True

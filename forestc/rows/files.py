@@ -1,9 +1,5 @@
 """Opens rows for a model from files of all kinds and from arrays in memory. CSV, Parquet and Arrow files are read in
-batches.
-
-A field of a CSV file is missing if it is empty or a text such as NA. If NA is the name of a category of the column, it
-is that category.
-"""
+batches."""
 
 from __future__ import annotations
 
@@ -44,20 +40,14 @@ BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a file.
-
-    read_columns: the table's column for each column of the rows, or None if no condition reads it.
-    truth: columns with labels. targets: as from `targets_of`.
-    labels: category names by column of the rows.
-    names: as in ArrayRows.
-    """
+    """Rows of a file."""
 
     table: CsvTable | ArrowFiles
-    read_columns: tuple[str | None, ...]
-    truth: tuple[str, ...]
-    targets: Targets
-    labels: Mapping[int, tuple[str, ...]]
-    names: tuple[str, ...] = ()
+    read_columns: tuple[str | None, ...]  # names by column; None if no condition reads it
+    truth: tuple[str, ...]  # columns with labels
+    targets: Targets  # as from `targets_of`
+    labels: Mapping[int, tuple[str, ...]]  # category names by column of the rows
+    names: tuple[str, ...] = ()  # as in ArrayRows
 
     def batches(self) -> Iterator[Batch]:
         """Yields the rows in batches. Raises RowsError for values that are not numbers."""
@@ -129,12 +119,10 @@ def column_numbers(
     nulls: tuple[str, ...] = (),
     do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
-    """Returns a column as float64, NaN for missing values.
-
-    labels: names of categories; text becomes its index in them, or -1.
-    nulls: texts that mean a missing value.
-    do: advice for the error. Raises RowsError for a column of another type.
-    """
+    """Returns a column as float64, NaN for missing values. Raises RowsError for other types.
+    labels: category names, which become their indices.
+    nulls: texts for missing values.
+    do: the error's advice."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
@@ -147,8 +135,7 @@ def column_numbers(
 
 
 def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """Returns a column of float64, NaN for nulls. pyarrow's `to_numpy` would import pandas, which takes half a
-    second."""
+    """Returns float64, NaN for nulls, without pyarrow's `to_numpy`, which imports pandas."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
     for chunk, filled in zip(chunks, numbers, strict=True):
@@ -187,7 +174,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all texts are numbers, because the file does not tell whether these are codes or names."""
+    """Raises RowsError if all texts are numbers, which may be codes or names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(
@@ -198,11 +185,10 @@ def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ..
 
 
 def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
-    """Returns rows for a model from a path, an array, a sparse matrix, or a data frame.
+    """Returns rows for a model from a path, an array, or a data frame.
+    truth: labels, or the name of their column.
 
-    truth: labels as in the model, or the name of their column in a file or data frame. In a file, it may also be a
-    position such as -1, or several names with commas between. Raises RowsError for rows that do not match the model,
-    OptionError for an unknown kind of file.
+    Raises RowsError or OptionError for unsuitable rows.
     """
     if isinstance(rows, ArrayRows | TableRows):
         return rows

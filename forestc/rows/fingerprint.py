@@ -15,12 +15,10 @@ from forestc.rows.files import TableRows
 
 
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
-    """Returns a JSON object that identifies rows.
+    """Returns a JSON object that identifies rows, with the SHA-256 of the file or of the arrays.
+    given: as the user gave them.
 
-    given: the rows as the user gave them.
-    opened: the same rows from `rows_from`. A file has its name and the SHA-256 of its bytes. A folder has the SHA-256
-    of the lines "hash name" of its files, sorted by name. Arrays have their shape, and the SHA-256 of their float64
-    values (row by row, little-endian) and of their labels. Raises RowsError for a file that can't be read.
+    Raises RowsError for an unreadable file.
     """
     path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):

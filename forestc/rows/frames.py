@@ -98,9 +98,8 @@ def frame_table(rows: object) -> FrameTable | None:
 
 
 def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
-    """Returns the rows as float64, (rows, columns), and the columns that features read. Names of categories become
-    codes, other texts of such a column -1. Raises RowsError for columns that do not match the model, and for other
-    text."""
+    """Returns the rows as float64, (rows, columns), with codes for category names, and the matched columns. Raises
+    RowsError for columns that do not match the model."""
     match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}
@@ -113,8 +112,8 @@ def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64
 
 
 def refuse_mixed_categories(held: Mapping[bool, str], where: str) -> None:
-    """Raises RowsError if rows name the categories of one column and number those of another. held: a column with names
-    under True, a column with numbers under False."""
+    """Raises RowsError if one column has names of categories and another has numbers. held: {True: a column with names,
+    False: a column with numbers}."""
     if len(held) > 1:
         raise RowsError(
             f"column {held[True]!r} holds names of categories and {held[False]!r} numbers",
@@ -144,7 +143,7 @@ def is_absent(value: object) -> bool:
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns the column as float64, and a set that contains True if it has text, and False if it has numbers."""
+    """Returns the column as float64, and whether it holds text, numbers or both."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

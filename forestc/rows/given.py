@@ -20,8 +20,8 @@ from forestc.rows.range_files import ranges_from
 def rows_for_model(
     rows: object, forest: Forest, label: object = None, ranges: object = None
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
-    """Opens rows for a model. Returns the rows, the forest with column names, and notes. If the model has no column
-    names, it gets those of the rows. ranges: replace the rows if these are None. Raises ForestcError."""
+    """Opens rows for a model; `ranges` replace missing rows. Returns the rows, the forest with column names, and notes.
+    Raises ForestcError."""
     if rows is None:
         return ranges_from(ranges, forest)
     forest = with_categories(forest, rows, label)

@@ -1,8 +1,4 @@
-"""Finds the label columns of rows, and turns labels into classes or values of a model.
-
-A model with several targets needs one column per target. For one target with several classes, one column of zeros and
-ones per class is also accepted.
-"""
+"""Finds the label columns of rows, and turns labels into class indices or values."""
 
 from __future__ import annotations
 
@@ -121,11 +117,11 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
-    """Returns labels as class indices (-1 for an unknown class), or as values of a regression. The shape is (rows,), or
-    (rows, targets) for several targets.
+    """Returns labels as class indices (-1 if unknown) or values: (rows,), or (rows, targets).
+    columns: labels by column.
+    start: the first row's number, for messages.
 
-    columns: a list of labels per column.
-    start: number of the first row, for messages. Raises RowsError for missing or impossible labels.
+    Raises RowsError for bad labels.
     """
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
         raise RowsError("some targets of the model are classes and others values", where=where, do="omit the labels")
@@ -144,7 +140,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
     index_of = _finder(classes)
-    # Each distinct label is looked up once; this is valid only if all labels have one type.
+    # Looking up each distinct label once is valid only if all have one type.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
         index_by_label = {label: index_of(label) for label in set(labels)}
@@ -161,7 +157,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
 
 
 def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
-    """Returns a function from a label to its class index; -1 if no class has this text or number."""
+    """Returns a function from a label to its class index, or -1."""
     index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
         index_by_key.setdefault(str(label), index)
@@ -172,8 +168,8 @@ def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
 
 
 def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
-    """Raises RowsError if the labels seem to be other names of the model's classes, such as 1, 2, 3 for 0, 1, 2.
-    counts: how often each label occurs, for each label column."""
+    """Raises RowsError if the labels seem to be other names of the model's classes. counts: occurrences of labels, by
+    label column."""
     if len(counts) != len(targets):
         return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):
@@ -205,7 +201,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
 
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
-    """Returns 1 or -1 if the labels seem to be the classes plus this number; otherwise 0."""
+    """Returns 1 or -1 if labels seem shifted by this; otherwise 0."""
     numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
     if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0

@@ -22,11 +22,8 @@ ABSENT = 0.05  # share of missing values, for features that may be missing
 
 
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
-    """Returns generated rows within the ranges, shuffled. The same model and ranges give the same rows.
-
-    Most rows are steered to one node of the model each, with the node's feature on its threshold, beside it or missing.
-    The others are random. others: further forests; where one of them takes no missing value, none is generated.
-    """
+    """Returns generated rows within the ranges, the same for each call. others: further forests, for which rows must
+    also be valid."""
     model, random = _on_values(model), np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
     absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
@@ -67,7 +64,7 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
 
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
-    """Returns one value of a feature in each interval between thresholds within its range; None for too many steps."""
+    """Returns one value in each interval between thresholds; None for too many."""
     feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)
@@ -88,7 +85,7 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
-    """Returns random values (RANDOM,) of a feature: over its range, of any size, on and beside thresholds."""
+    """Returns random values of a feature: (RANDOM,)."""
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
@@ -122,7 +119,7 @@ def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.fl
 
 
 def _on_values(forest: Forest) -> Forest:
-    """Returns a quantized forest as a forest on floats with the same conditions; a float forest unchanged."""
+    """Returns a quantized forest as a forest on floats."""
     if not forest.on_words:
         return forest
     numbers: list[NumberType] = []

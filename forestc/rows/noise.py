@@ -1,7 +1,4 @@
-"""Adds noise to rows: a value moves to another value of its column, a few ranks away in sorted order.
-
-So noise does not depend on the scale of a column, and every value stays one of the column's.
-"""
+"""Adds noise to rows: a value moves to another value of its column, a few ranks away in sorted order."""
 
 from __future__ import annotations
 
@@ -16,13 +13,9 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """Returns the values, each moved by a normally distributed number of ranks.
-
-    values: (rows, columns).
-    among: (others, columns), the values that are ranked.
-    noise: standard deviation of the move, as a share of the number of others.
-    stays: (rows, columns), True for values that neither move nor are moved to. NaN never moves.
-    """
+    """Returns the values (rows, columns), each moved by random ranks within `among` (others, columns).
+    noise: standard deviation in shares of all ranks.
+    stays: True for values that do not move."""
     moved = values.copy()
     for column in range(values.shape[1]):
         before, others = values[:, column], among[:, column]

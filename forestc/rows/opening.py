@@ -17,7 +17,7 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-# Folders may hold files with these suffixes.
+# Suffixes of files that a folder of rows may hold.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 IN_MEMORY = "the rows"  # names rows without a file in messages
@@ -25,22 +25,18 @@ IN_MEMORY = "the rows"  # names rows without a file in messages
 
 @dataclass(frozen=True)
 class ArrayTable:
-    """Rows without column names: an array, lists, or a sparse matrix. truth: labels (rows, labels) of a file."""
+    """Rows without column names: an array, lists, or a sparse matrix."""
 
     rows: Any
-    truth: NDArray[np.generic] | None = None
+    truth: NDArray[np.generic] | None = None  # labels (rows, labels) of a file
     where: str = IN_MEMORY
 
 
 def open_table(
     rows: object, label: str | Sequence[str] | None = None, forest: Forest | None = None
 ) -> CsvTable | ArrowFiles | FrameTable | ArrayTable:
-    """Opens a path, a data frame, an Arrow table or an array as a table.
-
-    label: one or more label columns of a file.
-    forest: the model that reads the rows, if there is one. Raises RowsError for a file that can't be read, OptionError
-    for an unknown kind of file.
-    """
+    """Opens a path, a data frame, an Arrow table or an array as a table. Raises RowsError or OptionError for an
+    unreadable file."""
     if not isinstance(rows, str | Path):
         return frame_table(rows) or ArrayTable(rows)
     path = Path(rows)
@@ -73,11 +69,7 @@ def format_of(path: Path) -> str:
 
 
 def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> ArrayTable:
-    """Returns the rows and labels of a NumPy file. Raises RowsError.
-
-    In `.npy`, labels are positions of columns. In `.npz`, labels are names of arrays, and the rows are the array X. For
-    a label such as `y_test`, the rows are X_test if there is one.
-    """
+    """Returns a NumPy file's rows and labels. Raises RowsError if impossible."""
     truth = None
     with readable(path, "not a readable NumPy file"), path.open("rb") as file:
         # A memory map allocates nothing, even if the header claims more than the file holds.

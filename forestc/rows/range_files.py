@@ -1,11 +1,8 @@
 """Reads ranges, the values that each feature may take, from a CSV or JSON file or a Python mapping.
 
-    feature,smallest,largest,step,missing        {"age": [0, 120],
-    age,0,120,1,no                                "temperature": {"smallest": -40, "largest": 125, "step": 0.5},
-    temperature,-40,125,0.5,                      "pressure": {"smallest": 0, "missing": true}}
-    pressure,0,,,yes
-
-An omitted end is open. With a step, values are smallest + n * step. `missing` defaults to what the model accepts.
+feature,smallest,largest,step,missing        {"age": [0, 120],
+age,0,120,1,no                                "pressure": {"smallest": 0, "missing": true}}
+pressure,0,,,yes
 """
 
 from __future__ import annotations
@@ -40,19 +37,16 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The range of one feature as read from a file. where: the file and line, for messages."""
+    """The range of one feature as read from a file."""
 
     name: str
     fields: Mapping[str, Any]
-    where: str
+    where: str  # file and line, for messages
 
 
 def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
-    """Returns the ranges, the forest with column names, and notes. A forest without column names gets those of the
-    ranges.
-
-    given: a path, a mapping from names to ranges, or None if nothing is known. Raises RowsError.
-    """
+    """Returns the ranges, the forest with column names, and notes. given: a path, a mapping from names to ranges, or
+    None. Raises RowsError."""
     if given is None:
         return Ranges(), forest, (NOTHING_KNOWN,)
     if isinstance(given, str | Path):
@@ -110,7 +104,7 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Raises RowsError for names that the model does not have. Columns that no condition reads may have any name."""
+    """Raises RowsError for names that the model does not have."""
     model_names = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):

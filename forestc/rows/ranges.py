@@ -14,21 +14,17 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, NumberType, round_to
 from forestc.rows.batches import Batch, Rows
 
-SLACK = 2.0**-50  # allows this rounding error of float64 arithmetic, relative to a value made of steps
+SLACK = 2.0**-50  # allows this relative rounding error of values made of steps
 
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The values that one column may take: from `smallest` to `largest`.
-
-    step: values are origin + n * step; 0.0 for any number.
-    missing: True if a value may be missing; None for what the model accepts.
-    """
+    """The values that one column may take: from `smallest` to `largest`."""
 
     smallest: float = -math.inf
     largest: float = math.inf
-    step: float = 0.0
-    missing: bool | None = None
+    step: float = 0.0  # values are origin + n * step; 0.0 for any number
+    missing: bool | None = None  # True if a value may be missing; None follows the model
 
     @property
     def origin(self) -> float:
@@ -47,11 +43,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """Returns for each threshold t the largest value of the range below t, and the smallest that is not below; both
-        (thresholds,). Where rounding makes this uncertain, they are the neighbouring floats.
-
-        thresholds: finite, with smallest < t <= largest.
-        """
+        """Returns for each threshold the nearest values of the range, below it and not below it, or neighbouring floats
+        if rounding is uncertain: both (thresholds,)."""
         below, above = next_below(thresholds, raw), at_least(thresholds, raw)
         if not self.step:
             return below, above
@@ -111,10 +104,9 @@ ANYTHING = ValueRange()
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges in place of rows; they have no batches. columns: by the model's column; nothing is known of other
-    columns."""
+    """Ranges in place of rows; they have no batches."""
 
-    columns: Mapping[int, ValueRange] = field(default_factory=dict)
+    columns: Mapping[int, ValueRange] = field(default_factory=dict)  # by the model's column; others are unrestricted
 
     def batches(self) -> Iterator[Batch]:
         return iter(())

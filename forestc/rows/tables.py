@@ -21,26 +21,17 @@ MOST_CLASSES = 1000  # classes at most; more different labels are probably value
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """Rows with labels.
+    """Rows with labels."""
 
-    X: (rows, columns) float64, NaN for missing values.
-    y: (rows,) class numbers, or values if `classes` is empty.
-    names: of the columns.
-    classes: the distinct labels as texts, sorted as numbers if all are numbers.
-    """
-
-    X: NDArray[np.float64]
-    y: Labels
-    names: tuple[str, ...]
-    classes: tuple[str, ...]
+    X: NDArray[np.float64]  # (rows, columns), NaN for missing values
+    y: Labels  # (rows,) class numbers, or values if `classes` is empty
+    names: tuple[str, ...]  # of the columns
+    classes: tuple[str, ...]  # distinct labels as texts, sorted as numbers if possible
 
 
 def read_table(rows: object, label: object, *, regression: bool = False) -> LabeledRows:
-    """Reads rows with labels from a file, a 2-D array, a data frame or an Arrow table.
-
-    label: the label column, or the labels.
-    regression: True if labels are values. Raises RowsError for rows that can't be used, OptionError without a label.
-    """
+    """Reads rows with labels from a file, an array or a data frame. Raises RowsError for unusable rows, OptionError
+    without a label."""
     if label is None:
         raise OptionError("training needs labels", where="--label", do="add --label COLUMN")
     X, y, names, where = _read(rows, label, text=not regression)

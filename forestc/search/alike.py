@@ -1,10 +1,5 @@
-"""Compares a model with stand-ins trained again on the same rows. If they are alike, models trained on folds may stand
-for the model.
-
-Stand-ins differ among themselves, too. Measured with nine trainers on seven data sets, two seeds gave up to 1.17 times
-the leaves. Depths differed by a factor of up to 1.18, and answers on up to 36 % of the rows. Accuracies differed by up
-to 4 standard errors (7.6 once). So differences from the model are compared with differences between seeds.
-"""
+"""Compares a model with stand-ins, which are trained again on the same rows. Stand-ins that are alike may replace the
+model in folds."""
 
 from __future__ import annotations
 
@@ -19,13 +14,13 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Each size has two factors: up to the first it counts as alike, up to the second it is accepted.
+# Gives two factors for each size: alike up to the first, accepted up to the second.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
-ERRORS = 3.0  # allows accuracies to differ by this many standard errors of the difference, beyond the effect of a seed
+ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
-ANSWERS = 0.05  # share of rows with other answers that counts as alike, for a trainer with the model's parameters
-# share as above, for a trainer with other parameters
+ANSWERS = 0.05  # allows this share of rows with other answers
+# Allows this share of rows with other answers if the trainer's parameters differ.
 KIND_ANSWERS = 0.15
 
 
@@ -44,8 +39,8 @@ class _Answers:
         return loss.lost, loss.error
 
     def share(self, other: _Answers) -> float:
-        """Returns the share of rows on which two models answer differently. For a regression, it is the squared
-        differences over the variance."""
+        """Returns the share of rows on which two models answer differently; for a regression, the mean squared
+        difference over the variance."""
         if self.row_errors.decides:
             return float((self.answers != other.answers).any(axis=1).mean())
         whole = float(((self.answers - self.answers.mean(axis=0)) ** 2).sum())
@@ -54,24 +49,20 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """The difference between stand-ins and a model. why: the difference in words; "" if they are alike. widened: a
-    standard error to add to accuracies of stand-ins. far: True if stand-ins must not be used."""
+    """The difference between a model and stand-ins (models trained again on its rows)."""
 
-    why: str = ""
-    widened: float = 0.0
-    far: bool = False
+    why: str = ""  # difference in words; "" if there is none
+    widened: float = 0.0  # standard error to add to accuracies of stand-ins
+    far: bool = False  # True if stand-ins must not be used
 
 
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> StandInDifference:
     """Returns how stand-ins differ from the model.
-
-    rows: the training rows of the model, with labels.
-    trained: trains a stand-in on the rows with a seed; with `step=n`, on every n-th row.
-    fewer: the number of rows as a share of the model's training rows.
-    kind: True if stand-ins may differ from the model in their training parameters.
-    """
+    trained: trains a stand-in, from rows and a seed.
+    fewer: `rows` as a share of the training rows.
+    kind: True if parameters may differ."""
     first = trained(0)
     why, far = "", False
     for (name, alike, most), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):

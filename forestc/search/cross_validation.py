@@ -17,41 +17,30 @@ from forestc.rows.batches import Rows, count_rows
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows for passes, and a scorer with held-out rows. widened: an additional standard error of accuracy,
-    because the model is only a stand-in for the given one."""
+    """A model, the rows for passes, and a scorer with held-out rows."""
 
     model: Forest
     fit: Rows
     scorer: Scorer
-    widened: float = 0.0
+    widened: float = 0.0  # standard error to add because the model is a stand-in
 
 
 @dataclass(frozen=True)
 class Folds:
-    """All folds of a search.
-
-    how: describes the rows that score, for users.
-    widened: as in each fold.
-    repeated: returns the folds of another split, given its number; None if there is only one split.
-    """
+    """All folds of a search."""
 
     folds: tuple[Fold, ...]
-    how: str
-    widened: float = 0.0
-    repeated: Callable[[int], tuple[Fold, ...]] | None = None
+    how: str  # describes the rows that score, for users
+    widened: float = 0.0  # as in each fold
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number
 
 
 @dataclass(frozen=True)
 class CrossScorer:
-    """A scorer of designs on the held-out rows of all folds together.
-
-    stand_ins: True if the models of the folds stand for a model trained on all rows. The variance is then multiplied by
-    1 + held-out rows / fit rows, because folds share training rows. Source: Nadeau and Bengio, "Inference for the
-    Generalization Error", 2003, equation 5.
-    """
+    """A scorer on the held-out rows of all folds. Source of errors: Nadeau and Bengio, 2003, equation 5."""
 
     folds: tuple[Fold, ...]
-    stand_ins: bool = False
+    stand_ins: bool = False  # True if fold models replace one trained on all rows
 
     @cached_property
     def baseline(self) -> RowErrors:

@@ -1,9 +1,4 @@
-"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen.
-
-On its own training rows a model is nearly perfect, so every smaller design would be refused. Models trained again may
-differ from the original: slightly different ones widen the standard errors, others are refused
-(`forestc.search.alike`).
-"""
+"""Trains a model again on folds of its training rows, to score designs on rows that the fold's model has not seen."""
 
 from __future__ import annotations
 
@@ -26,15 +21,15 @@ from forestc.training.again import Original, Retrain, Way
 from forestc.training.seeds import seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
-MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads, to save time
-FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): the number of folds for fewer rows than this
+MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
+FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): number of folds for fewer rows
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
     """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails or
     gives models unlike the original."""
     X, y, share = _arrays(rows)
-    if y is None:  # Without labels, the score is the agreement with the model, on training rows as on others.
+    if y is None:  # Without labels, the score is the agreement with the model.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
         folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
@@ -94,7 +89,7 @@ def _retrained(
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """Returns the features and labels of at most MOST_ROWS rows, and 1 / n if every n-th row was taken."""
+    """Returns features and labels of evenly spaced rows, and 1 / their distance."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []
@@ -115,8 +110,7 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns for each fold the row numbers to fit on, and those held out. Each class is spread evenly. repeat: 0 keeps
-    the order of rows; others shuffle."""
+    """Returns rows to fit and held-out rows by fold, with classes spread evenly."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

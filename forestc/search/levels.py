@@ -1,8 +1,5 @@
-"""Defines the optimization levels -O0 to -O3: which passes run by default.
-
-Levels 0 and 1 are lists of passes. Levels 2 and 3 search for the smallest design that keeps the accuracy on held-out
-rows (`forestc.search.portfolio`). Level 3 tries all that level 2 tries, and more.
-"""
+"""Defines the optimization levels -O0 to -O3: which passes run by default. Levels 2 and 3 search for the smallest
+design that keeps the accuracy on held-out rows."""
 
 from __future__ import annotations
 
@@ -36,12 +33,11 @@ DEFAULT_EFFORT = 2  # sets the effort from 1 to 3 (see `Stop`) if the user gives
 
 @dataclass(frozen=True)
 class Level:
-    """An optimization level. keeps: its promise in words. passes: the list of passes; for a level that searches, of its
-    first trial. searches: the passes that its search tries, in words."""
+    """An optimization level."""
 
-    keeps: str
-    passes: str
-    searches: str = ""
+    keeps: str  # what the level promises, in words
+    passes: str  # list of passes; the first trial's if the level searches
+    searches: str = ""  # passes that the search tries, in words
 
 
 EXACT = "simplify,quantize-inputs{exact=true},round-leaves{exact=true},simplify"
@@ -59,10 +55,10 @@ KEEPS = {  # maps a value of `--keep` to its promise, for a level that searches
     "paths": "every path of the given rows",
 }
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
-CLIMBED = 0.75  # share of the time after -O1 for trying settings; the rest is for finding their sizes
+CLIMBED = 0.75  # share of the time for trying settings; the rest finds their sizes
 STRIDES = {1: 4, 2: 3, 3: 1}  # gives n by effort: every n-th price of prune-splits is tried
 FEW_ROWS = 5_000  # rows up to which small ensembles are grown with noise
-FEW_SAMPLES = 200_000  # rows times trees up to which quick pruning rewires splits and makes all copies of rows
+FEW_SAMPLES = 200_000  # rows times trees; with more, quick pruning leaves out rewiring and copies
 # Growing at -O2 stops after QUICK_WORK + QUICK_SHARE * rows * trees steps of work.
 QUICK_WORK, QUICK_SHARE = 1e9, 5e3
 RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so that a trial takes seconds
@@ -70,25 +66,17 @@ RULES = ExtractRules(comparators=32, seconds=10.0)  # limits extract-rules so th
 
 @dataclass(frozen=True)
 class LevelPlan:
-    """The passes of a level for one model and its rows, with notes for the user.
+    """The passes of a level for one model and its rows, with notes for the user."""
 
-    level: None if the user named the passes.
-    keeps: the promise of the level, in words.
-    trials: all trials of the search, if the level searches.
-    chosen: the trial with these passes.
-    how: describes the rows that scored the trials.
-    unit: of the trials' sizes.
-    """
-
-    level: int | None
+    level: int | None  # None if the user named the passes
     passes: tuple[Pass, ...]
     notes: tuple[str, ...] = ()
     tolerance: float = DEFAULT_TOLERANCE
-    trials: tuple[LevelTrial, ...] = ()
-    chosen: LevelTrial | None = None
-    how: str = ""
-    unit: str = ""
-    keeps: str = ""
+    trials: tuple[LevelTrial, ...] = ()  # all trials of the search, if the level searches
+    chosen: LevelTrial | None = None  # the trial with these passes
+    how: str = ""  # describes the rows that scored the trials
+    unit: str = ""  # of the trials' sizes
+    keeps: str = ""  # what the level promises, in words
 
     def as_dict(self) -> dict[str, Any] | None:
         """Returns the plan for the manifest and `--json`; None if the user named the passes."""
@@ -183,8 +171,9 @@ def effort_of(effort: int | str | None) -> Stop | None:
 def plan(
     named: Sequence[Pass] | None, level: int | None, rows: Rows | None, *, scores: float | None = None
 ) -> LevelPlan:
-    """Returns the passes of a level, without a search. Without rows, it is level 0; levels 2 and 3 become 1. named: the
-    user's passes, which replace any level. scores: the option of round-leaves."""
+    """Returns the passes of a level, without a search.
+    named: the user's passes, which replace any level.
+    scores: the option of round-leaves."""
     if named is not None:
         return LevelPlan(None, tuple(named))
     number = DEFAULT_LEVEL if level is None else level
@@ -214,8 +203,9 @@ def families(
     rows: int = 0,
     keep: str | None = None,
 ) -> list[Family]:
-    """Returns the families of settings that a level adds to the level below, in the order of trying. rows: the number
-    of given rows. cost: a name of a cost. keep: a key of KEEPS."""
+    """Returns the families of settings that a level adds to the level below, in the order of trying.
+    cost: name of a cost.
+    keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
     fitted = Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))
@@ -271,13 +261,12 @@ _DEFAULT_STOP = Stop(DEFAULT_EFFORT)
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """The terms of a search. tolerance: accuracy that may be lost. keep: a key of KEEPS, or None. seed: of the passes
-    tried."""
+    """The terms of a search."""
 
-    tolerance: float = DEFAULT_TOLERANCE
+    tolerance: float = DEFAULT_TOLERANCE  # accuracy that may be lost
     stop: Stop = _DEFAULT_STOP
-    keep: str | None = None
-    seed: int = 0
+    keep: str | None = None  # a key of KEEPS, or None
+    seed: int = 0  # of the passes tried
 
 
 def searched(
@@ -290,8 +279,8 @@ def searched(
     first: Sequence[PassResult] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> LevelPlan:
-    """Searches at level 2 or 3 and returns the plan. first: results of the passes of -O1, if known. Raises LateError if
-    the time ends before the first trial is scored."""
+    """Searches at level 2 or 3 and returns the plan. Raises LateError if the time ends before the first trial is
+    scored."""
     limit, stop, keep = float(terms.tolerance), terms.stop, terms.keep
     search = LevelSearch(source, rows, folds.folds, size, limit, stop, progress, repeated=folds.repeated)
     paths = parse_passes(PATHS, PASSES)

@@ -1,8 +1,5 @@
-"""Stores results of passes in a folder `.kept/`, so that no search, trial or worker runs the same pass twice.
-
-Each file is named by a hash of everything that its result depends on. Files hold JSON or NumPy arrays without Python
-objects, so reading them runs no code.
-"""
+"""Stores results of passes in a folder `.kept/`, so that no search runs the same pass twice. Each file is named by a
+hash of everything that its result depends on."""
 
 from __future__ import annotations
 
@@ -54,11 +51,10 @@ _PROMISES = {
 
 @dataclass(frozen=True)
 class ResultStore:
-    """A folder of results that several processes may use at once. An error in writing is ignored. most: bytes of the
-    folder at most."""
+    """A folder of results that several processes may use at once. An error in writing is ignored."""
 
     folder: Path
-    most: int = MOST
+    most: int = MOST  # limits the folder's bytes
 
     def get(self, key: str) -> bytes | None:
         """Returns the content stored under a key; None if it is missing or damaged."""
@@ -134,8 +130,7 @@ class StoredArrays:
 
 
 def _array(file: zipfile.ZipFile, part: zipfile.ZipInfo) -> NDArray[Any]:
-    """Returns an array of a NumPy archive. Raises ValueError if it holds Python objects or claims more memory than its
-    bytes."""
+    """Returns an array of a NumPy archive. Raises ValueError for unsafe content."""
     with file.open(part) as content:
         npy = np.lib.format
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[npy.read_magic(content)]

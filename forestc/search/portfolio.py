@@ -1,8 +1,5 @@
-"""Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows.
-
-Each trial is one setting of a pass (`forestc.passes.ladder`). It runs on the model for the size, and on the models of
-the folds for the accuracy. Of -O1 and the trials with a loss within the tolerance, the smallest is taken.
-"""
+"""Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows. Of -O1 and the
+trials within the tolerance, the smallest is taken."""
 
 from __future__ import annotations
 
@@ -29,11 +26,11 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# Pairs (most rows x trees, splits): a setting just above the tolerance is scored on this many splits into folds.
+# Gives, by most rows x trees, splits into folds for settings near the tolerance.
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
-REPEATED = 0.8  # share of its standard error that a loss has after five splits into folds (Nadeau and Bengio)
+REPEATED = 0.8  # share of its standard error that a loss has after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
-MARGIN = 1.1  # times the best cost of the family; a growing branch ends at larger forests
+MARGIN = 1.1  # times the family's best cost; a growing branch of settings ends at more
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
 STALE = 3  # stops a growing branch after this many forests without a gain in accuracy
 MEASURED = 4  # trials of each family for which sizes are estimated: the cheapest ones
@@ -42,37 +39,26 @@ NEAR = 2.0  # times the cheapest good trial; sizes of costlier trials are not es
 
 @dataclass(frozen=True)
 class Family:
-    """A family of settings: the settings of `step`, run after the passes `before`.
-
-    otherwise: another step, tried if no setting of `step` is good.
-    work: steps of work at most, for growing trees on one model.
-    """
+    """A family of settings of one pass, run after the passes `before`."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
-    otherwise: Pass | None = None
-    work: float = math.inf
+    otherwise: Pass | None = None  # another pass, tried if no setting of `step` is good
+    work: float = math.inf  # most steps of work for growing trees on one model
 
 
 @dataclass(frozen=True)
 class LevelTrial:
-    """A list of passes that was tried.
-
-    make: returns the result of each pass on the model.
-    cost: a rough measure of the forest's size, cheaper to compute than `size`.
-    loss: on the held-out rows, or on part of them if that part shows too great a loss.
-    good: True if the loss is on all held-out rows and within the tolerance.
-    size_of: returns the size of a forest.
-    """
+    """A list of passes that was tried."""
 
     family: str
     passes: tuple[Pass, ...]
-    make: Callable[[], list[PassResult]] = field(repr=False)
-    cost: float
-    loss: Loss
-    good: bool
-    size_of: Callable[[Forest], float] = field(repr=False)
+    make: Callable[[], list[PassResult]] = field(repr=False)  # returns the result of each pass on the model
+    cost: float  # rough measure of size, cheaper to compute than `size`
+    loss: Loss  # on held-out rows, or on some if those lose too much
+    good: bool  # True if `loss` is on all held-out rows and within tolerance
+    size_of: Callable[[Forest], float] = field(repr=False)  # returns the size of a forest
 
     @cached_property
     def results(self) -> list[PassResult]:
@@ -93,12 +79,11 @@ class LevelTrial:
 
 @dataclass(frozen=True)
 class Stop:
-    """The limits of a search. effort: from 1 (little) to 3. seconds: for all passes of the level. until: a time of
-    time.monotonic() at which the search ends."""
+    """The limits of a search."""
 
-    effort: int
-    seconds: float = math.inf
-    until: float = math.inf
+    effort: int  # from 1 (little) to 3
+    seconds: float = math.inf  # for all passes of the level
+    until: float = math.inf  # time of time.monotonic() at which the search ends
 
 
 class _PassRuns:
@@ -128,25 +113,19 @@ class _PassRuns:
 
 @dataclass
 class LevelSearch:
-    """A search over families of settings for a model, its rows and folds.
-
-    tolerance: accuracy that may be lost on held-out rows.
-    refused: for families that failed or have no trial, why.
-    repeated: as in `Folds`.
-    heading: begins each line of progress.
-    """
+    """A search over families of settings for a model, its rows and folds."""
 
     model: Forest
     rows: Rows
     folds: tuple[Fold, ...]
     size: Size
-    tolerance: float
+    tolerance: float  # accuracy that may be lost on held-out rows
     stop: Stop = Stop(2)
     progress: Callable[[str], None] = lambda _: None
     trials: list[LevelTrial] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    repeated: Callable[[int], tuple[Fold, ...]] | None = None
-    heading: str = ""
+    refused: dict[str, str] = field(default_factory=dict)  # why families failed or have no trial
+    repeated: Callable[[int], tuple[Fold, ...]] | None = None  # as in `Folds`
+    heading: str = ""  # begins each line of progress
 
     def __post_init__(self) -> None:
         self.base = _PassRuns(self.model, self.rows)
@@ -189,7 +168,7 @@ class LevelSearch:
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:
-        """Returns the cheapest good trials of each family, because computing a size takes longer than a cost."""
+        """Returns the cheapest good trials of each family, whose sizes are then computed."""
         candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
@@ -224,7 +203,7 @@ class LevelSearch:
 
 
 class _Climb:
-    """The ladders of one family, on the model and on the models of all folds."""
+    """The ladders (sequences of settings) of one family, on the model and the folds' models."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
@@ -258,8 +237,7 @@ class _Climb:
         return self.best < math.inf
 
     def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
-        """Adds a trial and returns True if it is good. rung: of a fold. on_model: the rung of the model, if it has been
-        computed."""
+        """Adds a trial and returns True if it is good."""
         self.tried += 1
         name = self.family.name
         best = self.search.cheapest
@@ -276,8 +254,7 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for the settings of a growing branch, smallest first. A rung is a setting
-        with its forest. Folds are run one by one until the setting loses too much."""
+        """Yields (number, setting with forest, True if good), from small to large forests."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -298,7 +275,7 @@ class _Climb:
                 break
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
-        """Yields for each fold the forest of the setting (as a rung), and the loss on the folds so far."""
+        """Yields for each fold the setting's forest, and the loss so far."""
         self.errors = errors = list[NDArray[np.float64]]()
         for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
             rung = next(self.ladders[runs].rungs([step]), None)
@@ -308,11 +285,7 @@ class _Climb:
             yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
-        """Returns the loss of a setting. If it is just above the tolerance, folds of further splits are added.
-
-        steps: the branch up to the setting.
-        errors: on the held-out rows of each fold so far.
-        """
+        """Returns a setting's loss; near the tolerance, further splits are added."""
         search, folds, all_errors = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
@@ -337,8 +310,7 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, rung, True if good) for the settings of a shrinking branch, largest first. A rung is a
-        setting with its forest. Rungs that cost much more than the best trial are not scored."""
+        """Yields (number, setting with forest, True if good), from large to small forests."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
@@ -346,8 +318,7 @@ class _Climb:
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
         def advance(runs: _PassRuns) -> Rung | None:
-            """Advances the ladder of a fold to the current rung. The model's own ladder advances to its next rung
-            meanwhile, which is returned."""
+            """Runs the current setting on a fold, or the next one on the model, whose forest is returned."""
             if runs is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
             for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.

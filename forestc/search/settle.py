@@ -12,14 +12,14 @@ from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
-WORSE = 1.25  # times the best cost; the climb stops after a branch that found nothing cheaper than this
+WORSE = 1.25  # times the best cost; the search stops after a sequence without cheaper forests
 
 
 def settled(
     step: Pass, forest: Forest, rows: Rows | None, scorer: Scorer | None = None, memory: Memory | None = None
 ) -> PassResult:
-    """Returns the result of a pass. If its options leave settings open, the cheapest forest that is good enough is
-    taken. memory: arrays of earlier runs. Raises OptionError if a scorer is needed and missing."""
+    """Returns the result of a pass; for open settings, the cheapest forest that is good enough. Raises OptionError if a
+    scorer is needed and missing."""
     if not isinstance(step, Laddered) or not step.open:
         if memory is not None and isinstance(step, Remembering):
             return step.run_remembering(forest, rows, memory)
@@ -39,8 +39,7 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns the cheapest good rung (a setting with its forest) of all branches, or None, and the number of rungs
-    tried."""
+    """Returns the cheapest good setting with its forest (a rung), or None, and the number of settings tried."""
     best: Rung | None = None
     tried = 0
 
@@ -64,9 +63,8 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns the cheapest good rung (a setting with its forest) of a branch, or None, and the least cost tried. A
-    growing branch ends at its first good rung, a shrinking one after several failing rungs. scored: (number, rung, True
-    if good)."""
+    """Returns the cheapest good setting with its forest (a rung), or None, and the least cost tried. scored: (number,
+    rung, True if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

@@ -18,12 +18,11 @@ DEVICE = "xcup"  # names the device with the LUTs to minimize if the user names 
 
 @dataclass(frozen=True)
 class Size:
-    """The size to minimize. of: returns the size of a forest. unit: in words. cost: the name of the cost that passes
-    minimize."""
+    """The size to minimize."""
 
-    of: Callable[[Forest], float]
-    unit: str
-    cost: str
+    of: Callable[[Forest], float]  # returns the size of a forest
+    unit: str  # in words
+    cost: str  # name of the cost that passes minimize
 
 
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:

@@ -24,17 +24,17 @@ from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import constant, leaves_of, score_type, size_of
 from forestc.forest.ir import LEAF, Forest, Tree
 
-HOT = 0.75  # share of a split's training rows from which its larger side counts as hot
+HOT = 0.75  # share of a split's rows from which its larger side comes last
 HOT_DEPTH = 8  # limits the depth of nested ifs at which hot sides come last
 
 
 @dataclass(frozen=True)
 class BranchesInC:
-    """The C code of trees as functions of nested ifs. starts: initial scores; empty if other code sets them."""
+    """The C code of trees as functions of nested ifs."""
 
     context: TreeContext
     indices: list[int]
-    starts: list[int]
+    starts: list[int]  # initial scores; empty if other code sets them
 
     def declarations(self) -> list[str]:
         return []
@@ -57,7 +57,7 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns statements that set each score to the largest or the smallest value of its trees."""
+        """Returns statements that set each score to its trees' largest or smallest value."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -85,7 +85,7 @@ class BranchesInC:
         return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
 
     def _taken(self, target: str, value: str) -> list[str]:
-        """Returns C that replaces a score by a larger value for the aggregate max, otherwise by a smaller one."""
+        """Returns C that replaces a score by a larger (or, for min, smaller) value."""
         sign = ">" if self.context.forest.aggregate.kind == "max" else "<"
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
@@ -134,12 +134,9 @@ def branches(context: TreeContext) -> BranchesInC:
 def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
-    """Returns a tree as nested ifs. The smaller side is nested, so that the depth is logarithmic in the number of
-    leaves. Down to HOT_DEPTH, a side with at least HOT of the training rows comes last instead.
-
-    condition_of: returns a condition as C.
-    leaf: returns the C statements of a leaf, from its node.
-    """
+    """Returns a tree as nested if statements in C.
+    condition_of: returns a condition as C, from its index.
+    leaf: returns the statements of a leaf, from its node."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
@@ -200,7 +197,7 @@ BRANCHES = (
     "add_bytes",
     "long",
 )
-# GCC copies trees with few features and many splits, and the size of the copies is hard to predict.
+# GCC copies trees with few features and many splits, to unpredictable sizes.
 FEW_FEATURES, FEW_SPLITS = 3, 8
 
 

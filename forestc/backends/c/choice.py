@@ -1,7 +1,5 @@
-"""Chooses the C layout of a forest from estimates for a processor and the user's budgets.
-
-An estimate is of the C function that `entry_of` names, compiled with -Os. Budgets are compared with upper estimates.
-"""
+"""Chooses the C layout of a forest from estimates for a processor and the user's budgets. Budgets are compared with
+upper estimates."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ from forestc.forest.ir import Forest
 from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
 SMALLER = "-O2, -O3, prune-trees"  # names ways to a smaller forest in messages
-SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of the fastest layout; more allows fewer bytes
-MOST_BRANCHES = 20_000  # limits the splits of other layouts than `nodes`; gcc -Os takes half a minute for as many
+SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of `fastest`
+MOST_BRANCHES = 20_000  # limits the splits of layouts other than `nodes`, because gcc is slow
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the build systems of the option `c_project`
 
 
@@ -55,24 +53,16 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated bytes and instructions of a C function in one layout, over all compilers known for a processor.
-
-    flash, ram: bytes, on average over compilers.
-    mean: instructions of an average row, by the trees' covers.
-    worst: upper estimate of the instructions of any row.
-    peak: middle estimate of the instructions of the most expensive row.
-    ranges: (least, most) of flash, ram and mean.
-    worst_by: `worst` by compiler.
-    """
+    """Estimated bytes and instructions of a C function in one layout, over a processor's compilers."""
 
     layout: Layout
-    flash: int
-    ram: int
-    mean: int
-    worst: int
-    peak: int
-    ranges: Mapping[str, tuple[int, int]]
-    worst_by: Mapping[str, int]
+    flash: int  # bytes, average over compilers
+    ram: int  # bytes, average over compilers
+    mean: int  # instructions of an average row, by the trees' covers
+    worst: int  # upper estimate of the instructions of any row
+    peak: int  # middle estimate of the instructions of the most expensive row
+    ranges: Mapping[str, tuple[int, int]]  # (least, most) of flash, ram and mean
+    worst_by: Mapping[str, int]  # `worst` by compiler
 
     def most(self, limit: str) -> int:
         """Returns the upper estimate of flash, ram or instructions."""
@@ -85,11 +75,9 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """Returns estimates by layout. Layouts that can't hold the forest, or have no costs for it, are left out.
-
+    """Returns estimates by layout, without layouts that can't hold the forest or have no costs.
     form, types: as for `inputs_of`.
-    layout: is estimated even if `possible` does not return it.
-    """
+    layout: is estimated in any case."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
     given = tuple(name for name in LAYOUTS if name == layout)
@@ -97,14 +85,13 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
         if kind in costs.layouts:
             try:
                 by_layout[kind] = _estimate(inputs, kind, costs)
-            except OptionError:  # the tables of this layout do not hold the forest, or it has no estimates
+            except OptionError:  # This layout can't hold the forest, or has no estimates.
                 continue
     return by_layout
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
-    """Returns the estimate of one layout. Raises OptionError if the layout can't hold the forest, or if the costs do
-    not cover such a forest."""
+    """Returns the estimate of one layout. Raises OptionError if there is none."""
     demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
@@ -138,15 +125,10 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
-    """Returns the given layout, or the best layout within all budgets.
-
-    `smallest` minimizes flash, and `fastest` the instructions of the most expensive row. `balanced` minimizes flash
-    among layouts with at most SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if only flash is
-    limited, `smallest` if only instructions are, and otherwise `balanced`.
-
+    """Returns the layout that `options` name, or the best one within their budgets.
     smaller: ways to a smaller forest, for the error message.
 
-    Raises OptionError if no layout keeps the budgets.
+    Raises OptionError if no layout fits.
     """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:
@@ -161,7 +143,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     costs = [by_layout[name] for name in among if name in by_layout]
     if not costs and not options.limits:
         return among[0]
-    if not costs:  # This raises the error of the given layout: it can't hold the forest, or has no estimates for it.
+    if not costs:  # This raises the error of the given layout.
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:

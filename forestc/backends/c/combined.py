@@ -10,11 +10,11 @@ from forestc.forest.ir import Forest, Part
 
 @dataclass(frozen=True)
 class CombinedScores:
-    """Writer of the C that combines scores and decides classes. score: the C type of scores."""
+    """Writer of the C that combines scores and decides classes."""
 
     forest: Forest
     prefix: str
-    score: str
+    score: str  # C type of scores
 
     @property
     def kind(self) -> str:
@@ -46,7 +46,7 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Returns statements that return the class index; none if nothing is decided, or if argmax decides."""
+        """Returns statements that return the class index; none for argmax and for regressions."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []
@@ -55,7 +55,7 @@ class CombinedScores:
         return [*scored, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _decided(self, part: Part, scores: str) -> str:
-        """Returns C for a part's class index. scores: the name of the C array of scores."""
+        """Returns C for a part's class index. scores: name of the C array."""
         if part.decision.kind == "argmax":
             last = int(part.decision.ties == "last")
             return f"{self.prefix}_largest(&{scores}[{part.start}], {part.stop - part.start}u, {last})"

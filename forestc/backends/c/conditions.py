@@ -12,11 +12,11 @@ from forestc.forest.numbers import word_range
 
 @dataclass
 class ConditionsInC:
-    """The conditions of a forest in C. texts: C by condition, filled on demand."""
+    """The conditions of a forest in C."""
 
     prefix: str
     inputs: Inputs
-    texts: dict[int, str] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)  # C by condition, filled on demand
 
     def float_of(self, index: int) -> FloatType | None:
         """Returns the float type of a feature's raw values; None for integers."""

@@ -24,19 +24,13 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """The counts of one layout for one forest, by name.
+    """Counts of one layout's operations for one forest, by name; the cost estimates weigh them."""
 
-    flash, stack: of the code.
-    row: of every row.
-    trees: {tree: {name: (nodes,)}}, further counts of a row that ends in each node.
-    conditions: {name: (conditions,)}, further counts of a row that fails each condition.
-    """
-
-    flash: Amounts
-    stack: Amounts
-    row: Amounts
-    trees: Mapping[int, Arrays]
-    conditions: Arrays = field(default_factory=dict)
+    flash: Amounts  # counts for the code's flash
+    stack: Amounts  # counts for the code's stack
+    row: Amounts  # counts that every row adds
+    trees: Mapping[int, Arrays]  # {tree: {name: (nodes,)}}, added by a row that ends in the node
+    conditions: Arrays = field(default_factory=dict)  # {name: (conditions,)}, added by a row that fails the condition
 
     @property
     def names(self) -> frozenset[str]:
@@ -104,7 +98,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition the share of rows at its nodes that fail it: (conditions,); half without covers."""
+    """Returns the share of rows at a condition's nodes that fail the condition: (conditions,); half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -223,8 +217,7 @@ def comparisons(inputs: Inputs) -> Arrays:
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """Returns True for each feature that short load instructions do not reach: more than 31 elements of its size into
-    x."""
+    """Returns True for each feature beyond the reach of short load instructions."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0

@@ -26,26 +26,16 @@ def numpy_type(c_type: str) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The parameter x of a C header's functions.
+    """The parameter x of a C header's functions: words or raw columns."""
 
-    forest: with thresholds for the values in x.
-    raw: True if x holds raw columns, False for words.
-    type: the C type of x if it is a struct, otherwise of its elements.
-    kinds: the C types of members or elements; at least one, as C has no empty array or struct.
-    names: of a struct's members; empty for an array.
-    columns: for each member or element, the column of the rows that it takes.
-    types: of the columns of raw rows.
-    elements: for each column of the rows, its index in x; empty if both are the same.
-    """
-
-    forest: Forest
-    raw: bool
-    type: str
-    kinds: tuple[str, ...]
-    names: tuple[str, ...]
-    columns: tuple[int, ...]
-    types: tuple[RawType, ...] = ()
-    elements: tuple[int, ...] = ()
+    forest: Forest  # thresholds are in the units of x
+    raw: bool  # True if x holds raw columns, False for words
+    type: str  # the C type of x if a struct, otherwise of its elements
+    kinds: tuple[str, ...]  # C types of members or elements; never empty
+    names: tuple[str, ...]  # of a struct's members; empty for an array
+    columns: tuple[int, ...]  # the row's column for each member or element
+    types: tuple[RawType, ...] = ()  # of the columns of raw rows
+    elements: tuple[int, ...] = ()  # index in x of each row's column; empty if equal
 
     @property
     def struct(self) -> bool:
@@ -111,11 +101,10 @@ class Inputs:
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     """Returns the inputs of a quantized forest's C header.
-
     form: words, struct, float or raw.
-    types: the option `c_types`, for the form raw.
+    types: the option `c_types`.
 
-    Raises OptionError if the form or the types do not suit the model.
+    Raises OptionError for an unsuitable form or type.
     """
     features = range(len(forest.features))
     struct = f"{identifier(forest.name)}_features"

@@ -22,16 +22,11 @@ from forestc.options.c import Layout
 
 @dataclass(frozen=True)
 class LayoutOfC:
-    """A C layout of trees.
+    """A C layout of trees."""
 
-    in_c: writes the trees; returns None if there are no splits to evaluate.
-    demand: returns counts for estimates.
-    separate: True if compilers must not inline trees.
-    """
-
-    in_c: Callable[[TreeContext], TreesInC | None]
-    demand: Callable[[Inputs], Demand]
-    separate: bool = False
+    in_c: Callable[[TreeContext], TreesInC | None]  # returns None if there are no splits to evaluate
+    demand: Callable[[Inputs], Demand]  # returns counts for estimates
+    separate: bool = False  # True if compilers must not inline trees
 
 
 LAYOUTS: Mapping[Layout, LayoutOfC] = {

@@ -14,10 +14,10 @@ from forestc.layouts.leaves import Leaves
 
 @dataclass(frozen=True)
 class LeafSums:
-    """Writer of the C that adds leaf values to scores. score: the C type of scores."""
+    """Writer of the C that adds leaf values to scores."""
 
     forest: Forest
-    score: str
+    score: str  # C type of scores
     flash: FlashTables
     leaves: Leaves
 
@@ -46,11 +46,9 @@ class LeafSums:
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
         """Returns the C that adds all trees to the array `into`.
-
-        leaf: C for the number of the leaf in which a row ends in the tree `tree`.
+        leaf: C for the number of a tree's leaf.
         declared: further declarations.
-        first: statements before the loop.
-        """
+        first: statements before the loop."""
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
             f"{self.index} tree;",
@@ -98,8 +96,7 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns C for a score plus a leaf's value. Values that may not fit the score's type are added as unsigned
-        integers."""
+        """Returns C for a score plus a leaf's value, without signed overflow."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
@@ -116,7 +113,7 @@ class LeafSums:
                 element = f"{into}[tree / {count}u]"
                 return [loop, f"    {element} = {self._sum(element, value)};", "}"]
             index = int_type(0, len(trees))
-            return [  # The outputs are counted, as a processor without a division instruction would call a library.
+            return [  # Counting outputs avoids divisions, which may be library calls.
                 f"{index} output = 0;",
                 f"{index} left = {count};",
                 loop,

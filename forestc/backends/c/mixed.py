@@ -1,8 +1,4 @@
-"""The C layout `mixed`: the smallest trees are branches, the others are tables of nodes.
-
-A split takes some 7 bytes more as a branch than in a table. A tree of branches takes some 20 instructions less, and 7
-less for each split on the path. So branches pay most for trees with few splits.
-"""
+"""The C layout `mixed`: small trees are nested ifs, for speed, and the others are tables, for size."""
 
 from __future__ import annotations
 
@@ -37,8 +33,8 @@ class MixedInC:
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the trees as C in the layout `mixed`. If no tree is small enough, it is `nodes`. Returns None if the
-    tables have no splits to evaluate."""
+    """Returns the trees as C in the layout `mixed`; in `nodes` if no tree is small enough; None without splits in
+    tables."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)

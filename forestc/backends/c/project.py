@@ -15,10 +15,10 @@ from hdl_templates import render
 
 
 class _File(NamedTuple):
-    """A file for a build system. path: in the folder `c`, with {p} for the model's name."""
+    """A file for a build system."""
 
     role: str
-    path: str
+    path: str  # in the folder `c`, with {p} for the model's name
     template: str
 
 

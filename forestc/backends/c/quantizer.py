@@ -1,8 +1,5 @@
-"""Writes C that turns raw rows into words, with integer arithmetic on the bits of floats.
-
-For every bit pattern it equals `forestc.forest.numbers.to_words` after `round_to`. Compiler flags such as -ffast-math
-do not change its words.
-"""
+"""Writes C that turns raw rows into words, with integer arithmetic on the bits of floats. Compiler flags such as
+-ffast-math do not change its words."""
 
 from __future__ import annotations
 
@@ -75,7 +72,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
 
 
 def _name(label: str) -> str:
-    """Returns a category's name as a C string; "0" if a C string can't hold it."""
+    """Returns a category's name as a C string; "0" if that is impossible."""
     try:
         label.encode("utf-8")
     except UnicodeEncodeError:
@@ -116,7 +113,7 @@ class _Quantizer:
                 assert_never(number)
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: number of bits."""
+        """Returns C for a feature's bits, rounded as the model rounds them."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32

@@ -1,5 +1,5 @@
-"""The C layout `ranked`: each tree is a function of nested ifs. Where it saves flash, they compare a feature's rank,
-which is computed once for each row."""
+"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank is computed once for each
+row."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ REACH = 32  # slots that one pointer reaches in a Thumb load instruction
 
 @dataclass(frozen=True)
 class RankedInC:
-    """The C code of trees as functions on ranks.
-
-    If all trees have one output, a tree adds its leaf to a sum that it takes and returns. Otherwise a tree returns the
-    number of its leaf, and a shared function adds the leaf's values.
-    """
+    """The C code of trees as functions on ranks; a rank counts the thresholds at or below a value."""
 
     flash: FlashTables
     slots: SlotsInC

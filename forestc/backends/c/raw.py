@@ -1,9 +1,5 @@
-"""Raw inputs of C headers: trees compare columns in their own C types, without quantizing them at run time.
-
-Quantizing is monotone, so each threshold becomes the least raw value that does not quantize to less. It is found by
-bisection with the quantizer itself. The forest's words are then the raw values: an integer itself, or a float's bits as
-an ordered integer.
-"""
+"""Raw inputs of C headers: trees compare columns in their own C types, without quantizing at run time. Each threshold
+becomes the least raw value that reaches it after quantizing, found by bisection."""
 
 from __future__ import annotations
 
@@ -38,10 +34,10 @@ Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RawType:
-    """A C type of raw values. c: its name in C. number: the format of the raw values as words."""
+    """A C type of raw values."""
 
-    c: str
-    number: Fixed | Ordered
+    c: str  # name in C
+    number: Fixed | Ordered  # format of the raw values as words
 
     @property
     def whole(self) -> bool:
@@ -124,9 +120,7 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     """Returns the quantized forest with thresholds and sets for raw values; its answers stay the same.
-
-    types: of the columns of the rows. A feature of an integer type is never missing.
-    """
+    types: of the rows' columns."""
     maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.row_columns)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
@@ -154,7 +148,7 @@ def _tree(tree: Tree, maps: Sequence[_RawWords]) -> Tree:
 
 
 class _RawWords:
-    """Converter of one feature's thresholds and sets into those of raw values."""
+    """Converter of one feature's thresholds and sets from words to raw values."""
 
     def __init__(self, forest: Forest, index: int, kind: RawType) -> None:
         self.feature, self.kind = forest.features[index], kind
@@ -204,11 +198,7 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """Returns for each monotone condition the least raw word that meets it, or one past the greatest: (count,).
-
-        reaches: returns True for each condition that its raw value meets: (count,).
-        count: number of conditions; by default that of the feature's thresholds.
-        """
+        """Returns the least raw word that meets each condition, tested by `reaches`: (count,)."""
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)

@@ -16,17 +16,12 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class Answers:
-    """Test rows, with the answers of the quantized forest.
+    """Test rows, with the answers of the quantized forest."""
 
-    words: (rows, features). raw: (rows, columns).
-    labels: (rows, targets), class indices; empty for a regression.
-    scores: (rows, scores), integers.
-    """
-
-    words: tuple[tuple[int, ...], ...] = ()
-    raw: tuple[tuple[float, ...], ...] = ()
-    labels: tuple[tuple[int, ...], ...] = ()
-    scores: tuple[tuple[int, ...], ...] = ()
+    words: tuple[tuple[int, ...], ...] = ()  # (rows, features)
+    raw: tuple[tuple[float, ...], ...] = ()  # (rows, columns)
+    labels: tuple[tuple[int, ...], ...] = ()  # class indices (rows, targets); empty for a regression
+    scores: tuple[tuple[int, ...], ...] = ()  # integers (rows, scores)
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> str:

@@ -16,12 +16,12 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """Writer of the C that fills slots. x: the declaration of the C parameter x."""
+    """Writer of the C that fills slots."""
 
     conditions: ConditionsInC
     flash: FlashTables
     slots: Slots
-    x: str
+    x: str  # declaration of the C parameter x
 
     @property
     def inputs(self) -> Inputs:
@@ -35,7 +35,7 @@ class SlotsInC:
         return word_type(self.inputs.forest)
 
     def threshold_kind(self, conditions: Sequence[int]) -> str:
-        """Returns the C type of a table with the thresholds of these conditions. It is signed if slots are."""
+        """Returns the C type of a table with the thresholds of the given conditions."""
         thresholds = self.slots.threshold[list(conditions)].tolist()
         return int_type(min([-1 if self.kind.startswith("int") else 0, *thresholds]), max([0, *thresholds]))
 
@@ -108,7 +108,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template variables of the C function that counts the cuts at or below a value."""
+        """Returns the template's variables for the C function that computes ranks."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {

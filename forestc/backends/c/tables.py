@@ -12,11 +12,11 @@ A_LINE = 100  # characters of a line of a table
 
 @dataclass
 class FlashTables:
-    """The constant tables of a C header. kinds: C type of the entries, by table. text: lines of C."""
+    """The constant tables of a C header."""
 
     prefix: str
-    kinds: dict[str, str] = field(default_factory=dict)
-    text: list[str] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)  # C type of the entries, by table
+    text: list[str] = field(default_factory=list)  # lines of C
 
     def add(self, name: str, values: Sequence[int], kind: str | None = None) -> None:
         """Adds a table. kind: C type of its entries; by default the smallest that holds them."""

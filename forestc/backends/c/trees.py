@@ -18,21 +18,21 @@ from forestc.layouts.slots import Slots
 
 @dataclass(frozen=True)
 class TreeText:
-    """A C function for a tree. result: its C type. takes: its parameters. body: its statements."""
+    """A C function for a tree."""
 
     name: str
-    result: str
-    takes: str
-    body: list[str]
+    result: str  # its C type
+    takes: str  # its parameters
+    body: list[str]  # its statements
 
 
 @dataclass(frozen=True)
 class TreeContext:
-    """The trees of a C header and their inputs. prefix: begins all names in the header. score: C type of scores."""
+    """The trees of a C header and their inputs."""
 
-    prefix: str
+    prefix: str  # begins all names in the header
     inputs: Inputs
-    score: str
+    score: str  # C type of scores
 
     @property
     def forest(self) -> Forest:

@@ -111,18 +111,13 @@ def compared(value: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float type of C.
-
-    digits: bits of the mantissa, with the hidden one.
-    exponent: the largest, as in FLT_MAX_EXP.
-    macro: prefix of its macros in <float.h>.
-    """
+    """A float type of C."""
 
     name: str
     bits: int
-    digits: int
-    exponent: int
-    macro: str
+    digits: int  # bits of the mantissa, with the hidden one
+    exponent: int  # the largest exponent, as FLT_MAX_EXP
+    macro: str  # prefix of the type's macros in <float.h>
 
     @property
     def infinity(self) -> int:

@@ -1,8 +1,4 @@
-"""Writes C that turns scores into probabilities or regression values, with a bound on the error.
-
-Powers of 2 take a table for the first five bits of the exponent's fraction, and a polynomial for the others. A bound
-holds for every score, against the exact value for the integer scores.
-"""
+"""Writes C that turns scores into probabilities or regression values, with a bound on the error for all scores."""
 
 from __future__ import annotations
 
@@ -16,12 +12,12 @@ from forestc.options.c import CValues
 
 ONE = 1 << 31  # represents a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # equals one step of internal fixed point
-POWER_ERROR = 3 * UNIT  # bounds the error of a power: table, polynomial and roundings sum up to at most 2.6 steps
+POWER_ERROR = 3 * UNIT  # bounds the error of a power: all roundings sum up to 2.6 steps
 # Entry i is 2^-(i / 32), in steps of UNIT.
 TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
 MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
-_FLOAT = 2.0**-24  # bounds the relative error of rounding to float32, which has mantissas of 24 bits
-# Gives for values from 0 to 1, by option: C type, value of one step, largest rounding error.
+_FLOAT = 2.0**-24  # bounds the relative error of rounding to float32
+# Gives, by option: C type, value of one step, largest rounding error.
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
     "q31": ("uint32_t", 2.0**-31, 0.0),
@@ -31,22 +27,14 @@ _SHARES = {
 
 @dataclass
 class ValuesInC:
-    """The C code for a classifier's probabilities or a regression's values.
+    """The C code for a classifier's probabilities or a regression's values."""
 
-    probabilities: False for values of a regression.
-    count: number of values of a row.
-    kind: C type of a value.
-    step: value of an integer 1.
-    bound: largest error, against the exact link of the integer scores.
-    lines: C statements that compute the array `out` from the array `scores`.
-    """
-
-    probabilities: bool
-    count: int
-    kind: str
-    step: float
-    bound: float
-    lines: list[str]
+    probabilities: bool  # False for values of a regression
+    count: int  # values per row
+    kind: str  # C type of a value
+    step: float  # value of an integer 1
+    bound: float  # largest error against exact values of the integer scores
+    lines: list[str]  # statements that compute `out` from `scores`
 
     @property
     def power(self) -> bool:
@@ -116,16 +104,12 @@ def _upwards(bound: float) -> float:
 
 @dataclass(frozen=True)
 class _Rate:
-    """The factor c of powers 2^-(c * distance), as the fixed-point number rate / 2^shift.
-
-    limit: for larger distances the power is 0.
-    error: largest error of a power.
-    """
+    """The factor c of powers 2^-(c * distance), as the fixed-point number rate / 2^shift."""
 
     rate: int
     shift: int
-    limit: int
-    error: float
+    limit: int  # for larger distances the power is 0
+    error: float  # largest error of a power
 
     @staticmethod
     def of(c: float) -> _Rate | None:
@@ -133,7 +117,7 @@ class _Rate:
             return None
         shift = min(58, 39 - math.frexp(c)[1])
         rate = round(math.ldexp(c, shift))
-        # Rounding changes `rate` by up to 0.5, and so a power by up to 0.5 / (e * rate).
+        # Rounding changes `rate` by at most 0.5, and a power by 0.5 / (e * rate).
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:
@@ -177,10 +161,7 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends C that computes the probabilities one by one. Returns the largest error, or None without `code`.
-
-        code: the statements for one probability, with @ for its score, and the error.
-        """
+        """Appends C that computes each probability. Returns the largest error, None without `code`."""
         if code is None:
             return None
         part, first = self.part, self.first
@@ -284,29 +265,24 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """Returns C for `slope * value` minus the link's shift, in fixed point: C type, text, value of one step, number
-        of dropped bits.
-
-        reach: the largest absolute result.
-        """
+        """Returns C for a linear link in fixed point: (type, text, step, dropped bits)."""
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(slope, fraction + drop))
-        # An offset makes the number positive, because C does not define the right shift of negative numbers.
+        # C does not define right shifts of negative numbers, so an offset is added.
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(self.part.link.shift, fraction + drop))
         total = f"(uint64_t)((int64_t){value} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Returns the C that stores the value of each output. text: C for a value, with @ for its score."""
+        """Returns the C that stores each output. text: uses @ for the score."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> ValuesInC | None:
-        """Returns the C for an exponential link: the largest value, times 2^-(c * distance from the score with that
-        value)."""
+        """Returns the C for an exponential link; None if numbers are out of range."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
@@ -333,7 +309,7 @@ class _Target:
 
 
 def _fraction(reach: float, bits: int) -> int:
-    """Returns the most fraction bits for fixed-point numbers of `bits` bits with values up to `reach`."""
+    """Returns the most fraction bits with which values up to `reach` fit."""
     fraction = bits - math.frexp(reach)[1]
     return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
 

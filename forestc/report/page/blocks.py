@@ -17,35 +17,28 @@ _BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. number: the value by which it is sorted. link: a relative address. tone: good, bad or "".
-    drawing: SVG above the text."""
+    """A cell of a table."""
 
     text: str
-    number: float | None = None
-    link: str = ""
-    tone: str = ""
+    number: float | None = None  # value by which the cell is sorted
+    link: str = ""  # relative address
+    tone: str = ""  # good, bad or ""
     drawing: Markup = Markup("")  # noqa: RUF009  (Markup is a str)
     code: bool = False  # True for a command with a button that copies it
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table.
-
-    wide: True for a table that readers can filter and sort.
-    foot: a sentence below it.
-    folded: True to show it only on a click.
-    keys: names of the columns in filters such as lut < 500.
-    """
+    """A table."""
 
     kind: ClassVar[str] = "table"
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    wide: bool = False
-    foot: str = ""
-    folded: bool = False
-    keys: tuple[str, ...] = ()
+    wide: bool = False  # True for a table that readers can filter and sort
+    foot: str = ""  # sentence below the table
+    folded: bool = False  # True to show the table only on a click
+    keys: tuple[str, ...] = ()  # names of the columns in filters such as lut < 500
 
     @property
     def numeric(self) -> tuple[bool, ...]:
@@ -56,11 +49,11 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing, such as a tree. alt: describes it for readers who don't see it."""
+    """A drawing, such as a tree."""
 
     kind: ClassVar[str] = "drawing"
     title: str
-    alt: str
+    alt: str  # describes the drawing for readers who don't see it
     svg: Markup
     foot: str = ""
     key: tuple[tuple[str, str], ...] = ()  # legend: (class of the color, meaning)
@@ -73,10 +66,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Chart(Drawing):
-    """A drawing that is also a chart of Vega-Lite. spec: its specification for Vega-Embed."""
+    """A drawing that is also a chart of Vega-Lite."""
 
     kind: ClassVar[str] = "chart"
-    spec: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)  # specification for Vega-Embed
 
 
 @dataclass(frozen=True)
@@ -88,11 +81,11 @@ class Brush(Drawing):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph. tone: answer, beside (an answer), note, or ""."""
+    """A paragraph."""
 
     kind: ClassVar[str] = "text"
     text: str
-    tone: str = ""
+    tone: str = ""  # answer, beside (an answer), note, or ""
 
 
 @dataclass(frozen=True)
@@ -104,10 +97,10 @@ class Code:
 
 @dataclass(frozen=True)
 class KeyFigures:
-    """The most important figures. items: (name, figure, remark)."""
+    """The most important figures."""
 
     kind: ClassVar[str] = "figures"
-    items: tuple[tuple[str, str, str], ...]
+    items: tuple[tuple[str, str, str], ...]  # (name, figure, remark)
 
 
 Block: TypeAlias = PageTable | Drawing | Paragraph | Code | KeyFigures
@@ -115,23 +108,22 @@ Block: TypeAlias = PageTable | Drawing | Paragraph | Code | KeyFigures
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page. name: its address within the page. blocks: if empty, the section is left out."""
+    """A section of a page."""
 
-    name: str
+    name: str  # address within the page
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...]  # if empty, the section is left out
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page. kind: a word above the title. lead: a paragraph below it. back: address and title of the page that links
-    to it."""
+    """A page."""
 
-    kind: str
+    kind: str  # word above the title
     title: str
-    lead: str
+    lead: str  # paragraph below the title
     sections: tuple[Section, ...] = ()
-    back: tuple[str, str] | None = None
+    back: tuple[str, str] | None = None  # address and title of the page that links to it
 
 
 def cell(value: object, text: str | None = None) -> Cell:

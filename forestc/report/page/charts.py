@@ -14,7 +14,7 @@ from forestc.errors import InternalError, MissingExtraError
 from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
-WIDTH, WIDE = 520, 900  # pixels of width: a chart in a column, and one across the page, which a browser scales
+WIDTH, WIDE = 520, 900  # pixels of width: a chart in a column, and across the page
 PADDING = {"left": 40, "right": 24, "top": 5, "bottom": 5}  # pixels: about a sixth of the longest label
 PART_COLORS = {
     "inputs": "var(--gray)",

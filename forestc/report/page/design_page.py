@@ -58,12 +58,11 @@ MOST_CLASSES = design_charts.MOST_CLASSES
 
 @dataclass(frozen=True)
 class Given:
-    """Additions to a design's page. measured: figures on the user's rows. placed: the placed cells. beside: the folder
-    of the page, for links to files."""
+    """Additions to a design's page."""
 
-    measured: Measured | None = None
-    placed: Placement | None = None
-    beside: Path | None = None
+    measured: Measured | None = None  # figures on the user's rows
+    placed: Placement | None = None  # the placed cells
+    beside: Path | None = None  # folder of the page, for links to files
 
 
 def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
@@ -329,7 +328,7 @@ def _trees(design: Design) -> list[Block]:
 
 
 def _comparisons(tree: Tree) -> float:
-    """Returns the mean number of comparisons of a training row; 0 if the model has no covers."""
+    """Returns the mean comparisons of a training row; 0 without covers."""
     return 0.0 if tree.cover is None or not tree.cover[0] else float(tree.cover[tree.inner].sum() / tree.cover[0])
 
 

@@ -18,19 +18,19 @@ from forestc.report.page.study_text import goal_name, score_text
 from forestc.report.page.svg import shortened
 
 HEIGHT = 360  # pixels
-ASIDE = 7  # pixels between a point and its error bar, so that the bar stands beside the line of the front
+ASIDE = 7  # pixels between a point and its error bar, beside the front's line
 LABEL = (7, 17)  # pixels: width of a letter of a label, and height of a label
-BELOW = 0.75  # share of the span of the most important trials by which the axis may reach below them
+BELOW = 0.75  # limits how far an axis extends below important trials, as a share
 
 
 @dataclass(frozen=True)
 class _GoalAxis:
-    """An axis for a goal. low, high: its ends. scale: linear, log or symlog."""
+    """An axis for a goal."""
 
     goal: Goal
-    scale: str
-    low: float
-    high: float
+    scale: str  # linear, log or symlog
+    low: float  # the lower end
+    high: float  # the upper end
 
     def position(self, value: float) -> float:
         """Returns the position of a value: 0 at the low end, 1 at the high end."""
@@ -184,12 +184,7 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Returns an axis that spans the trials and the peers. An axis of accuracy leaves out bad trials, which are drawn
-    at its lower end.
-
-    must: trials that no axis leaves out.
-    others: peers, with their values under `key`.
-    """
+    """Returns an axis that spans the trials, except very inaccurate ones, and peers."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":
@@ -218,7 +213,7 @@ def _answer_trials(study: Study) -> list[Trial]:
 
 
 def _labels(study: Study, marked: Sequence[Trial], x_axis: _GoalAxis, y_axis: _GoalAxis) -> list[dict[str, Any]]:
-    """Returns labels for marked points, as far as there is room. Trials that the page's answer names come first."""
+    """Returns labels for marked points, as far as there is room."""
     first = unpruned(study.trials)
     boxes: list[tuple[float, float, float]] = []
     labels = []

@@ -91,7 +91,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
 
 
 def _index_in_tile(site: str) -> int:
-    """Returns a cell's position in its tile, 0 to 7, from its site's name on ECP5 or iCE40."""
+    """Returns a cell's position in its tile, 0 to 7, on ECP5 or iCE40."""
     slice_ = re.search(r"SLICE([A-D])\.\D*(\d)", site)
     if slice_:
         return 2 * "ABCD".index(slice_[1]) + int(slice_[2]) % 2

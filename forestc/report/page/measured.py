@@ -22,19 +22,13 @@ BINS = 32  # bars of a histogram
 
 @dataclass(frozen=True)
 class Measured:
-    """A design's figures on rows.
-
-    agreed: agreement with the model.
-    confusion: (classes, classes), rows by true and predicted class, or None.
-    other: rows with a label unknown to the model.
-    histograms: by column of the rows.
-    """
+    """A design's figures on rows."""
 
     name: str
-    agreed: Agreement
-    confusion: NDArray[np.int64] | None
-    other: int
-    histograms: Mapping[int, Histogram]
+    agreed: Agreement  # agreement with the model
+    confusion: NDArray[np.int64] | None  # (classes, classes), rows by true and predicted class
+    other: int  # rows with a label unknown to the model
+    histograms: Mapping[int, Histogram]  # by column of the rows
 
     @property
     def standard_error(self) -> float | None:
@@ -45,13 +39,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Histogram:
-    """A histogram. counts: (BINS,) values in equal steps from `low` to `high`. missing: the number of missing
-    values."""
+    """A histogram."""
 
     low: float
     high: float
-    counts: NDArray[np.int64]
-    missing: int
+    counts: NDArray[np.int64]  # (BINS,) values in equal steps from `low` to `high`
+    missing: int  # number of missing values
 
 
 def measured(design: Design, rows: object, label: object = None, name: str = "") -> Measured:
@@ -96,8 +89,7 @@ def histograms(rows: Rows) -> dict[int, Histogram]:
 
 
 def _binned(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
-    """Returns how many values lie in each of BINS equal steps. Values are halved first, because high - low may
-    overflow."""
+    """Returns how many values lie in each of BINS equal steps."""
     steps = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
     return np.bincount(np.clip(steps.astype(np.int64), 0, BINS - 1), minlength=BINS)
 

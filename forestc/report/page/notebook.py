@@ -1,7 +1,4 @@
-"""Shows designs and studies in a notebook: charts without scripts, above a table.
-
-`forestc` imports `Design` and `Study` from this module, so that they can always be shown.
-"""
+"""Shows designs and studies in a notebook: charts without scripts, above a table."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from forestc.report.page.front_chart import front_chart
 from forestc.report.page.study_text import figure_cell, goal_name, limit_text
 from hdl_templates import page_file, render_page
 
-MOST_NODES = 20_000  # nodes of a forest up to which its logic is lowered again for a chart
+MOST_NODES = 20_000  # nodes of a forest up to which a chart shows its logic
 
 
 @shows(Design)

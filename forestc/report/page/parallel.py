@@ -17,18 +17,18 @@ from forestc.report.page.study_text import goal_name
 from forestc.report.page.svg import shortened, svg
 
 MOST_AXES, WIDE = 14, 1100  # axes at most, and pixels across
-TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: above the axes for names, below them for values, and the height of the axes
+TOP, FOOT, HEIGHT = 150, 30, 300  # pixels: above the axes for names, below for values, and the axes
 _FONT = Markup('font-family="system-ui, sans-serif"')
 
 
 @dataclass(frozen=True)
 class _OptionAxis:
-    """An axis. positions: by trial, from 0 to 1, or None without the option. low, high: texts at the ends."""
+    """An axis for an option."""
 
     name: str
-    positions: tuple[float | None, ...]
-    low: str
-    high: str
+    positions: tuple[float | None, ...]  # by trial, from 0 to 1, or None without the option
+    low: str  # text at the lower end
+    high: str  # text at the upper end
 
 
 def parallel_chart(study: Study, important: Sequence[str] = ()) -> Brush | None:

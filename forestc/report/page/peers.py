@@ -20,10 +20,10 @@ _FORM = "give a table with the columns name and figures such as lut,accuracy; or
 
 @dataclass(frozen=True)
 class Peer:
-    """Another design to compare with. figures: its known figures by name."""
+    """Another design to compare with."""
 
     name: str
-    figures: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)  # known figures by name
 
 
 def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:

@@ -16,7 +16,7 @@ from forestc.exploration.study import Goal, Study, Trial
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which on the importance of options is computed
 MOST_GOALS = 3  # limits the goals of the hypervolume to the first ones
-WIDE = 20.0  # times the smallest value; if the largest exceeds it, a goal is charted on a logarithmic scale
+WIDE = 20.0  # times the smallest value; with larger values, charts are logarithmic
 
 
 def option_names(study: Study) -> list[str]:
@@ -38,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns (trial number, hypervolume of the trials up to it). The hypervolume is the share of the box between the
-    worst and best values that trials dominate, in the first `MOST_GOALS` goals."""
+    """Returns (trial number, hypervolume): the share of the space between worst and best values that trials up to this
+    number dominate."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
@@ -74,11 +74,8 @@ def hypervolume(points: Sequence[Point]) -> float:
 
 
 def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[str, float]]:
-    """Returns (goal, option, importance, standard deviation), and by goal the share of variance explained out of bag.
-    Raises MissingExtraError.
-
-    Importance is the R squared that a random forest, trained on the trials, loses if the option's values are permuted.
-    """
+    """Returns (goal, option, importance, standard deviation) by permutation in a random forest, and by goal the
+    explained share of variance. Raises MissingExtraError."""
     names = option_names(study)
     importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}

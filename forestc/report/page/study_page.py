@@ -36,10 +36,10 @@ SHRINK = (
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses relative to the page, by trial. pages: of designs' pages. folders: of compiled folders."""
+    """Addresses relative to the page, by trial."""
 
-    pages: Mapping[int, str] = field(default_factory=dict)
-    folders: Mapping[int, str] = field(default_factory=dict)
+    pages: Mapping[int, str] = field(default_factory=dict)  # of designs' pages
+    folders: Mapping[int, str] = field(default_factory=dict)  # of compiled folders
 
 
 def study_page(

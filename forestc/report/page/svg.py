@@ -72,8 +72,7 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
 
 
 def tree_svg(root: Mapping[str, Any]) -> Markup:
-    """Draws a tree from left to right. The upper branch is taken if the condition holds. Branches are as thick as the
-    share of rows that take them. root: from `node_figures`."""
+    """Draws a tree from left to right; upper branches are taken if the condition holds. root: from `node_figures`."""
     lines: list[Markup] = []
     whole = root.get("cover") or 0.0
     height, depth, _ = _drawn(root, 0, 0, whole, lines)
@@ -83,7 +82,7 @@ def tree_svg(root: Mapping[str, Any]) -> Markup:
 def _drawn(
     node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
 ) -> tuple[float, int, float]:
-    """Draws a node and its subtree from `line` on. Returns the number of lines, the depth, and the node's own line."""
+    """Draws a node and its subtree. Returns lines, depth, own line."""
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
@@ -116,7 +115,7 @@ def _rows(node: Mapping[str, Any]) -> str:
 
 
 def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) -> Markup:
-    """Returns the label of a node. text: a condition or leaf, which may be shortened, and a text behind it."""
+    """Returns the label of a node. text: condition or leaf, and a suffix."""
     whole, behind = text
     mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
     words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
