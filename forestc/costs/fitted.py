@@ -60,7 +60,7 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """Returns the installed costs. Raises ForestcError if the file is damaged."""
+    """Returns the installed costs. Raises ForestcError if `fitted.json` is damaged."""
     return parsed(text_of(FILE, _damaged))
 
 

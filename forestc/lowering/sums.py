@@ -18,7 +18,7 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
-MANY_BITS = 9  # words of one bit from which tables count them
+MANY_BITS = 9  # number of one-bit words from which tables count them
 FEW_WORDS = 6  # words from which WIDEST applies
 # Bits of the widest word added bit by bit, for many and few words.
 WIDEST, WIDEST_OF_FEW = 3, 2

@@ -54,7 +54,7 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     """Returns None if netlist and forest are equal for every input; otherwise a difference as text. seconds: the
-    solver's time limit; 0 leaves it out. Raises TimeoutError if undecided."""
+    solver's time limit; 0 means no solver. Raises TimeoutError if undecided."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
