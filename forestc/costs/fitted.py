@@ -1,5 +1,5 @@
-"""Reads the costs that benchmarks/estimates.py fitted on synthesis runs (`fitted.json`). A family without an entry has
-no estimates."""
+"""Reads the costs that benchmarks/estimates.py fitted on runs of synthesis and of place and route (`fitted.json`). A
+family without an entry has no estimates."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Finds the net ready last in stage `here`. Returns its index in `seen`, from `first` on."""
+    """Finds the net ready last in stage `here`. Returns its index in `seen`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]

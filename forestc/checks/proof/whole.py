@@ -1,5 +1,5 @@
-"""Compares a netlist with its forest in one piece, if smaller proofs fail. It finds an input with a difference, or
-proves that there is none."""
+"""Compares a netlist with its forest in one piece, if smaller proofs fail. It searches for an input with a difference,
+or for a proof that there is none."""
 
 from __future__ import annotations
 
