@@ -13,7 +13,7 @@ from forestc.system.records import DamagedError, read_text, shown
 
 
 def image_in(design: Design) -> ImageRead:
-    """Reads a folder's image as its engine does. Raises ForestcError for a bad image."""
+    """Decodes the image in a design's folder. Raises ForestcError if it is damaged or the engine refuses it."""
     data, content = engine_files(design)
     try:
         return read_image(data, content)

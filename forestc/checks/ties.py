@@ -14,7 +14,7 @@ from forestc.forest.numbers import WordArray
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 ROUNDS = 4  # times that each node gets its three words: below, on and above its threshold
-MOST = 240_000  # words tried in total, at most
+MOST = 240_000  # limits the words tried, approximately
 FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any margin
 
 

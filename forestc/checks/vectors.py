@@ -129,8 +129,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Fits vectors into the range of the C types and leaves out given rows outside. Returns the vectors, the first row
-    left out as text, and the number left out."""
+    """Makes generated vectors fit the C types; leaves out given rows that do not. Returns the vectors, the first value
+    left out as text, and the number of rows left out."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0

@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Functions of more leaves merge only if 0 and 1 both appear OFTEN times.
+# Functions of more leaves merge only if 0 and 1 each appear OFTEN times.
 FEW_LEAVES, OFTEN = 10, 8
 
 

@@ -71,8 +71,8 @@ def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Returns estimates for `device`, if given, and for the devices that are always shown. Returns none for a netlist
-    of more than `MOST_CELLS` cells."""
+    """Returns estimates for `device`, if given, and for the devices always shown, if they have fitted costs. The list
+    is empty above `MOST_CELLS` cells."""
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)

@@ -43,12 +43,12 @@ class Fit:
     rare: Mapping[str, float]  # larger ratios for the upper end, by feature
 
     def unknown(self, features: Mapping[str, float]) -> str:
-        """Returns a feature without a fitted cost; "" if there is none."""
+        """Returns the name of a feature without a fitted cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of a figure. names: all features of the forest. rest: summed costs of the features
-        outside of EXACT."""
+        """Returns the upper end of a figure, without the features in EXACT. names: all features of the forest. rest:
+        summed costs of the other features."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
@@ -80,7 +80,7 @@ class FirmwareCosts:
 
 @cache
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
-    """Returns the installed costs by processor. Raises ForestcError if the file is damaged."""
+    """Returns the installed costs by processor. Raises ForestcError if `firmware.json` is damaged."""
     costs = parsed(text_of(FILE, _damaged))
     return {**costs, **{cpu: costs[like] for cpu, like in LIKE.items() if like in costs}}
 

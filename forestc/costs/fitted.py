@@ -1,5 +1,5 @@
-"""Reads the costs that benchmarks/estimates.py fitted on synthesis runs (`fitted.json`). A family without an entry has
-no estimates."""
+"""Reads the costs that benchmarks/estimates.py fitted on runs of synthesis and of place and route (`fitted.json`). A
+family without an entry has no estimates."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """Returns the installed costs. Raises ForestcError if the file is damaged."""
+    """Returns the installed costs. Raises ForestcError if `fitted.json` is damaged."""
     return parsed(text_of(FILE, _damaged))
 
 

@@ -1,6 +1,7 @@
 """Prices of conditions, splits and trees, for passes that make forests smaller.
 
-The prices of lut6, the default, were set by hand; others were fitted or follow from the device.
+The prices of lut6, the default, were set by hand; other FPGA families share its prices of comparisons. Their other
+prices were fitted or follow from the device.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 
 def prices(cost: str) -> Prices:
-    """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs, ForestcError if the
-    file is damaged."""
+    """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs, ForestcError if
+    `firmware.json` is damaged."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")

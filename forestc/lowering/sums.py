@@ -18,7 +18,7 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
-MANY_BITS = 9  # words of one bit from which tables count them
+MANY_BITS = 9  # words of one bit that tables count, at least
 FEW_WORDS = 6  # words from which WIDEST applies
 # Bits of the widest word added bit by bit, for many and few words.
 WIDEST, WIDEST_OF_FEW = 3, 2
@@ -202,7 +202,7 @@ def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
-    """Adds the narrowest words first. tables: add three or more words by a table."""
+    """Adds the narrowest words first. tables: adds three or more by table if they fit."""
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
     for order in count(len(words)):

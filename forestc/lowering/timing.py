@@ -20,7 +20,7 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# A net and a bit index; gates and multiplexers have only index 0.
+# A net and a bit index; for gates and multiplexers only bit 0 is listed.
 Bit: TypeAlias = tuple[Net, int]
 
 
@@ -126,7 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Returns the index in seen[first:waits] of the net ready last in stage `here`."""
+    """Finds the net ready last in stage `here`. Returns its index in `seen`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]

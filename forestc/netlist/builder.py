@@ -1,6 +1,6 @@
 """Builds netlists. Equal cells become one cell (hash consing).
 
-The builder also simplifies cells: for example, a mux with equal arms becomes a wire.
+The builder also simplifies cells: for example, a mux with equal arms is replaced by the arm.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class NetlistBuilder:
         return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """Adds a cell as it is, without simplifications."""
+        """Adds a cell without simplifying it; an equal cell is used again."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:

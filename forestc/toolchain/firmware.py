@@ -91,8 +91,8 @@ class Build:
 
 
 def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
-    """Returns the compiler for a processor. kind: ziglang, gcc, or auto (GCC before ziglang). Raises MissingToolError
-    or, if ziglang has no such processor, OptionError."""
+    """Returns a processor's compiler. kind: ziglang, gcc, or auto (GCC before ziglang). Raises MissingToolError if
+    there is none, OptionError if `kind` is ziglang and the processor is not supported."""
     program = find(*cpu.gcc)
     zig = next(
         (package / "zig" for package in package_folders("ziglang") if (package / "zig").is_file()),

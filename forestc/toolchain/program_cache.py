@@ -1,7 +1,7 @@
 """Caches compiled programs in the user's folder, by the content that they were compiled from.
 
-The folder is $FORESTC_CACHE, otherwise $XDG_CACHE_HOME/forestc, otherwise ~/.cache/forestc. An empty FORESTC_CACHE
-turns the cache off.
+They are in the folder `programs` of $FORESTC_CACHE, otherwise of $XDG_CACHE_HOME/forestc, otherwise of
+~/.cache/forestc. An empty FORESTC_CACHE turns the cache off.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ _SHARED: ContextVar[_Running | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs tasks in threads and returns their results. If a task fails, all external programs are terminated and the
-    failed task's exception is raised."""
+    """Runs tasks in threads and returns their results. If a task fails, the external programs of all tasks are
+    terminated and the failed task's exception is raised."""
     batch = _SHARED.get() or _Running()
 
     def run(task: Callable[[], T]) -> T:

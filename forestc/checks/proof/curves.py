@@ -26,7 +26,7 @@ class Argument:
 
     low: int
     high: int
-    more: Mapping[Net, int]  # nets that hold the argument plus a constant
+    more: Mapping[Net, int]  # by net: the constant that it holds beyond the argument
 
 
 def prove_step_function(

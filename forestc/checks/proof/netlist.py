@@ -9,7 +9,7 @@ A solver can't prove all at once, so the proof has parts:
 | votes    | a net holds a part's weight if the part decides for a class, else 0                |
 | curves   | a net holds a part's value for a class in a weighted average                       |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow |
-| decision | the class is the one that the sums decide                                          |
+| decision | the class is the one that the sums decide, or the result is their median           |
 | whole    | all results at once; only if another part fails or trees are not added             |
 
 The lowering names the net of each value, and the proof verifies it. Registers count as wires.

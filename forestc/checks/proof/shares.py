@@ -53,7 +53,7 @@ class ShareProof:
         return term
 
     def distances(self) -> None:
-        """Proves that nets hold each score minus the largest score, for any scores."""
+        """Proves that nets hold each score minus the largest one, plus a constant, for any scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)

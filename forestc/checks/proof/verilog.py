@@ -1,4 +1,5 @@
-"""Proves a core's Verilog equal to the netlist: reads it strictly, prints it again, and has yosys compare that."""
+"""Proves a core's Verilog equal to the netlist: reads the file strictly, prints it again, and has yosys compare the
+print with the netlist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Proves a core's VHDL equal to the netlist: GHDL translates it to Verilog, and yosys compares that with the netlist.
+"""Proves a core's VHDL equal to the netlist: GHDL translates it to Verilog, and yosys compares the Verilog with the
+netlist.
 
 Tools may read some VHDL in different ways, so every line must first match a form that forestc writes.
 """

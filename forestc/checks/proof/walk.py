@@ -22,7 +22,7 @@ Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past t
 # A set of rows: words of each column; a missing column allows any word.
 Box = dict[int, Spans]
 MOST_MASKED = 1 << 17  # words tried one by one with a node's mask, at most
-MOST_STATES = 4_000_000  # limits the states of a tree; with more, the proof fails
+MOST_STATES = 4_000_000  # limits the states of a walk; with more, the proof fails
 
 
 def cut(spans: Spans, low: int, high: int) -> Spans:

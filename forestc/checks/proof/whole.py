@@ -1,5 +1,5 @@
-"""Compares a netlist with its forest in one piece, if smaller proofs fail. It finds an input with a difference, or
-proves that there is none."""
+"""Compares a netlist with its forest in one piece, if smaller proofs fail. It searches for an input with a difference,
+or for a proof that there is none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     """Returns None if netlist and forest are equal for every input; otherwise a difference as text. seconds: the
-    solver's time limit; 0 leaves it out. Raises TimeoutError if undecided."""
+    solver's time limit; 0 means no solver. Raises TimeoutError if undecided."""
     values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
