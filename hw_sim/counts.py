@@ -1,4 +1,4 @@
-"""Counts how often each bit of a netlist is 1 and how often it changes, for power estimates."""
+"""Counts how often each bit of a netlist is 1, and how often it changes, for estimates of power."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ BATCH = 8192  # rows evaluated at once
 
 @dataclass(frozen=True)
 class NetActivity:
-    """Counts of a netlist's bits over rows, one in each clock cycle. ones, toggles: for each net (width,), lowest bit
-    first, the rows for which the bit is 1, and its changes from row to row. Glitches within a cycle are not counted."""
+    """Counts over rows, for each bit of a netlist.
+
+    ones: for each net (width,), lowest bit first, the number of rows for which the bit is 1.
+    toggles: likewise, the number of changes from one row to the next; glitches are not counted.
+    """
 
     rows: int
     ones: tuple[NDArray[np.int64], ...]
@@ -24,8 +27,10 @@ class NetActivity:
 
 
 def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:
-    """Returns the counts for every net. words: (rows, inputs), as for `evaluate`. A register gets the counts of its
-    input, as if the pipeline were full before the first row and ran on after the last."""
+    """Returns the counts for every net, except that constants have 0. A register counts as its input does.
+
+    words: (rows, inputs), as for `evaluate`.
+    """
     widths = [word.width for word in netlist.types]
     ones = [np.zeros(width, dtype=np.int64) for width in widths]
     toggles = [np.zeros(width, dtype=np.int64) for width in widths]

@@ -1,8 +1,8 @@
-"""One-bit logic: equal gates are shared, most inverters are free, and constants are folded.
+"""One-bit logic: equal gates are shared, and constants are folded.
 
-A plane is one bit of every simulated vector. Planes are numbered in order of creation, so a gate reads planes below its
-own. A literal is `2 * plane + inverted`. Plane 0 is all zeros and plane 1 all ones. The constants are the literals ZERO
-and ONE, both of plane 0.
+A plane is one bit of every simulated vector. A gate reads planes with lower numbers than its own. A literal is a plane
+or its inverse, as the number `2 * plane + inverted`. Plane 0 is all zeros, plane 1 all ones; ZERO and ONE are literals
+of plane 0.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ ONES_PLANE: Plane = 1  # follows the plane of zeros
 
 
 class Op(IntEnum):
-    """The operation of a gate on its operand planes a, b, c, ... A gate inverts planes when it reads them, not when it
-    writes them. So the arms of muxes higher up a tree are not inverted, and MUX4 needs no inverted variants."""
+    """The operation of a gate on its operand planes a, b, c, ..."""
 
     SOURCE = 0  # written by the kernel: input ranks and bits, registers, constants
     AND = 1  # a & b
@@ -46,8 +45,10 @@ _OPS = tuple(Op)  # replaces Op(number), as indexing a tuple is far faster
 
 
 class Gates:
-    """A growing list of gates. Each method that adds one returns the literal of its result. ops, operands: by plane,
-    the gate that writes it and its operand planes. owners: by plane, the value of `owner` (a net) when it was created.
+    """A growing list of gates. A method that adds a gate returns the literal of its result.
+
+    ops, operands: by plane, the operation of the gate that writes it, and its operand planes.
+    owners: by plane, the value of `owner` when it was created.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class Gates:
         return 2 * len(self.ops) - 2
 
     def is_gate(self, literal: Literal) -> bool:
-        """Returns False for a constant or a source, inverted or not."""
+        """Returns True unless the literal is a constant or a source."""
         return self.ops[literal >> 1] != Op.SOURCE
 
     def _gate(self, op: Op, *operands: Plane) -> Literal:
@@ -80,7 +81,7 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
-        """Returns an AND or OR. absorbing: the constant that decides the result alone."""
+        """Returns the result of an AND or OR. absorbing: the constant that decides the result alone."""
         if a > b:
             a, b = b, a
         if a <= ONE:
@@ -105,7 +106,7 @@ class Gates:
         return self._gate(Op.XOR, a >> 1, b >> 1) ^ (a ^ b) & 1
 
     def mux(self, select: Literal, a: Literal, b: Literal) -> Literal:
-        """Returns a if select is 1, otherwise b."""
+        """Returns `a` if `select` is 1, otherwise `b`."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if select == ZERO or a == b:
@@ -128,7 +129,7 @@ class Gates:
         first: tuple[Literal, Literal],
         second: tuple[Literal, Literal],
     ) -> Literal:
-        """Returns mux(s, mux(t, *first), mux(u, *second)) as one gate, for the selects s, t, u."""
+        """Returns mux(s, mux(t, *first), mux(u, *second)) as one gate, for the selects (s, t, u)."""
         s, t, u = selects
         if s & 1:
             s, t, u, first, second = s ^ 1, u, t, second, first
@@ -139,7 +140,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """Returns a plane with the literal's value, by a NOT gate if the literal is inverted."""
+        """Returns a plane with the literal's value. If the literal is inverted, a NOT gate writes it."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1
@@ -161,7 +162,7 @@ class Gates:
             return a if a == b else c
         if b ^ c <= 1:
             return b if b == c else a
-        # The majority of three inverses is the inverse of the majority, so one inversion is enough.
+        # The majority of three inverses is the inverse of the majority.
         flip = int((a & 1) + (b & 1) + (c & 1) >= 2)
         a, b, c = sorted((a ^ flip, b ^ flip, c ^ flip), key=lambda literal: (~literal & 1, literal))
         return self._gate(Op.MAJORITY_NOT if a & 1 else Op.MAJORITY, a >> 1, b >> 1, c >> 1) ^ flip
@@ -182,7 +183,7 @@ class Gates:
         return result
 
     def add(self, words: Iterable[tuple[Sequence[Literal], bool]], width: int) -> list[Literal]:
-        """Returns the sum of words (bits, signed) modulo 2**width."""
+        """Returns the sum modulo 2**width, lowest bit first. words: (bits, True if signed) of each addend."""
         columns: list[deque[Literal]] = [deque() for _ in range(width + 1)]
         constant = 0
         for planes, signed in words:

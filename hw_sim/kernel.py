@@ -1,8 +1,7 @@
 """The compiled loops that run a simulation program on blocks of W * 64 vectors.
 
-A plane (one bit of each vector) of a block is W machine words. They are loaded and stored explicitly as one LLVM
-vector: the compiler can't prove that planes in a buffer do not overlap, and would otherwise work word by word. W is
-passed as the length of a tuple, so that the code is compiled for each W.
+A plane, one bit of each vector in the block, is W machine words. Planes are loaded and stored as LLVM vectors, because
+the compiler can't prove that planes do not overlap. The length of a tuple gives W, so that code is compiled for each W.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hw_sim.schedule import Method, Records, Scratch, Tables, Width
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-# Constants that are compiled into cached code must be defined here, as numba recompiles only if this file changes.
+# numba caches code until this file changes, so constants in the code are defined here.
 _SINGLES_AND_PAIRS = ["SOURCE", "AND", "AND_NOT", "NOR", "OR", "OR_NOT", "NAND", "XOR", "NOT"]
 _TRIPLES = ["MUX", "MUX_NOT_B", "MUX_NOT_C", "MUX_NOT_BC", "XOR3", "MAJORITY", "MAJORITY_NOT"]
 assert [op.name for op in Op] == [*_SINGLES_AND_PAIRS, *_TRIPLES, "MUX4"]
@@ -34,7 +33,7 @@ assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
 
 
 def compiled(function: Function) -> Function:
-    """Returns the function compiled without the GIL. The code is cached on disk if there is a folder to write to."""
+    """Returns the function, compiled by numba. It runs without the GIL. The code is cached on disk if possible."""
     try:
         decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
         return decorate(function)
@@ -44,7 +43,7 @@ def compiled(function: Function) -> Function:
 
 
 class _Vector(types.Type):  # type: ignore[misc]
-    """The numba type of an LLVM vector of integers of one width."""
+    """The numba type of an LLVM vector of integers."""
 
     def __init__(self, count: int, bits: int = 64) -> None:
         super().__init__(name=f"Vector({count}, {bits})")
@@ -59,11 +58,11 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 _OCTETS = _Vector(64, 8)
 
-# Types in code that generates LLVM:
+# These types are for functions that generate LLVM code.
 Builder: TypeAlias = ir.IRBuilder
 Value: TypeAlias = ir.Value
 Generated: TypeAlias = tuple[Signature, Callable[..., Value]]
-# Types in compiled loops; a plane is an LLVM vector:
+# These types are for compiled loops, in which a plane is an LLVM vector.
 Number: TypeAlias = np.uint64
 Plane: TypeAlias = _Vector
 Words: TypeAlias = NDArray[np.uint64]
@@ -72,7 +71,6 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 def _fill(builder: Builder, value: Value, count: int) -> Value:
-    """Returns a vector with one value in all lanes."""
     vector = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
@@ -94,7 +92,7 @@ def read_word(context: BaseContext, address: types.Type) -> Generated:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def octets_of(context: BaseContext, address: types.Type, shift: types.Type) -> Generated:
-    """Returns the low octets of the 64 words at the address, each word shifted right first."""
+    """Returns the low octet of each of 64 words at an address, after a shift to the right."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
@@ -117,7 +115,7 @@ def meet(context: BaseContext, octets: types.Type, mask: types.Type) -> Generate
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(context: BaseContext, address: types.Type, width: types.Type) -> Generated:
-    """Reads the plane at an address as one vector."""
+    """Reads the plane at an address."""
 
     vector = _Vector(width.count)
 
@@ -129,7 +127,7 @@ def load(context: BaseContext, address: types.Type, width: types.Type) -> Genera
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store(context: BaseContext, address: types.Type, vector: types.Type) -> Generated:
-    """Writes a vector as the plane at an address."""
+    """Writes a plane to an address."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         builder.store(args[1], _at(builder, args[0], vector.llvm), align=8)
@@ -140,37 +138,32 @@ def store(context: BaseContext, address: types.Type, vector: types.Type) -> Gene
 
 @intrinsic  # type: ignore[untyped-decorator]
 def both(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns the bitwise and of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def either(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns the bitwise or of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def differ(context: BaseContext, a: types.Type, b: types.Type) -> Generated:
-    """Returns the bitwise xor of a and b."""
     return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def inverse(context: BaseContext, a: types.Type) -> Generated:
-    """Returns the bitwise inverse of a."""
     return a(a), lambda context, builder, signature, args: builder.not_(*args)
 
 
 @compiled
 def _slot(base: Number, slot: Number | int, width: Width) -> Number:
-    """Returns the address of a slot, the memory of one plane."""
     return base + np.uint64(slot) * np.uint64(8 * len(width))
 
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads the plane in a slot. index: position in the code of the slot's number."""
+    """Reads a plane. index: where in `code` its slot stands."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 
@@ -188,7 +181,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates with two operands, code `to, a, b`, or NOT gates, code `to, a`."""
+    """Runs gates of one op. The code of each is `to, a, b`, or `to, a` for NOT."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -232,7 +225,7 @@ def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, widt
 
 @compiled
 def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates with three operands, code `to, a, b, c`."""
+    """Runs gates of one op. The code of each is `to, a, b, c`."""
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     if op == Op.MUX:
         while at < end:
@@ -273,7 +266,7 @@ def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, wi
 
 @compiled
 def _run_mux4(code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs MUX4 gates: code `count, s, t, u`, then `count` times `to, a1, a2, b1, b2`."""
+    """Runs MUX4 gates. The code is `count, s, t, u`, then `to, a1, a2, b1, b2` for each gate."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five
@@ -319,7 +312,7 @@ def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Numbe
 
 @compiled
 def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -> None:
-    """Transposes 64 words: writes each of their `bits` low bits as one 64-bit word of a plane."""
+    """Writes the low `bits` bits of 64 words to planes: each bit of all words becomes one machine word."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
         octets = octets_of(address, np.uint64(done))
@@ -330,14 +323,14 @@ def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -
 
 @compiled
 def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words) -> None:
-    """Computes for each of 64 words how many of the port's thresholds are at or below it."""
+    """Writes into `ranks` how many of the port's thresholds are at or below each of 64 words."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
     shift, one = np.uint64(port.bucket_shift), np.uint64(1)
     for lane in range(64):
         bucket = min((max(column[lane], first) - first) >> shift, last_bucket)
         ranks[lane] = begin + np.uint64(buckets[table + bucket])
-    # All lanes bisect in lockstep, so that their steps do not depend on each other.
+    # All lanes bisect together, so that no lane waits for another.
     left = port.window
     while left > 1:
         half = np.uint64(left >> 1)
@@ -353,7 +346,7 @@ def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: 
 def _unpack_port(
     port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words, planes: Words, word: int, width: Width
 ) -> None:
-    """Writes, for 64 vectors, the planes that are computed directly from the port's words."""
+    """Writes the planes that come directly from the port's words, for 64 vectors."""
     if port.value_bits:
         at = np.uint64(port.value_slot * len(width) + word)
         _unpack(column, port.value_bits, planes, at, width)
@@ -373,7 +366,7 @@ def _unpack_port(
 
 @compiled
 def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
-    """Writes 2**bits planes: plane v is 1 where the number in the given planes equals v."""
+    """Writes 2**bits planes. Plane v is 1 where the number in the given planes equals v."""
     store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
     for bit in range(bits):
         plane = load(_slot(base, from_slot + bit, width), width)
@@ -385,9 +378,10 @@ def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width)
 
 @compiled
 def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, width: Width) -> None:
-    """Writes the planes `word < threshold` of a port from the planes of its value or rank. The number is divided into a
-    high and a low half. It is below a threshold if its high half is, or if the high halves are equal and its low half
-    is below. This takes one mux for each threshold."""
+    """Writes the planes `word < threshold` of a port from the planes of its value or rank.
+
+    A number is below a threshold if its high half is, or if the high halves are equal and its low half is below.
+    """
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
     slot = port.rank_slot if by_rank else port.value_slot
@@ -458,7 +452,7 @@ def _hand_out(
     out: Integers,
     width: Width,
 ) -> None:
-    """Gathers the planes of the results into words, lane by lane, and writes them to `out`."""
+    """Gathers the planes of results into words and writes them to `out`."""
     for r in range(len(results)):
         for word in range((lanes + 63) // 64):
             for lane in range(64):
@@ -483,9 +477,12 @@ def run_vectors(
     out: Integers,
     width: Width,
 ) -> tuple[int, int]:
-    """Runs the vectors begin .. end - 1 in blocks of W * 64 and writes their rows of `out`. The word of vector v at
-    port p is the int64 at addresses[p] + v * strides[p]. Returns (vector, port) for the first word out of range,
-    (vector, number of ports) for the first sum that does not fit its word, and (-1, -1) if all is well."""
+    """Runs the vectors begin .. end - 1 and writes their rows of `out`.
+
+    addresses, strides: port p's word of vector v is the int64 at addresses[p] + v * strides[p].
+
+    Returns (vector, port) for a word out of range, (vector, number of ports) for a sum that overflows, or (-1, -1).
+    """
     ports, limits, buckets = tables.ports, tables.limits, tables.buckets
     runs, code, overflow = tables.runs, tables.code, tables.overflow
     results, bits = tables.results, tables.bits
@@ -513,6 +510,6 @@ def run_vectors(
 
 @compiled
 def latch(latches: Records, planes: Words) -> None:
-    """Applies a clock edge, with W = 1: every register takes its next value."""
+    """Applies a clock edge: every register takes its next value. W must be 1."""
     for k in range(len(latches)):
         planes[latches[k].state] = planes[latches[k].slot] ^ np.uint64(latches[k].flip)

@@ -1,4 +1,4 @@
-"""Evaluates netlists cell by cell on columns of words, without building or compiling anything: for few vectors."""
+"""Evaluates netlists cell by cell, on columns of words. It compiles nothing, and so suits few vectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ Column: TypeAlias = NDArray[Any]  # int64, or int16 for small constants, or bool
 
 
 def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the output words (vectors, outputs), those of `Simulator`. Registers are treated as wires. words:
-    (vectors, inputs) int64, ports in the netlist's order. Time O(cells * vectors), memory O(live nets * vectors).
-    Raises RowsError for a word outside its port's range, and InternalError for a sum outside its word's range or for
-    nets of 64 unsigned bits, which no lowering makes."""
+    """Returns the output words (vectors, outputs). Registers are treated as wires.
+
+    words: (vectors, inputs), int64, with ports in the netlist's order.
+
+    Raises RowsError for words out of range, and InternalError for sums out of range.
+    """
     if words.shape[1:] != (len(netlist.inputs),):
         raise RowsError(f"words of shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
     columns = {net: words[:, index] for index, (net, _) in enumerate(netlist.inputs)}
@@ -39,9 +41,12 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vectors: int) -> Column:
-    """Returns the words of a net (vectors,), computed from the given words of other nets. Registers are treated as
-    wires. given: words of nets at which the computation starts. Raises InternalError for a sum outside its word's
-    range, and KeyError if an input port is needed that is not given."""
+    """Returns the words of a net (vectors,) from words of other nets. Registers are treated as wires.
+
+    given: words at which computation starts, by net.
+
+    Raises InternalError for a sum out of range, and KeyError for a missing input port.
+    """
     held: dict[Net, Column] = dict(given)
     stack = [net]
     while stack:
@@ -62,8 +67,7 @@ def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vecto
 
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
-    """Returns the words of a cell for all vectors, as `forestc.netlist.ir.evaluate` defines them. A register passes on
-    its word."""
+    """Returns the words of a cell. held: words of the nets that it reads."""
     if isinstance(cell, SumCell):
         terms, constant = linear(cell)
         total = np.full(vectors, constant, np.int64)
@@ -89,7 +93,7 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
 
 
 def _multiplexed(select: Column, a: Column, b: Column) -> Column:
-    """Returns `np.where(select, a, b)` without a branch for each vector: processors predict mixed columns badly."""
+    """Returns `np.where(select, a, b)` by bit operations, which are faster than branches on mixed columns."""
     change = a ^ b
     mask = select if change.dtype == np.bool_ else np.negative(select.astype(change.dtype))
     return np.asarray(b ^ (change & mask))

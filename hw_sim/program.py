@@ -1,8 +1,7 @@
-"""Turns a netlist into one-bit logic: every word becomes a tuple of planes, one for each of its bits.
+"""Turns a netlist into one-bit logic: every word becomes planes, one for each of its bits.
 
-A plane holds one bit of every simulated vector. Comparators on an input word are sources, not gates: the kernel ranks
-the word among all thresholds on this input and writes all their planes at once (`InputPlanes.less`). Two levels of
-muxes become one MUX4 gate, because moving planes costs the simulator more than the logic.
+A plane holds one bit of every simulated vector. The kernel compares an input with all its thresholds at once, without
+gates. Two levels of muxes can become one MUX4 gate, as moving planes costs more than logic.
 """
 
 from __future__ import annotations
@@ -24,9 +23,11 @@ MAX_PORT_BITS = 64  # bits of a port's word at most, as it is passed as an int64
 
 @dataclass
 class InputPlanes:
-    """An input word and the planes read from it, created on first use. less[threshold]: 1 if the word is below the
-    threshold. bits[k]: bit k of the word minus its least value. This is bit k of the word itself, except for an
-    inverted sign bit."""
+    """An input word and its planes.
+
+    less: {threshold: 1 if the word is below the threshold}.
+    bits: {k: bit k of the word minus its type's least value}, which inverts the sign bit of a signed word.
+    """
 
     name: str
     word: WordType
@@ -36,9 +37,12 @@ class InputPlanes:
 
 @dataclass
 class Program:
-    """One-bit logic with its sources and results. results: the words to return, in the requested order. registers:
-    literals (state, next), highest net first: latching them one by one never overwrites a value that is still needed.
-    overflow: 1 if some sum does not fit its word."""
+    """One-bit logic with its inputs and results.
+
+    results: words to return, in the requested order.
+    registers: (state, next) of each register bit, in an order in which no state is overwritten too early.
+    overflow: 1 if some sum does not fit its word.
+    """
 
     gates: Gates
     ports: list[InputPlanes]
@@ -48,9 +52,12 @@ class Program:
 
 
 def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
-    """Returns the logic that computes the nets in `results`. clocked: False treats registers as wires, as all paths
-    from inputs to outputs pass the same number of them; True makes registers sources and also computes their next
-    values. Raises InternalError for a port or result of more than 64 bits."""
+    """Returns the logic that computes the nets in `results`.
+
+    clocked: False treats registers as wires; True keeps them, with their next values.
+
+    Raises InternalError for a port or result of more than 64 bits.
+    """
     for net, cell in netlist.inputs:
         _check_width(netlist, net, f"input {cell.port.name!r}")
     for net in results:
@@ -67,7 +74,7 @@ def _check_width(netlist: Netlist, net: Net, what: str) -> None:
 
 
 def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
-    """Returns the least and greatest value of each net. clocked: registers may also hold their initial 0."""
+    """Returns bounds (least, greatest) of each net's value. clocked: True if registers start at 0."""
     ranges: list[tuple[int, int]] = []
     for cell, word in zip(netlist.cells, netlist.types, strict=True):
         match cell:
@@ -88,13 +95,13 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Returns the least and greatest sum of nets with these ranges. Factors must not be negative."""
+    """Returns the least and the greatest sum of nets with these ranges. Factors must not be negative."""
     low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
     return low, high
 
 
 class _Elaboration:
-    """Builder of the planes of all nets that the results need, tree by tree."""
+    """Builder of the planes of all nets that the results need."""
 
     def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
         self.cells, self.types = netlist.cells, netlist.types
@@ -116,7 +123,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        # muxes that were not fused with one below, and may be fused with one above
+        # A mux is fused either with muxes below it or with one above it, never with both.
         self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:
@@ -141,7 +148,7 @@ class _Elaboration:
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """Returns the nets behind the roots, depth first: a tree's planes are used soon after they are written."""
+        """Returns all nets that the roots depend on, depth first. Planes are then read soon after they are written."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]
@@ -194,8 +201,7 @@ class _Elaboration:
                 assert_never(cell)
 
     def _less(self, net: Net, threshold: int) -> Literal:
-        """Returns a literal that is 1 if the word is below a threshold. The threshold may be out of the word's
-        range."""
+        """Returns a literal that is 1 if the word is below the threshold."""
         net = self.wires[net]
         word = self.types[net]
         if threshold <= word.low or threshold > word.high:
@@ -210,8 +216,7 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Returns a literal that is 1 if the word is a member. Membership changes at the edges of each run of
-        consecutive members, so a word is a member if it is below an odd number of edges."""
+        """Returns a literal that is 1 if the word is a member: if it is below an odd number of member runs' edges."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]
@@ -240,7 +245,7 @@ class _Elaboration:
         return planes[: word.width]
 
     def _mux(self, net: Net, cell: ir.Mux) -> Sequence[Literal]:
-        """Fuses a mux into MUX4 gates with the muxes that drive its arms, if nothing else reads these."""
+        """Returns the word of a mux, fused with muxes on its arms if nothing else reads these."""
         gates = self.gates
         a, b = self.wires[cell.a], self.wires[cell.b]
         select, first, second = self._planes(cell.select)[0], self._planes(a), self._planes(b)
@@ -259,7 +264,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Returns the select and the arms of a mux that may be fused; otherwise `select` and twice the word itself."""
+        """Returns (select, arm, arm) of a mux that may be fused; for other nets, `select` and the net's word twice."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

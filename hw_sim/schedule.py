@@ -1,9 +1,7 @@
-"""Orders a program's gates and assigns its planes to slots, as tables of numbers for the kernel.
+"""Orders a program's gates and assigns slots to its planes, as tables of numbers for the kernel.
 
-A plane is one bit of every vector of a block; a slot is the memory of one plane. Sources keep their slots. Gates share
-the others, and the slot freed last is reused first, so that the planes in use stay in the nearest cache. Gates run in
-runs of one op: within a window of gates, all ready gates with the current op go next. So the kernel's branches are
-predictable, and a window is small enough for the cache.
+A plane is one bit of every vector in a block; a slot is the memory of one plane. Gates reuse the slot freed last, so
+that planes stay in the cache. Gates of the same op run together, so that the kernel's branches are predictable.
 """
 
 from __future__ import annotations
@@ -29,43 +27,46 @@ Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a 
 
 
 class Method(IntEnum):
-    """How a port's planes `word < threshold` are computed."""
+    """How the planes `word < threshold` of a port are computed."""
 
     COMPARE = 0  # lane by lane
     DECODE = 1  # from the planes of the word
     RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
 
 
-# A port's word is stored minus `low`, its least value; `span` is its greatest value minus `low`.
-# The stored word is unpacked into value_bits planes from value_slot on.
-# The planes `word < threshold` start at limit_slot, in the order of limits[limit_from:limit_to].
-# The method RANK needs rank_bits planes, which start at rank_slot.
-# The methods DECODE and RANK divide the number into low_bits low bits and the high ones.
-# A word at least b << bucket_shift above the least threshold is in bucket b, or in last_bucket if b is larger.
-# The rank of a word in bucket b is from buckets[bucket_from + b] to `window` more.
 PORT = np.dtype(
     [
-        ("low", np.int64),
-        ("span", np.uint64),
+        ("low", np.int64),  # the least value of a word, which is subtracted from all words
+        ("span", np.uint64),  # the greatest value minus `low`
         ("method", np.int64),
-        ("value_bits", np.int64),
-        ("value_slot", np.int64),
-        ("rank_bits", np.int64),
-        ("rank_slot", np.int64),
-        ("low_bits", np.int64),
-        ("limit_slot", np.int64),
-        ("limit_from", np.int64),
-        ("limit_to", np.int64),
-        ("window", np.int64),
-        ("bucket_from", np.int64),
-        ("last_bucket", np.int64),
-        ("bucket_shift", np.int64),
+        ("value_bits", np.int64),  # number of planes of the word minus `low`
+        ("value_slot", np.int64),  # first of their slots
+        ("rank_bits", np.int64),  # number of planes of the word's rank
+        ("rank_slot", np.int64),  # first of their slots
+        ("low_bits", np.int64),  # low bits of the word or rank, decoded apart from the high ones
+        ("limit_slot", np.int64),  # first slot of the planes `word < threshold`
+        ("limit_from", np.int64),  # index in `limits` of the port's first threshold
+        ("limit_to", np.int64),  # index after its last threshold
+        ("window", np.int64),  # the most thresholds in a bucket
+        ("bucket_from", np.int64),  # index in `buckets` of the first bucket
+        ("last_bucket", np.int64),  # takes all words above
+        ("bucket_shift", np.int64),  # a bucket has 1 << bucket_shift values
     ]
 )
-# `ones` are the bits of a result that are 1 in every lane.
-# Each of bits[bit_from:bit_to] adds the bits in `mask` if the plane in `slot`, inverted if `flip` is -1, is 1.
-RESULT = np.dtype([("ones", np.int64), ("bit_from", np.int64), ("bit_to", np.int64)])
-BIT = np.dtype([("slot", np.int64), ("flip", np.int64), ("mask", np.int64)])
+RESULT = np.dtype(
+    [
+        ("ones", np.int64),  # bits that are 1 in every lane
+        ("bit_from", np.int64),  # index in `bits` of the result's first bit
+        ("bit_to", np.int64),  # index after its last bit
+    ]
+)
+BIT = np.dtype(
+    [
+        ("slot", np.int64),
+        ("flip", np.int64),  # -1 inverts the plane in `slot`, 0 does not
+        ("mask", np.int64),  # bits of the result that the plane sets
+    ]
+)
 RUN = np.dtype([("op", np.int64), ("end", np.int64)])
 LATCH = np.dtype([("slot", np.int64), ("flip", np.int64), ("state", np.int64)])
 
@@ -74,10 +75,15 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 
 
 class Tables(NamedTuple):
-    """The kernel's input. A slot is W words of 64 lanes; the kernel chooses W. limits: the ports' sorted thresholds
-    minus the least value. buckets: start of the search for a word's rank. runs: an op and the end of its part of
-    `code`. scratch: the first of the slots for decoding thresholds. overflow: at most one bit, 1 if a sum does not fit
-    its word."""
+    """The kernel's input.
+
+    limits: sorted thresholds of each port, minus its least value.
+    buckets: where the search for a word's rank begins.
+    runs: an op, and the end of its gates in `code`.
+    overflow: the bit that is 1 if a sum does not fit its word.
+    scratch: first slot for decoding thresholds.
+    slots: number of all slots.
+    """
 
     ports: Records  # of PORT
     limits: NDArray[np.uint64]
@@ -93,7 +99,7 @@ class Tables(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """A thread's memory: the planes of one block, and buffers for 64 lanes at a time."""
+    """The memory of a thread: the planes of a block, and buffers for 64 lanes."""
 
     column: NDArray[np.uint64]
     ranks: NDArray[np.uint64]
@@ -177,9 +183,8 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Divides the thresholds' range into equal buckets, two to eight times as many as thresholds. Returns the bucket
-    size as a shift, the most thresholds in one bucket (the window), and for each bucket the number of thresholds in the
-    buckets below, reduced so that a whole window follows."""
+    """Divides the range of thresholds into equal buckets. Returns their size as a shift, the most thresholds in a
+    bucket (the window), and for each bucket the rank at which its window begins."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -208,7 +213,6 @@ def _lay_out_results(results: Sequence[tuple[Word, WordType]], slot_of: dict[Pla
 
 
 def _retained_planes(program: Program) -> list[Plane]:
-    """Returns the planes that are read after the last gate."""
     literals = [literal for word, _ in program.results for literal in word]
     literals += [after for _, after in program.registers]
     return [literal >> 1 for literal in (*literals, program.overflow)]
@@ -226,8 +230,8 @@ def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """Returns the live gates in units that read only earlier units. MUX4 gates of a word with equal selects form
-    one."""
+    """Returns the live gates in units that read only earlier units. MUX4 gates of one word with equal selects are a
+    unit."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -251,8 +255,7 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """Returns the planes in the order of their gates: the op with the most ready units, all units of this op that
-    become ready meanwhile, and so on."""
+    """Returns the planes in the order of execution: all ready units of one op, then of the next."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]
@@ -285,9 +288,7 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 def _emit(
     gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, retained: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """Returns the runs and code of the gates in this order, and the number of slots; adds to slot_of. The code of most
-    gates is `to, a, b, ...`. MUX4 gates with the same selects share them: `count, s, t, u`, then for each gate `to, a1,
-    a2, b1, b2`."""
+    """Returns the runs and the code of the gates, and the number of slots. Adds the gates' slots to `slot_of`."""
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
     for plane in (*retained, *slot_of):
         last[plane] = len(order)

@@ -1,5 +1,4 @@
-"""Runs netlists: `Simulator` runs many vectors at once with registers as wires, `Clocked` and `clock_rows` cycle by
-cycle."""
+"""Runs netlists: many vectors at once, or cycle by cycle."""
 
 from __future__ import annotations
 
@@ -36,9 +35,11 @@ PROGRESS_ROWS = 256  # rows between two calls of `progress`
 
 
 class Simulator:
-    """A simulator of a netlist for many vectors at once, one in each bit of a machine word. Registers are treated as
-    wires. All paths pass the same number of them, so the results are those of the clocked netlist without its delay.
-    Raises InternalError for a port of more than 64 bits."""
+    """A simulator of a netlist for many vectors at once, one in each bit of a machine word.
+
+    Registers are treated as wires, as all paths from inputs to outputs pass the same number of them. Raises
+    InternalError for a port of more than 64 bits.
+    """
 
     def __init__(self, netlist: Netlist) -> None:
         self._name = netlist.name
@@ -48,12 +49,12 @@ class Simulator:
         self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
-        """Returns the words of the output ports (vectors, outputs), ports in the netlist's order. Uses as many threads
-        as numba.
+        """Returns the words of the outputs (vectors, outputs). Uses as many threads as numba.
 
-        words: (vectors, inputs), ports in the netlist's order, or an array (vectors,) by port name. int64 arrays are
-        not copied. A word of 64 unsigned bits is the int64 with the same bits. Raises RowsError for words that do not
-        match the ports or are outside a port's range. Raises InternalError for a sum outside its word's range.
+        words: (vectors, inputs), with ports in the netlist's order, or (vectors,) by port name. A word of 64 unsigned
+        bits is the int64 with the same bits.
+
+        Raises RowsError for words that do not fit the ports, and InternalError for sums out of range.
         """
         from numba import get_num_threads  # takes half a second to import, like the kernel
 
@@ -91,9 +92,13 @@ class Simulator:
 
 
 class Clocked:
-    """A simulator of a netlist, cycle by cycle, for one vector at a time. All registers start at 0. watch: nets that
-    `values` returns; `clock` returns the outputs. cycles: clock cycles so far. Raises InternalError for a port or a
-    watched net of more than 64 bits."""
+    """A simulator of a netlist, cycle by cycle. All registers start at 0.
+
+    watch: nets that `values` returns.
+    cycles: number of clock cycles so far.
+
+    Raises InternalError for a port or a watched net of more than 64 bits.
+    """
 
     def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
         self.cycles = 0
@@ -109,8 +114,8 @@ class Clocked:
         self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
 
     def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """Returns the outputs for these inputs just before the rising edge, then applies the edge. Raises RowsError for
-        a missing or unknown port or a word outside its range."""
+        """Returns the outputs before the rising edge, then applies the edge. Raises RowsError for words that do not fit
+        the ports."""
         _check_names(self._ports, inputs)
         for index, (name, word) in enumerate(self._ports):
             value = inputs[name]
@@ -127,12 +132,12 @@ class Clocked:
 
     @property
     def watched(self) -> Column:
-        """(watched nets,): their words in the last cycle, before its edge. The next cycle overwrites them."""
+        """The words of the watched nets before the last edge: (watched nets,). The next cycle overwrites them."""
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """Returns the values of watched nets (None for all) in the last cycle, before its rising edge. Raises KeyError
-        for a net that is not watched."""
+        """Returns the values of watched nets before the last edge; of all of them for None. Raises KeyError for other
+        nets."""
         values = {
             net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
         }
@@ -140,7 +145,7 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """The results of rows. outputs: (vectors, outputs) in port order, without `out_valid`. cycles: of all rows."""
+    """The results of rows. outputs: (rows, outputs) in port order, without `out_valid`. cycles: of all rows."""
 
     outputs: IntMatrix
     cycles: int
@@ -154,16 +159,15 @@ def clock_rows(
     vcd: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
-    """Drives rows into a netlist, one in each clock cycle, and collects the results `latency` cycles later.
+    """Drives rows into a netlist, one in each clock cycle, and collects the results.
 
-    words: as for `Simulator.run`, but without `in_valid`, which is driven here if the netlist has `in_valid` and
-    `out_valid`.
-    valid_gaps: idle cycles before each row, with random words on the other inputs.
-    vcd: a file for the waveform of ports, comparators, registers and sums.
-    progress: called with the number of rows collected, every `PROGRESS_ROWS` rows and at the end.
+    words: as for `Simulator.run`, without `in_valid` if the netlist also has `out_valid`.
+    valid_gaps: number of idle cycles before each row; inputs are random then.
+    vcd: file for the waveform.
+    progress: is called with the number of rows done.
 
-    Raises RowsError for words that do not match the ports, CheckError if `out_valid` is wrong in some cycle, and
-    OSError if the waveform can't be written.
+    Raises RowsError for words that do not fit the ports, CheckError for a wrong `out_valid`, and OSError if the
+    waveform can't be written.
     """
     handshake = _has_handshake(netlist)
     ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
@@ -206,7 +210,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """Yields the inputs of each cycle, with True if they are a row. Idle cycles at the end drain the pipeline."""
+    """Yields the inputs of each cycle, and True if they are a row. Idle cycles at the end drain the pipeline."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
@@ -229,7 +233,7 @@ def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
 
 
 def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
-    """Returns the words of each port, in the order of the ports, and the number of vectors."""
+    """Returns the words of each port, in the netlist's order, and the number of vectors."""
     if isinstance(words, Mapping):
         _check_names(ports, words)
         columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
@@ -251,7 +255,7 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
 
 
 def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
-    """Returns the words as int64. Words of PATTERN type keep their bits."""
+    """Returns the words as int64. Raises RowsError for words that are no integers or too large."""
     if words.dtype.kind not in "iub":
         raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
     if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
@@ -270,7 +274,6 @@ def _check_names(ports: Ports, words: Mapping[str, object]) -> None:
 
 
 def _check_words(ports: Ports, columns: Sequence[Column]) -> None:
-    """Raises RowsError for the first word outside its port's range."""
     bad: list[tuple[int, int]] = []
     for port, ((_, word), column) in enumerate(zip(ports, columns, strict=True)):
         if word != PATTERN:
@@ -290,7 +293,7 @@ def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
 
 
 def _pattern(value: int) -> int:
-    """Returns the int64 with the same 64 bits."""
+    """Returns the int64 with the same 64 bits as the value."""
     return value - (1 << 64) if value >> 63 > 0 else value
 
 
@@ -299,13 +302,12 @@ def _value(word: WordType, pattern: int) -> int:
 
 
 def _memory_of(columns: Sequence[Column]) -> tuple[Column, Column]:
-    """Returns address and stride, in bytes, of each column. The caller keeps the columns alive."""
     addresses = np.array([column.ctypes.data for column in columns], np.int64)
     return addresses, np.array([column.strides[0] for column in columns], np.int64)
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Returns scratch memory, one row for each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
+    """Returns memory for the planes of each task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

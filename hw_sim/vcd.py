@@ -1,7 +1,6 @@
-"""Writes waveforms as value change dumps (VCD, IEEE 1364-2005 clause 18), for any waveform viewer.
+"""Writes waveforms as value change dumps (VCD, IEEE 1364-2005 clause 18).
 
-A clock cycle is 10 ns: registers load and inputs change at the rising edge, and the clock falls half a period later.
-Nothing in a file depends on when or where it was written.
+A clock cycle is 10 ns. Registers and inputs change at the rising edge.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NAMED_MEMBERS = 4  # members of a set that its comparator's name shows
 
 
 class Signal(NamedTuple):
-    """A named net in the waveform. scope: "" for ports. width: bits."""
+    """A named net in the waveform. scope: "" for ports. width: in bits."""
 
     scope: str
     name: str
@@ -35,7 +34,7 @@ class Signal(NamedTuple):
 
 
 def legal(name: str) -> str:
-    """Returns the name as an identifier: letters, digits and _, not beginning with a digit."""
+    """Returns the name as an identifier."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
@@ -68,8 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """Returns a legal name for every net. A register is named after the net that it delays, with the number of
-    cycles."""
+    """Returns a name for every net. A register's name is that of its input, with the delay in cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
@@ -99,9 +97,11 @@ def _names(netlist: Netlist) -> list[str]:
 
 
 class Waveform:
-    """The waveform file of a run; a context manager. Raises OSError if the file can't be written. nets: the order of
-    the words that `cycle` takes. clock: True to write the clock. Each signal is a variable of its own, so a net with
-    two names appears under both."""
+    """The waveform file of a run; a context manager. Raises OSError if the file can't be written.
+
+    clock: True to write the clock, too.
+    nets: of the signals, in their order.
+    """
 
     def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
         self.nets = [signal.net for signal in signals]
@@ -127,7 +127,7 @@ class Waveform:
             self._writer.close(self._cycles * PERIOD)
 
     def cycle(self, words: NDArray[np.int64]) -> None:
-        """Writes a clock cycle. words: in the order of `nets`; negative ones are written in two's complement."""
+        """Writes a clock cycle. words: in the order of `nets`."""
         changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
         self._last = words.copy()
         start = self._cycles * PERIOD

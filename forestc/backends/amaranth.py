@@ -1,7 +1,6 @@
 """The Amaranth backend: writes a Python module with two components, the core alone and the core between two streams.
 
-`module` runs the written text to give Python the live classes, so a proof about the file holds for them too. The text
-contains only integers and names from `forestc.backends.names`.
+`module` runs the written text, so a proof about the text also holds for the classes that it returns.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from hdl_templates import render
 
 
 def core_name(netlist: Netlist) -> str:
-    """Returns the name of the core's class. The class of the core between streams is this name followed by `Stream`."""
+    """Returns the name of the core's class. The class with streams has this name followed by `Stream`."""
     return class_name(netlist.name)
 
 
@@ -30,7 +29,7 @@ def file_name(netlist: Netlist) -> str:
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
-    """Returns {relative path: text} of the module. Same netlist, same bytes. Amaranth itself is not needed."""
+    """Returns {file name: text} of the module. Amaranth itself is not needed."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = render(
         "amaranth/component.py.j2",
@@ -71,7 +70,6 @@ class _AmaranthWriter:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        """Returns a net's name in an expression. A constant is a plain number, as Amaranth's arithmetic is exact."""
         if isinstance(cell, ir.Const):
             return str(cell.value)
         if isinstance(cell, ir.Input) and cell.port.kind == "valid":
@@ -79,7 +77,6 @@ class _AmaranthWriter:
         return net_name(net, cell)
 
     def body(self) -> list[str]:
-        """Returns the statements of the core's `elaborate`, one a line."""
         lines = []
         valid: set[Net] = set()  # nets whose registers have a reset; the words of rows need none
         for net, cell in enumerate(self.netlist.cells):
@@ -106,7 +103,6 @@ class _AmaranthWriter:
         return lines
 
     def expression(self, cell: Cell) -> str:
-        """Returns the value of a combinational cell as a Python expression."""
         names = self.names
         match cell:
             case ir.Less(a, threshold):
@@ -129,7 +125,7 @@ class _AmaranthWriter:
                 return SPELLINGS[type(cell)].amaranth.format(*(names[a] for a in ir.reads(cell)))
 
     def value(self, net: Net) -> str:
-        """Returns a net's name or, for a constant, an Amaranth `Const` of known width."""
+        """Returns a net's name; for a constant, an Amaranth `Const` with its width."""
         cell = self.netlist.cells[net]
         return (
             f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, ir.Const) else self.names[net]

@@ -1,7 +1,6 @@
 """The AXI4-Stream backend: writes a wrapper that puts the core between an input stream and an output stream.
 
-It also writes a block of AXI4-Lite registers if the options ask for it, an IP-XACT component, a C header for drivers, a
-Python module that quantizes rows, and test benches for cocotb and in VHDL.
+It also writes an IP-XACT component, a C driver, a Python quantizer, test benches and optional AXI4-Lite registers.
 """
 
 from __future__ import annotations
@@ -30,10 +29,18 @@ _HASH_WORDS = 8  # registers of 32 bits that together hold the manifest's SHA-25
 
 @dataclass(frozen=True)
 class Stream:
-    """The stream wrapper of one netlist. module: the core's name. latency: of the core, in clock cycles. x_bits,
-    y_bits: of the core's ports. tdata_bits: of s_axis_tdata. beats: in which a row arrives. user_bits: of tuser. depth:
-    entries of the buffer for results. registers: whether there are AXI4-Lite registers. row, result: how a row and a
-    result lie in their streams."""
+    """The stream wrapper of one netlist.
+
+    module: the core's name.
+    latency: of the core, in clock cycles.
+    x_bits, y_bits: of the core's ports.
+    tdata_bits: of s_axis_tdata.
+    beats: number of transfers of a row.
+    user_bits: of tuser.
+    depth: entries of the buffer for results.
+    registers: True if there are AXI4-Lite registers.
+    row, result: positions of fields in the streams.
+    """
 
     module: str
     latency: int
@@ -49,17 +56,16 @@ class Stream:
 
     @property
     def result_bits(self) -> int:
-        """The bits of m_axis_tdata: a result, padded to whole bytes."""
+        """The bits of m_axis_tdata."""
         return self.result.total
 
     @property
     def padded_bits(self) -> int:
-        """The bits of all beats of a row together, padding included."""
+        """The bits of all beats of a row."""
         return self.row.total
 
 
 def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
-    """Returns the stream wrapper of a netlist for the given options."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     row, result = layout_of(inputs, options.align), layout_of(outputs, options.align)
     tdata_bits = options.tdata_bits or row.total
@@ -72,7 +78,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # A row has a buffer entry for latency + 2 clocks if nothing stalls; one entry more lets a row in at each clock.
+        # Without stalls a row has a buffer entry for latency + 2 clocks, so more entries let a row in at each clock.
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),
@@ -83,9 +89,11 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
 def emit(
     forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """Returns {role: (relative path, text)} of all files of the stream wrapper. The same input gives the same bytes.
-    design_hash: the manifest's SHA-256, 64 hexadecimal digits. language: of the core, "verilog" or "vhdl"; only VHDL
-    gets a test bench in its own language beside the cocotb one."""
+    """Returns {role: (file name, text)} of the stream wrapper.
+
+    design_hash: the manifest's SHA-256, 64 hexadecimal digits.
+    language: of the core, "verilog" or "vhdl".
+    """
     stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
@@ -128,10 +136,6 @@ def emit(
 
 
 def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
-    """Returns the template variables for ports and for the positions of fields. `gathered` lists the parts of a row
-    that make up x, highest first; it is empty if x is the row itself. `unused` lists the parts of a row that nothing
-    reads. `spread` is the code that makes m_axis_tdata from a result. `row_places` and `result_places` tell test
-    benches where fields lie in the core's ports and in the streams."""
     wiring = {"ports": stream_ports(stream), "registered": _REGISTERED, "spread": spelling.spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
@@ -149,7 +153,7 @@ def _wiring(stream: Stream, spelling: _Spelling) -> dict[str, Any]:
 
 
 def register_map() -> dict[str, int]:
-    """Returns {register: byte offset} of the AXI4-Lite registers, all of 32 bits."""
+    """Returns the byte offsets of the AXI4-Lite registers, by name."""
     names = ["id", "version", "latency", "beats", "x_bits", "y_bits", CONTROL]
     offsets = {name: 4 * index for index, name in enumerate(names)}
     offsets |= {f"hash{index}": 0x20 + 4 * index for index in range(_HASH_WORDS)}
@@ -174,8 +178,11 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits offset .. offset + bits - 1 of m_axis_tdata, and their source. low: None for zeros; otherwise the first bit
-    of the result that the piece copies. repeated: copies bit `low` into all bits of the piece, to extend a sign."""
+    """Bits offset .. offset + bits - 1 of m_axis_tdata.
+
+    low: first bit of the result that is copied here; None for zeros.
+    repeated: copies bit `low` into all bits, to extend a sign.
+    """
 
     offset: int
     bits: int
@@ -184,7 +191,7 @@ class _Piece:
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
-    """Yields the pieces of m_axis_tdata, lowest first: results, their sign extensions, and zeros elsewhere."""
+    """Yields the pieces of m_axis_tdata, lowest first: results, sign extensions and zeros."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:
@@ -203,9 +210,13 @@ def _pieces(stream: Stream) -> Iterator[_Piece]:
 
 @dataclass(frozen=True)
 class _Spelling:
-    """Functions that spell parts of the wrapper in one language. part: bits of a signal, from its name, the first bit
-    and the number of bits. address: a register's address, from its byte offset. value: a register's constant. spread:
-    the code that makes m_axis_tdata from a result."""
+    """Functions that write parts of the wrapper in one language.
+
+    part: bits of a signal, from its name, the first bit and the number of bits.
+    address: the address of a register, from its byte offset.
+    value: the constant in a register.
+    spread: the code that makes m_axis_tdata from a result.
+    """
 
     part: Callable[[str, int, int], str]
     address: Callable[[int], str]
@@ -214,7 +225,7 @@ class _Spelling:
 
 
 def _in_verilog(stream: Stream) -> list[str]:
-    """Returns the operands of the Verilog concatenation that makes m_axis_tdata, the highest first."""
+    """Returns the operands of the Verilog concatenation that is m_axis_tdata, highest first."""
 
     def operand(piece: _Piece) -> str:
         if piece.low is None:
@@ -227,7 +238,7 @@ def _in_verilog(stream: Stream) -> list[str]:
 
 
 def _in_vhdl(stream: Stream) -> list[str]:
-    """Returns a VHDL assignment for each piece of m_axis_tdata. In `popped` the result lies above tuser and tlast."""
+    """Returns the VHDL assignments to m_axis_tdata. The signal `popped` holds tlast, tuser and, above, the result."""
     above = stream.user_bits + 1
 
     def value(piece: _Piece) -> str:
@@ -264,7 +275,7 @@ def _lanes(layout: LaneLayout) -> list[dict[str, Any]]:
     return [{"name": lane.field.name, "offset": lane.offset, "bits": lane.bits} for lane in layout.lanes]
 
 
-# Each port of the AXI4-Lite register block is (name, True for an output, bits).
+# Lists the ports of the AXI4-Lite registers: (name, True for an output, bits).
 AXI_LITE = (
     ("awaddr", False, 7), ("awprot", False, 3), ("awvalid", False, 1), ("awready", True, 1), ("wdata", False, 32),
     ("wstrb", False, 4), ("wvalid", False, 1), ("wready", True, 1), ("bresp", True, 2), ("bvalid", True, 1),
@@ -274,7 +285,7 @@ AXI_LITE = (
 
 
 def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
-    """Returns the ports of each interface: {interface: [(name without the interface, True for outputs, bits)]}."""
+    """Returns the ports by interface: {interface: [(name without the interface, True for outputs, bits)]}."""
 
     def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:
         sent = [("tdata", data), ("tlast", 1), ("tuser", stream.user_bits), ("tvalid", 1)]
@@ -285,7 +296,6 @@ def stream_ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
 
 
 def _constants(stream: Stream, design_hash: str) -> dict[str, int]:
-    """Returns the values of the read-only registers, by name. `hash0` holds the first eight digits of the hash."""
     return {
         "id": IDENTITY,
         "version": MAP_VERSION,

@@ -1,4 +1,4 @@
-"""What every backend takes and gives: a design as input, the texts of generated files as output."""
+"""The types of a backend's input and output: a design goes in, texts of files come out."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Artifact:
 class Source:
     """A design as the input of backends.
 
-    logic: the netlist; None if only C and an engine are generated, as they need only the forest.
+    logic: the netlist; None if no target needs it.
     hash: SHA-256 of the design, 64 hexadecimal digits.
-    vectors, raw_rows: functions that return the lines of words and of raw values for test benches.
+    vectors, raw_rows: return texts for test benches.
     c, stream, project: options of these backends.
-    answers: a function that returns the rows of the C self-test.
-    engine: the capacity of the engine; None if none is generated.
-    words: a function that returns rows of words for the engine's test bench.
+    answers: returns the rows of the C self-test.
+    engine: None if no engine is generated.
+    words: returns (rows, features) for the engine's test bench.
     """
 
     forest: Forest
@@ -62,10 +62,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """A generator of files. name: its key in the table of backends. roles: a function from the manifest's options to
-    the roles of its files; it returns none if the options need no such files. emit: a pure function from a source, and
-    the artifacts of the backends before it in the table, to its own artifacts. target: its name in the option
-    `targets`; None for a backend that runs along with others."""
+    """A generator of files.
+
+    name: its key in the table of backends.
+    roles: returns the roles of its files, from the manifest's options.
+    emit: returns its artifacts, from the design and the artifacts of earlier backends.
+    target: its name in the option `targets`; None for a backend that runs along with others.
+    """
 
     name: str
     roles: Callable[[Mapping[str, Any]], tuple[str, ...]]

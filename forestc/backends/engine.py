@@ -1,4 +1,4 @@
-"""The engine backend: writes hardware that loads its trees at run time, an image of the forest, and a test bench."""
+"""The engine backend: writes hardware that loads trees at run time, an image of the forest, and a test bench."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engin
 
 
 def engine_of(given: Capacity | str | Path) -> Capacity:
-    """Returns an engine's capacity, read from a folder if a path is given. Raises ForestcError if the folder can't be
-    read, or if the engine's name can't be a module's name."""
+    """Returns an engine's capacity, read from a folder if a path is given.
+
+    Raises ForestcError if the folder can't be read, or if the engine's name can't be a module's name.
+    """
     capacity = given if isinstance(given, Capacity) else open_engine(given)
     if not is_identifier(capacity.name):
         raise OptionError(
@@ -35,8 +37,7 @@ def engine_of(given: Capacity | str | Path) -> Capacity:
 
 
 def emit(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> dict[str, str]:
-    """Returns {path: text} in the order of ROLES. The same input gives the same bytes. words: (rows, features), as
-    integers, for the test bench."""
+    """Returns {file name: text} in the order of ROLES. words: (rows, features), for the test bench."""
     return {
         f"{capacity.name}.v": engine_text(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),

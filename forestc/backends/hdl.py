@@ -1,5 +1,4 @@
-"""Writes the core net by net in a hardware description language. A table, `Language`, says how it spells words and
-cells."""
+"""Writes the core of a netlist in a hardware description language. `Language` holds what differs between languages."""
 
 from __future__ import annotations
 
@@ -14,22 +13,25 @@ from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
 
 
 def module_name(netlist: Netlist) -> str:
-    """Returns the name of the core's module, the same in every language."""
+    """Returns the name of the core's module or entity."""
     return identifier(netlist.name)
 
 
 @dataclass(frozen=True)
 class Language:
-    """How a language spells a core.
+    """How a hardware language writes a core. Functions return text, or pairs of texts.
 
-    comment: begins a comment. cells: picks this language's format of a cell in `SPELLINGS`. bit: the format of one bit
-    of a word, from the word's name and the bit's index. operators: not, and, or of single bits, for comparators.
-    test: formats of set membership: equal to one member, the text between two such tests, all tests together.
-    literal: a value as a constant. part: bits of the port x as a word, from the first bit on. less: the comparison of
-    two words. extended: a word in a wider type, from its name, its type and the wider type. table: the declaration of
-    a lookup table for one bit, from its name, size and bits. looked_up: a table cell's value, from the tables of its
-    bits and the words of the index, both highest first. net, register: (declaration, statement) from name, type and
-    value. result: the assignment of an output, from its field in y (None for a port of its own), port, net and type.
+    cells: the language's format in a `Spelling`.
+    bit: format of one bit, for a word's name and an index.
+    operators: not, and, or of single bits.
+    test: formats of a set test: equality with one member, text between two equalities, whole test.
+    part: a word of the port x, from its first bit.
+    less: the comparison of two words.
+    extended: a word in a wider type, from its name and both types.
+    table: the declaration of a table of bits, from its name, size and bits.
+    looked_up: a lookup, from its tables and the words of its index, highest bits first.
+    net, register: (declaration, statement), from name, type and value.
+    result: the assignment of an output, from its field in y (None for a port of its own), port, value and type.
     """
 
     comment: str
@@ -49,14 +51,14 @@ class Language:
 
 
 def table_name(lookup: Lookup, position: int) -> str:
-    """Returns the name of the constant that holds one bit of a table's sums, for every index."""
+    """Returns the name of the constant for one bit of a table's sums."""
     words = "".join(f"_{bits}" if factor == 1 else f"_{bits}x{factor}" for bits, factor in lookup.words)
     constant = f"_PLUS{lookup.constant}" if lookup.constant else ""
     return f"SUM{words}{constant}_BIT{position}"
 
 
 class CoreWriter:
-    """A writer of a netlist's core in one language."""
+    """Writer of a netlist's core in one language."""
 
     def __init__(self, netlist: Netlist, language: Language) -> None:
         self.netlist, self.language = netlist, language
@@ -66,8 +68,7 @@ class CoreWriter:
         ]
 
     def view(self) -> dict[str, object]:
-        """Returns the variables of the core's template: finished lines. Registers are listed apart, as the template
-        declares them before the logic that reads them."""
+        """Returns the variables of the core's template."""
         language, inputs, outputs = self.language, input_fields(self.netlist), output_fields(self.netlist)
         offsets = {field.port: field.offset for field in inputs}
         registers, updates, nets, body = [], [], [], []
@@ -111,7 +112,6 @@ class CoreWriter:
         }
 
     def _tables(self) -> list[str]:
-        """Returns the declarations of the lookup tables, one for each bit of each distinct table."""
         widths: dict[Lookup, int] = {}
         for cell in self.netlist.cells:
             if isinstance(cell, ir.Table):
@@ -130,7 +130,7 @@ class CoreWriter:
         return f"  {self.language.comment} {self.names[cell.a]} < {cell.threshold}{where}"
 
     def expression(self, net: Net) -> str:
-        """Returns the value of a combinational cell as text."""
+        """Returns the text of a cell's value. The cell is no constant, input or register."""
         names, types, language = self.names, self.netlist.types, self.language
         cell, word = self.netlist.cells[net], types[net]
         match cell:
@@ -163,7 +163,6 @@ class CoreWriter:
                 return language.cells(SPELLINGS[type(cell)]).format(*(names[a] for a in reads(cell)))
 
     def _extended(self, net: Net, word: WordType) -> str:
-        """Returns a net's word explicitly extended to a sum's type, independent of the language's own rules."""
         cell = self.netlist.cells[net]
         if isinstance(cell, ir.Const):
             return self.language.literal(cell.value, word)

@@ -1,8 +1,7 @@
 """The HLS backend: writes C++ for Vitis HLS, one statement for each cell of the netlist.
 
-Ports are ap_uint and ap_int of the exact widths. Inner words are the smallest integers of stdint.h, and one-bit nets
-are bool: they compile many times faster than ap_uint. Synthesis trims them to the same bits, as it knows the widths of
-ports and constants. The netlist's registers are left out, as the tool inserts its own.
+Ports are ap_uint and ap_int of exact widths. Nets of up to 64 bits are bool or types of stdint.h, which compile many
+times faster. Registers are left out, as the tool inserts its own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,10 @@ PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # device and clock period (ns) in the
 
 @dataclass(frozen=True)
 class HlsOptions:
-    """Initial values of the project scripts' variables. part: the device. clock: its period in ns."""
+    """Initial values in the project scripts. part: the device. clock: the period in ns.
+
+    Raises OptionError for a part or a clock that can't be one.
+    """
 
     part: str = PART
     clock: float = PERIOD_NS
@@ -40,13 +42,13 @@ class HlsOptions:
 
 
 def top_name(netlist: Netlist) -> str:
-    """Returns the name of the top function, also the stem of its files. The ending `_hls` keeps it different from all
-    names in included headers."""
+    """Returns the name of the top function, also the stem of its files. The ending `_hls` avoids names in included
+    headers."""
     return f"{identifier(netlist.name)}_hls"
 
 
 def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) -> dict[str, str]:
-    """Returns {relative path: text} of header, source, test bench and two project scripts. Same input, same bytes."""
+    """Returns {file name: text} of header, source, test bench and two project scripts."""
     options = options or HlsOptions()
     top = top_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -76,7 +78,7 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
 
 
 def ap_type(word: WordType) -> str:
-    """Returns the arbitrary-precision integer type of a word, such as `ap_uint<5>`."""
+    """Returns the HLS type of a word, such as `ap_uint<5>`."""
     return f"ap_{'' if word.signed else 'u'}int<{word.width}>"
 
 
@@ -111,8 +113,12 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++. nets: members of the struct that functions share. blocks: (head, lines) of the functions before
-    the top function. statements: the top function's."""
+    """The logic as C++.
+
+    nets: declarations of the nets that several functions use, as members of a struct.
+    blocks: (head, lines) of the functions that the top function calls.
+    statements: of the top function.
+    """
 
     nets: list[str]
     blocks: list[tuple[str, list[str]]]
@@ -127,10 +133,13 @@ def cpp_body(
     source: Callable[[Port], str],
     result: Callable[[Port], str],
 ) -> Body:
-    """Returns the cells that some output needs as C++, one statement each. source: returns the C++ expression of an
-    input port. result: returns the lvalue of an output. If there are more than BLOCK statements, they are divided into
-    functions `{prefix}_part0({parameters}, {prefix}_nets &n)` and so on, called with `arguments`. These share nets in a
-    struct; HLS inlines them and turns the struct's members into scalars."""
+    """Returns the netlist as C++. More than BLOCK cells are divided into functions, which share nets in a struct.
+
+    prefix: begins the names of the functions and of the struct.
+    parameters, arguments: of the functions, for the inputs.
+    source: returns C++ for the value of an input port.
+    result: returns C++ for the place to which an output is assigned.
+    """
     return _CppWriter(netlist, source).body(prefix, parameters, arguments, result)
 
 
@@ -157,7 +166,7 @@ class _CppWriter:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """Returns for each net the net that holds its value. A register is a wire here: its value is the input's."""
+        """Returns for each net the net with its value. A register has the value of its input."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, ir.Register) else net)
@@ -200,8 +209,11 @@ class _CppWriter:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
-        """Returns one statement for each net. stored: this block's nets that are struct members, so not declared here.
-        shared: all members of the struct."""
+        """Returns one statement for each net.
+
+        stored: nets that need no declaration, as they are members of the struct.
+        shared: all members of the struct.
+        """
         lines = []
         for net in nets:
             target = self.name(net, shared)
@@ -225,7 +237,6 @@ class _CppWriter:
         return f"n.{name}" if net in shared else name
 
     def expression(self, net: Net, shared: set[Net]) -> str:
-        """Returns the right-hand side of a net's statement."""
         cell: Cell = self.netlist.cells[net]
         types, word = self.netlist.types, self.netlist.types[net]
         names = {a: self.name(self.source[a], shared) for a in reads(cell)}
@@ -241,7 +252,7 @@ class _CppWriter:
             case ir.Not(a):
                 return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
             case ir.Add(operands):
-                # Operands are cast to the sum's type, which holds each of them: C++ would add mixed signs as unsigned.
+                # Casts to the sum's type are needed, because C++ adds operands of mixed signs as unsigned numbers.
                 kind = _c_type(word)
                 return " + ".join(names[a] if types[a] == word else f"({kind}){names[a]}" for a in operands)
             case ir.Table(words):

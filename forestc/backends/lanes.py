@@ -1,7 +1,6 @@
-"""The layout of a row and of a result in a stream.
+"""The position of fields in a stream's rows and results.
 
-Fields are either packed without gaps, as in the core's ports, or each in a lane of whole bytes, as in a C struct or a
-NumPy record.
+Fields are either packed without gaps, or each is in a lane of whole bytes, as in a C struct.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from forestc.options.stream import SIZES
 
 @dataclass(frozen=True)
 class Lane:
-    """A field of a port and its bits in a stream, offset .. offset + bits - 1. The field fills the lowest of them."""
+    """A field of a port in a stream. It fills the lowest of the bits offset .. offset + bits - 1."""
 
     field: Field
     offset: int
@@ -23,7 +22,7 @@ class Lane:
 
     @property
     def spare(self) -> int:
-        """The bits of the lane above the field."""
+        """The number of bits above the field."""
         return self.bits - self.field.word.width
 
     @property
@@ -37,8 +36,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """The lanes of all fields of a port, in its order. bits: from the first lane to the end of the struct. align: 0 if
-    fields are packed; otherwise the least bits of a lane. total: bits in the stream, padding included."""
+    """The lanes of a port's fields, in the port's order.
+
+    bits: from the first lane to the end of the struct.
+    align: the least bits of a lane; 0 if fields are packed.
+    total: bits in the stream, with padding.
+    """
 
     lanes: tuple[Lane, ...]
     bits: int
@@ -47,7 +50,7 @@ class LaneLayout:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first bit, bits) of each gap of the struct that no field uses, ascending."""
+        """(first bit, number of bits) of each gap of the struct, ascending."""
         gaps, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:
@@ -59,10 +62,11 @@ class LaneLayout:
 
 
 def layout_of(fields: Sequence[Field], align: int) -> LaneLayout:
-    """Returns the layout of a port's fields. align: 0 packs fields without gaps, padded to whole bytes. 8, 16, 32 or 64
-    is the least bits of a lane: each lane is the smallest C integer that holds its field and has at least these bits. A
-    lane begins at a multiple of its size, and the struct ends at a multiple of the largest lane, as C compilers lay it
-    out. The total is then the next power of 2, which DMA engines need if a row is one beat."""
+    """Returns the layout of a port's fields in a stream.
+
+    align: 0 packs fields without gaps; otherwise the least bits of a lane (8, 16, 32 or 64). Lanes lie as in a C
+    struct, padded to a power of 2 for DMA engines.
+    """
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))

@@ -1,4 +1,4 @@
-"""How hardware description languages spell cells, and how comparators and tables become logic of single bits."""
+"""The text of cells in each hardware language. Comparators and tables are written as logic of single bits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ MOST_INDEX_BITS = 6  # bits of a table's index at most, as HLS code stores a tab
 
 
 class Spelling(NamedTuple):
-    """Formats of a cell in each language, from the names of the nets it reads. A format is empty if the language needs
-    other code for the cell."""
+    """Formats of a cell in each language, for the names of the nets that it reads. An empty format is not used."""
 
     verilog: str = ""
     vhdl: str = ""
@@ -27,7 +26,7 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
     ir.And: Spelling("{0} & {1}", "{0} and {1}", "{0} & {1}", "{0} && {1}"),
     ir.Or: Spelling("{0} | {1}", "{0} or {1}", "{0} | {1}", "{0} || {1}"),
     ir.Mux: Spelling("{0} ? {1} : {2}", "{1} when {0} = '1' else {2}", "Mux({0}, {1}, {2})", "{0} ? {1} : {2}"),
-    # The zero is added because yosys does not prove two names of the same bits equal.
+    # Adding zero helps yosys, which does not prove two names of the same bits equal.
     ir.Shift: Spelling("{{{0}, 1'd0}}", "{0} & '0'", "Cat(Const(0, 1), {0}) + 0"),
     ir.Extend: Spelling(amaranth="{0} + 0", hls="{0}"),
     ir.Compare: Spelling(amaranth="{0} < {1}", hls="{0} < {1}"),
@@ -35,19 +34,22 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """The content of a table cell: its sum for each index. words: (bits, factor) of each word of the index, from the
-    lowest bits on. constant: added to each sum."""
+    """The content of a lookup table, which holds a sum for each index.
+
+    words: (bits, factor) of each word in the index, lowest bits first.
+    constant: added to each sum.
+    """
 
     words: tuple[tuple[int, int], ...]
     constant: int
 
     @property
     def size(self) -> int:
-        """The number of entries of the table."""
+        """The number of entries."""
         return 1 << sum(bits for bits, _ in self.words)
 
     def values(self, position: int) -> int:
-        """Returns bit `position` of the sum for all indices, as one number: its bit i belongs to index i."""
+        """Returns one bit of all sums as a number: its bit i is bit `position` of the sum for index i."""
         values = 0
         for index in range(self.size):
             total, rest = self.constant, index
@@ -76,9 +78,11 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns an expression of single bits that is 1 if a word is below a threshold. Synthesis maps it to a few LUTs,
-    where `<` would become a carry chain. bit: returns the text of one bit of the word, inverted if the second argument
-    is True. operators: the texts of and, or."""
+    """Returns an expression that is 1 if a word is below a threshold, with single bits instead of a carry chain.
+
+    bit: returns the text of one bit of the word, inverted if its second argument is True.
+    operators: the texts of and, or.
+    """
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)
@@ -88,8 +92,11 @@ def compared(
 
 
 def steps(word: WordType, threshold: int) -> list[tuple[int, bool, int]]:
-    """Returns the steps of a bitwise comparison with a threshold, from the threshold's lowest 1 up: (bit of the word,
-    True if it is inverted, operator that joins it to the steps before: 0 for and, 1 for or)."""
+    """Returns the bits of a word that decide if it is below a threshold, lowest first: (index, True if inverted,
+    operator).
+
+    The operator joins the bit to the expression of the lower bits: 0 for and, 1 for or.
+    """
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers have the order of their bit patterns with the highest bit inverted
         pattern ^= 1 << (word.width - 1)

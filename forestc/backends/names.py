@@ -1,7 +1,6 @@
 """Turns names of models and features into identifiers for generated files.
 
-A feature's identifier begins with `x` and its index. This makes it unique, and keeps it from being a keyword or
-starting with a digit.
+A feature's identifier begins with `x` and its index, so it is unique and no keyword.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
 
-# Reserved words of C, C++, Verilog, SystemVerilog and VHDL. They are compared without regard to case.
+# Reserved words of C, C++, Verilog, SystemVerilog and VHDL, in lower case.
 RESERVED = frozenset(
     """
     abs accept_on access after alias alignas alignof all always always_comb always_ff always_latch and and_eq
@@ -47,11 +46,11 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# Names that no model's module may have, in any case of letters; `identifier` puts `m_` before them.
-# Every other name in a generated file is the model's name with an ending, or in a scope without the model's name.
+# No module may have these names, in any case of letters; `identifier` puts `m_` before them.
+# All other names in generated files are the model's name with an ending, or lie in a scope without the model's name.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
-    # Some tools reject or confuse a module named like its ports, nets, tasks or instances; Verilator uses `top`.
+    # Some tools reject a module with the name of one of its ports, nets, tasks or instances; Verilator uses `top`.
     "Verilog files": frozenset(
         """
         accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut
@@ -63,9 +62,9 @@ TAKEN: Mapping[str, frozenset[str]] = {
         x_interface_parameter x_next y y_core y_held y_next
         """.split()  # noqa: SIM905
     ),
-    # The VHDL package declares these functions beside the component, which has the model's name.
+    # The VHDL package of a design declares these functions.
     "VHDL's package of a design": frozenset({"pack", "unpack"}),
-    # A component of such a name would hide the declaration in a standard VHDL package, or make both unusable.
+    # A component with such a name would hide a declaration of a standard VHDL package, or make both unusable.
     "packages of VHDL": frozenset(
         """
         ack append_mode bel bit bit_vector boolean boolean_vector bread bs bwrite can character cr dc1 dc2 dc3 dc4
@@ -82,7 +81,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
         ux01 ux01z vt warning width work write write_mode writeline x01 x01z
         """.split()  # noqa: SIM905
     ),
-    # Names of C headers: a model's header of such a name would be included in place of the library's.
+    # A model's header with such a name would be included instead of the library's.
     "headers of C": frozenset(
         """
         alloca alltypes assert availability availabilitymacros byteswap cdefs complex corecrt crtdefs ctype endian
@@ -92,13 +91,13 @@ TAKEN: Mapping[str, frozenset[str]] = {
         wctype xlocale yvals
         """.split()  # noqa: SIM905
     ),
-    # <signal.h> defines macros such as si_value, which would be a function of the header of a model named `si`.
+    # <signal.h> defines macros such as si_value, which could be functions of a model named `si`.
     "macros of C": frozenset({"si", "sigev"}),
 }
 _TAKEN = frozenset[str]().union(*TAKEN.values())
 _TAKEN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
 
-# Names that the generated Python module for Amaranth uses, so no class of it may have them. Case matters here.
+# The generated Amaranth module uses these names, so no class in it may have them. Case matters.
 TAKEN_IN_AMARANTH = frozenset(
     """
     Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
@@ -109,46 +108,45 @@ TAKEN_IN_AMARANTH = frozenset(
 
 
 def plain(text: str) -> str:
-    """Returns a text as ASCII letters, digits and underscores, at most 40 characters and perhaps none. Accents are
-    removed, other letters outside ASCII are dropped, and each run of other characters becomes one underscore."""
+    """Returns a text as at most 40 ASCII letters, digits and underscores. Accents are removed. Other letters outside
+    ASCII are dropped."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     return re.sub(r"[^A-Za-z0-9]+", "_", ascii_text).strip("_")[:MOST_CHARACTERS].strip("_")
 
 
 def identifier(text: str) -> str:
-    """Returns a model's name as an identifier of C, C++, Verilog and VHDL that its generated files do not use
-    otherwise. The name is `forest` if no character of it is usable."""
+    """Returns a model's name as an identifier of C, C++, Verilog and VHDL that is not taken by other names in its
+    files."""
     name = plain(text) or "forest"
     taken = name[0].isdigit() or name.lower() in _TAKEN or _TAKEN_FORMS.fullmatch(name.lower())
     return f"m_{name}" if taken else name
 
 
 def is_identifier(name: str) -> bool:
-    """Returns True if `identifier` could have made a name, which may be longer than 40 characters here: it is no path,
-    no code and no reserved word."""
+    """Returns True if a name has the form that `identifier` returns, at any length."""
     head = name[:MOST_CHARACTERS].rstrip("_")
     return name.isascii() and name.isidentifier() and identifier(head) == head
 
 
 def class_name(text: str) -> str:
-    """Returns a model's name as the name of an Amaranth class: no Python keyword, and no name that its module uses."""
+    """Returns a model's name as the name of a class in the generated Amaranth module."""
     name = identifier(text)
     return f"m_{name}" if iskeyword(name) or name in TAKEN_IN_AMARANTH else name
 
 
 def feature_name(index: int, text: str) -> str:
-    """Returns a feature's name as an identifier, unique by its index: `x3_width`, or `x3` for an empty name."""
+    """Returns a feature's name as an identifier, unique by the feature's index: x3_width, or x3 for an empty name."""
     tail = plain(text)
     return f"x{index}_{tail}" if tail and tail != f"x{index}" else f"x{index}"
 
 
 def port_name(port: Port) -> str:
-    """Returns a port's name as an identifier. The name of an input port contains the feature's name."""
+    """Returns a port's name as an identifier, with the feature's name for an input port."""
     return feature_name(port.index, port.title) if port.title else port.name
 
 
 def net_name(net: Net, cell: Cell) -> str:
-    """Returns a net's name, the same in every language, as cores are proved equal net by net; "" for a constant."""
+    """Returns a net's name, the same in every language, so that cores can be compared net by net; "" for a constant."""
     match cell:
         case Const():
             return ""
@@ -163,7 +161,7 @@ def net_name(net: Net, cell: Cell) -> str:
 
 
 def c_string(text: str) -> str:
-    """Returns a text as a C string literal in UTF-8. Octal escapes have three digits, so any text may follow them."""
+    """Returns a text as a C string literal in UTF-8."""
     parts = []
     for byte in text.encode("utf-8", "replace"):
         character = chr(byte)

@@ -1,7 +1,6 @@
-"""Writes packages and instantiation templates with which a VHDL or SystemVerilog design uses the core.
+"""Writes packages and instantiation templates for designs in VHDL or SystemVerilog that use the core.
 
-A package declares records of the features and results in types of their own, and functions that pack a row into x and
-unpack y. The VHDL package also declares the core's component.
+A package declares records of features and results, and functions that pack a row into x and unpack y.
 """
 
 from __future__ import annotations
@@ -26,9 +25,12 @@ ROLES = ("vhdl_package", "sv_package", "vhdl_instance", "verilog_instance")
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a record in the packages: one feature or result. name: unique without regard to case, and no reserved
-    word. note: its meaning. placed: the VHDL text of its bits in the core's port. read: the VHDL text of these bits as
-    the member's type. written: the VHDL text of the member as bits."""
+    """A member of a record in the packages: one feature or result.
+
+    placed: VHDL for its bits in the core's port.
+    read: VHDL for these bits in the member's type.
+    written: VHDL for the member as bits.
+    """
 
     name: str
     note: str
@@ -40,7 +42,7 @@ class Member:
 
 
 def emit(netlist: Netlist) -> dict[str, tuple[str, str]]:
-    """Returns {role: (path, text)} of the packages and templates. The same netlist gives the same bytes."""
+    """Returns {role: (file name, text)} of the packages and templates."""
     module = module_name(netlist)
     inputs = input_fields(netlist) or [Field(Port("unused", title="unused"), 0, BIT)]
     outputs = output_fields(netlist)

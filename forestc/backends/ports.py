@@ -1,4 +1,4 @@
-"""The layout of features and results in the core's packed ports `x` and `y`, the same for every backend."""
+"""Features and results in the core's packed ports `x` and `y`, the same for every backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forestc.netlist.ports import Port
 
 @dataclass(frozen=True)
 class Field:
-    """A word in a packed port: its bits are offset .. offset + width - 1."""
+    """A word in a packed port. It has the bits offset .. offset + width - 1."""
 
     port: Port
     offset: int
@@ -28,33 +28,32 @@ class Field:
 
     @property
     def identifier(self) -> str:
-        """The port's name followed by the feature's name, as in generated files."""
+        """The port's name with the feature's name, as in generated files."""
         return port_name(self.port)
 
 
 def input_fields(netlist: Netlist) -> list[Field]:
-    """Returns the features' words in the core's port `x`, the first feature in the lowest bits."""
+    """Returns the features in the core's port `x`, the first in the lowest bits."""
     return _packed((cell.port, netlist.types[net]) for net, cell in netlist.inputs)
 
 
 def output_fields(netlist: Netlist) -> list[Field]:
-    """Returns the results in the core's port `y`, the first output in the lowest bits."""
+    """Returns the results in the core's port `y`, the first in the lowest bits."""
     return _packed((port, netlist.types[net]) for port, net in netlist.outputs)
 
 
 def input_note(field: Field) -> str:
-    """Returns a comment on a feature: its bits in `x`, its name and how its word is computed."""
+    """Returns a comment on a feature."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """Returns a comment on a result: its bits in `y`, name, sign and meaning."""
+    """Returns a comment on a result."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 
 
 def result_meaning(field: Field) -> str:
-    """Returns the meaning of a result in a few words."""
     return "index of the class" if field.port.kind == "label" else "one step is worth the manifest's scale"
 
 
@@ -73,7 +72,7 @@ def _packed(words: Iterable[tuple[Port, WordType]]) -> list[Field]:
 
 
 def width_of(fields: list[Field]) -> int:
-    """Returns the width in bits of a packed port; 0 without fields."""
+    """Returns the bits of a packed port; 0 without fields."""
     return fields[-1].offset + fields[-1].word.width if fields else 0
 
 
@@ -88,8 +87,8 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
-    """Packs the words of each row (rows, fields) into little-endian 32-bit words: (rows, ceil(width / 32)), at least
-    one. It gives the bits of `pack`, faster for many rows."""
+    """Packs the words of each row (rows, fields) into 32-bit words, lowest first: (rows, ceil(width / 32)), at least
+    one."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):
@@ -108,7 +107,7 @@ def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]
 
 
 def unpacked(fields: list[Field], lanes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Returns the fields (rows, fields) of packed little-endian 32-bit words, sign-extended if the word is signed."""
+    """Returns the fields (rows, fields) of packed 32-bit words, lowest first; signed fields are sign-extended."""
     wide = np.zeros((len(lanes), lanes.shape[1] + 3), dtype=np.uint64)
     wide[:, : lanes.shape[1]] = lanes
     result = np.zeros((len(lanes), len(fields)), dtype=np.int64)

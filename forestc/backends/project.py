@@ -1,8 +1,6 @@
 """Writes files for other tools: scripts for Vivado, Quartus and yosys, clock constraints and a FuseSoC core.
 
-The core is in Verilog or in VHDL; yosys reads no VHDL, so a VHDL core gets no yosys script. The scripts count the cells
-of the core alone. They place and route it out of context as `NAME_registered`, with registers on all its ports, so that
-every tool gives the figures of `forestc synth`.
+As in `forestc synth`, the core is placed and routed with registers on its ports, in a module NAME_registered.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
 PERIOD_NS = 2.0  # ns of a clock cycle that the scripts ask for if the user gives no clock
 NEXTPNR_MHZ = 500.0  # MHz that nextpnr is asked for if the user gives no clock
 
-# Maps the beginning of a part's name to its family in Quartus. A FuseSoC core needs both.
+# Maps the beginning of a part's name to its family, which Quartus needs in a FuseSoC core.
 FAMILIES: Mapping[str, str] = {
     "5A": "Arria V",
     "5C": "Cyclone V",
@@ -37,9 +35,16 @@ FAMILIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Sources:
-    """How tools name the source files of a language. suffix: of the files. prefix: of the roles of the language's
-    scripts. vivado: the Tcl command that reads a file. quartus: the assignment that adds a file. fusesoc: the file
-    type. ip_xact: the language and the file type in IP-XACT. simulator: runs the test bench in FuseSoC and cocotb."""
+    """What tools need to know about the source files of a language.
+
+    suffix: of the files.
+    prefix: of the roles of the language's scripts.
+    vivado: the Tcl command that reads a file.
+    quartus: the assignment that adds a file.
+    fusesoc: the file type.
+    ip_xact: the language and the file type.
+    simulator: runs the test bench in FuseSoC and cocotb.
+    """
 
     suffix: str
     prefix: str
@@ -67,25 +72,28 @@ _TEMPLATES = {
 
 
 def roles(language: str) -> tuple[str, ...]:
-    """Returns the roles of the scripts for a language, with its prefix; only Verilog has a yosys script."""
+    """Returns the roles of a language's scripts. Only Verilog has one for yosys, which reads no VHDL."""
     prefix = LANGUAGES[language].prefix
     return tuple(f"{prefix}{role}" for role in ("registered", *_TEMPLATES) if language == "verilog" or role != "yosys")
 
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """Initial values of the scripts and constraints. A value that is not given becomes a default, marked as such in the
-    files. device: as for `forestc synth`, such as vivado:PART. clock_mhz: the clock that the tools are asked for."""
+    """Initial values in the scripts. Options without a value get a default.
+
+    device: as for `forestc synth`, such as vivado:PART.
+    clock_mhz: the clock that the tools aim at.
+    """
 
     device: str = ""
     clock_mhz: float | None = None
 
     def period(self, default: float = PERIOD_NS) -> float:
-        """Returns the clock period in ns, or the default if no clock is given."""
+        """Returns the clock period in ns."""
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:
-        """Returns the part if the device is one of this tool, such as "vivado"; otherwise the default."""
+        """Returns the part if the device is one of `tool`, such as "vivado"; otherwise the default."""
         vendor, _, part = self.device.partition(":")
         return part if vendor == tool else default
 
@@ -98,10 +106,11 @@ class ProjectOptions:
 def emit(
     netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """Returns {role: (path, text)}; paths are relative to the language's folder. The same input gives the same bytes.
-    sources: {role: file name} of files already in this folder, roles without the language's prefix. `core` must be
-    there; testbench, vectors, axi_stream, axi_lite, stream_testbench, cocotb, words and raw_rows are used if present.
-    language: "verilog" or "vhdl". Parts and clock are variables in the scripts; arguments of the scripts set them."""
+    """Returns {role: (path in the language's folder, text)}.
+
+    sources: {role: file name} of files in this folder, with roles as for Verilog. The role `core` must be there.
+    language: "verilog" or "vhdl".
+    """
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)

@@ -18,7 +18,7 @@ def file_name(netlist: Netlist) -> str:
 
 
 def emit(forest: Forest, netlist: Netlist, row: LaneLayout, result: LaneLayout) -> str:
-    """Returns the text of the module. row, result: their layouts in a stream. The same input gives the same bytes."""
+    """Returns the text of the module. row, result: the layouts of rows and results in a stream."""
     features = zip(forest.features, row.lanes, strict=True)
     view = {
         "module": module_name(netlist),
@@ -41,7 +41,7 @@ def _place(lane: Lane) -> dict[str, Any]:
 
 
 def _numpy(layout: LaneLayout, names: list[str]) -> str:
-    """Returns the argument of `numpy.dtype` for a layout; "" if fields are packed and so may begin within bytes."""
+    """Returns the argument of `numpy.dtype` for a layout; "" for packed fields, which NumPy can't describe."""
     if not layout.align:
         return ""
     dtype: dict[str, Any] = {

@@ -15,9 +15,7 @@ PERIOD = 10  # ns of a clock cycle, as in waveforms
 
 
 def saif(netlist: Netlist, counts: NetActivity) -> str:
-    """Returns the text of a SAIF file for the core as the top instance, with one row in each clock cycle of 10 ns. For
-    each bit, T0 and T1 are the ns at 0 and at 1, TX is the time at an unknown value (always 0), TC counts changes, and
-    IG would count glitches (always 0)."""
+    """Returns the text of a SAIF file for the core, with one row in each clock cycle of 10 ns."""
     return "".join(f"{line}\n" for line in _lines(netlist, counts))
 
 
@@ -46,14 +44,12 @@ def _lines(netlist: Netlist, counts: NetActivity) -> Iterator[str]:
 
 
 def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: NetActivity) -> Iterator[str]:
-    """Yields an entry for each bit of a port that is packed from several words."""
     for field in fields:
         bits = range(field.offset, field.offset + field.word.width)
         yield from _net([rf"{name}\[{bit}\]" for bit in bits], nets[field.port], counts)
 
 
 def _net(names: Sequence[str], net: Net, counts: NetActivity) -> Iterator[str]:
-    """Yields an entry for each bit of a net, lowest first. names: of the bits."""
     for name, ones, changes in zip(names, counts.ones[net].tolist(), counts.toggles[net].tolist(), strict=True):
         yield _entry(name, (counts.rows - ones) * PERIOD, ones * PERIOD, changes)
 

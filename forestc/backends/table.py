@@ -1,5 +1,4 @@
-"""The table of backends, in the order in which they run. A new backend needs a line here, and passes the contract
-tests."""
+"""The table of backends, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -12,17 +11,16 @@ from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 from forestc.errors import InternalError
 
-# roles of files that are written once, beside the first language's files
+# roles of files that all languages share, written beside the first language
 STREAM = ("driver", "words", "cocotb", "raw_rows")
 
 
 def _hardware(options: Mapping[str, Any]) -> list[str]:
-    """Returns the languages in which the core is generated."""
     return [target for target in ("verilog", "vhdl") if target in options["targets"]]
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Returns a function from options to these roles, or to none if the options do not have the target."""
+    """Returns a function that returns these roles if the options have the target, otherwise none."""
     return lambda options: roles if name in options["targets"] else ()
 
 
@@ -36,12 +34,12 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _artifacts(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
-    """Returns the artifacts of one backend. files: {role: (path in the folder, text)}."""
+    """Returns files as artifacts. files: {role: (path in the folder, text)}."""
     return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in files.items()]
 
 
 def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
-    """Returns the artifacts of one backend. roles: in the order of `files`, which is {path: text}."""
+    """Returns files as artifacts. files: {path in the folder: text}, in the order of `roles`."""
     return _artifacts(folder, dict(zip(roles, files.items(), strict=True)))
 
 
@@ -82,7 +80,6 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """Returns the wrapper of each language of the core. Files that all languages share come with the first one."""
     artifacts: dict[str, Artifact] = {}
     languages = [file.role for file in before if file.role in project.LANGUAGES]
     for language in languages:
@@ -93,7 +90,6 @@ def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    """Returns the scripts of each language of the core, in the folder of that language."""
     artifacts = []
     for language, files in project.LANGUAGES.items():
         beside = {
@@ -145,7 +141,7 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
 
 
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
-    """Returns the artifacts of all backends that the options ask for."""
+    """Returns the artifacts of all backends that have files for these options."""
     artifacts: tuple[Artifact, ...] = ()
     for backend in BACKENDS.values():
         if backend.roles(options):

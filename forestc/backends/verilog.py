@@ -1,4 +1,4 @@
-"""The Verilog backend: writes a core module and its self-checking test bench in Verilog-2005."""
+"""The Verilog backend: writes a core and its self-checking test bench in Verilog-2005."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hdl_templates import render
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
-    """Returns {relative path: text} of the core and the test bench. The same netlist gives the same bytes."""
+    """Returns {file name: text} of the core and its test bench."""
     module, writer = module_name(netlist), CoreWriter(netlist, VERILOG)
     view = writer.view()
     names = [writer.names[net] for net, cell in enumerate(netlist.cells) if isinstance(cell, ir.Register)]
@@ -70,7 +70,7 @@ VERILOG = Language(
 
 
 def _unused(netlist: Netlist, names: list[str]) -> list[str]:
-    """Returns the nets or low bits that no cell reads. The core names them, so that linters do not report them."""
+    """Returns the nets, or low bits of nets, that no cell reads. The core marks them as unused for linters."""
     cells, types = netlist.cells, netlist.types
     idle = [word.width for word in types]  # number of low bits of each net that no cell reads
     for _, net in netlist.outputs:

@@ -1,4 +1,4 @@
-"""The VHDL backend: writes a core and its self-checking test bench in VHDL-93, which VHDL-2008 tools read too."""
+"""The VHDL backend: writes a core and its self-checking test bench in VHDL-93."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hdl_templates import render
 
 
 def emit(netlist: Netlist) -> dict[str, str]:
-    """Returns {relative path: text} of the core and the test bench. The same netlist gives the same bytes."""
+    """Returns {file name: text} of the core and its test bench."""
     view = CoreWriter(netlist, VHDL).view()
     return {
         f"{view['module']}.vhd": render("vhdl/core.vhd.j2", **view),
@@ -18,12 +18,12 @@ def emit(netlist: Netlist) -> dict[str, str]:
 
 
 def type_name(word: WordType) -> str:
-    """Returns the VHDL type of a word: std_logic for one bit, otherwise an array."""
+    """Returns the VHDL type of a word: std_logic for one bit, otherwise signed or unsigned."""
     return "std_logic" if word.width == 1 else f"{_array(word)}({word.width - 1} downto 0)"
 
 
 def part(word: WordType, port: str, at: int) -> str:
-    """Returns bits of a packed port as a word. at: the first bit."""
+    """Returns VHDL for a word in a packed port. at: the word's lowest bit."""
     return f"{port}({at})" if word.width == 1 else f"{_array(word)}({port}({at + word.width - 1} downto {at}))"
 
 
@@ -47,7 +47,7 @@ def _extended(name: str, narrow: WordType, word: WordType) -> str:
 
 
 def _looked_up(tables: list[str], words: list[str]) -> str:
-    # to_integer needs an array, so a single bit gets a '0' before it
+    # `to_integer` needs an array, so a single bit is extended by '0'.
     index = " & ".join(words if len(words) > 1 else ["'0'", *words])
     return " & ".join(f"{table}(to_integer(unsigned'({index})))" for table in tables)
 

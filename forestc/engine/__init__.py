@@ -1,1 +1,2 @@
-"""The engine: hardware that evaluates trees from memories, several in parallel. Images fill these memories."""
+"""The engine: hardware that evaluates trees from memories, several in parallel. An image is the content of the
+memories."""

@@ -1,4 +1,4 @@
-"""The capacity of an engine: the sizes of its hardware, and all widths that follow from them."""
+"""The capacity of an engine: the sizes of its hardware, and the widths that follow from them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ def bits_for(count: int) -> int:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The sizes of an engine. A walker goes through one tree at a time; a slot is one such tree in each walker.
+    """The sizes of an engine. A walker goes through one tree at a time; a slot is one tree of each walker.
 
-    walkers: their number. nodes: in each bank of a walker's memory, a power of 2. slots: the most trees, one after
-    another, of a walker. features, word_bits: of a row. outputs: scores of a row. scores: whether results hold the
-    scores beside the label. banks: 2 to load an image while another is in use. memory: block RAM, or the single-port
-    RAM of the iCE40 UltraPlus, which takes one bank. load: how images arrive. user_bits: of tuser. name: of the module,
-    a plain identifier.
+    nodes: in each bank of a walker's memory, a power of 2.
+    slots: the most trees of a walker.
+    features, word_bits: of a row.
+    outputs: the most scores of a row.
+    scores: True if results hold the scores beside the label.
+    banks: 2 to load an image while the engine uses another.
+    memory: block RAM, or single-port RAM of an iCE40 UltraPlus.
+    user_bits: of tuser.
+    name: of the module.
 
-    Raises OptionError for values of another type or out of range, and for nodes wider than 36 bits.
+    Raises OptionError if no engine has this capacity.
     """
 
     walkers: int
@@ -89,17 +93,17 @@ class Capacity:
 
     @property
     def lanes(self) -> int:
-        """The words of a beat, a power of 2."""
+        """The number of words in a beat."""
         return 1 << (max(1, BEAT_BITS // self.word_bits).bit_length() - 1)
 
     @property
     def beats(self) -> int:
-        """The beats of a row."""
+        """The number of beats of a row."""
         return -(-self.features // self.lanes)
 
     @property
     def beat_index_bits(self) -> int:
-        """The bits of a beat's index in its row; 0 if a row is one beat."""
+        """The bits of a beat's index in its row."""
         return (self.beats - 1).bit_length()
 
     @property
@@ -125,22 +129,21 @@ class Capacity:
 
     @property
     def node_words(self) -> int:
-        """The 32-bit words of a node in an image."""
+        """The number of 32-bit words of a node in an image."""
         return 1 if self.node_bits <= 32 else 2
 
     @property
     def output_bits(self) -> int:
-        """The bits of an output's index."""
         return bits_for(self.outputs)
 
     @property
     def value_bits(self) -> int:
-        """The bits of a leaf's value, signed."""
+        """The bits of a leaf's signed value."""
         return min(self.score_bits, self.node_bits - 3 - self.output_bits)
 
     @property
     def mask_index_bits(self) -> int:
-        """The number of low bits of a category's code that choose a bit of a mask."""
+        """The number of low bits of a category's code that select a mask's bit."""
         return self.word_bits.bit_length() - 1
 
     @property
@@ -154,12 +157,12 @@ class Capacity:
 
     @property
     def most_clocks(self) -> int:
-        """The most clocks for a row with any image, if as many rows as possible are in flight."""
+        """An upper bound of the clocks for each row while the pipeline is full."""
         return self.slots * (MOST_STEPS + self.outputs)
 
     @property
     def id(self) -> int:
-        """The number in images for this capacity: the CRC-32 of all that an image's meaning depends on."""
+        """The CRC-32 of all values that an image's meaning depends on."""
         meaning = (
             self.walkers, self.nodes, self.slots, self.features, self.word_bits, self.outputs, self.score_bits,
             self.scores,
@@ -168,7 +171,7 @@ class Capacity:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Capacity:
-        """Returns the capacity with these values, the inverse of `asdict`. Raises OptionError with the wrong field."""
+        """Returns the capacity with these values, the inverse of `asdict`. Raises OptionError if no engine has it."""
         try:
             hold(values, schema())
         except DamagedError as fault:
@@ -178,7 +181,7 @@ class Capacity:
         return cls(**values)
 
 
-# Maps each number to its smallest and largest value.
+# Gives the smallest and the largest value of each number.
 _RANGES = {
     "walkers": (1, 1024), "nodes": (16, 1 << 20), "slots": (1, 4096), "features": (2, 4096), "word_bits": (2, 32),
     "outputs": (1, 128), "score_bits": (8, 32), "banks": (1, 2), "user_bits": (1, 64),
@@ -187,7 +190,7 @@ _RANGES = {
 
 @cache
 def schema() -> dict[str, Any]:
-    """Returns the schema of a capacity as JSON. All fields are required, and no others are allowed."""
+    """Returns the JSON schema of a capacity, in which all fields are required."""
     numbers = {name: {"type": "integer", "minimum": low, "maximum": high} for name, (low, high) in _RANGES.items()}
     name = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$", "means": "a plain identifier"}
     record = record_of(Capacity, **numbers, name=name)

@@ -31,7 +31,7 @@ def described(capacity: Capacity) -> dict[str, Any]:
 
 
 def write_engine(folder: Path, capacity: Capacity) -> None:
-    """Writes all files or none. Raises ForestcError if the folder holds anything but an engine."""
+    """Writes the folder of an engine. Raises ForestcError if the folder holds anything but an engine."""
     files = {
         f"{capacity.name}.v": emit(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),
@@ -50,13 +50,12 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
 
 
 def open_engine(folder: str | Path) -> Capacity:
-    """Returns the capacity of an engine from `write_engine`. Raises ForestcError that names the file and the field."""
+    """Returns the capacity of an engine in a folder. Raises ForestcError if engine.json can't be read or is wrong."""
     return Capacity.of(read_engine(Path(folder) / CAPACITY)["capacity"])
 
 
 def read_engine(path: Path) -> dict[str, Any]:
-    """Reads an engine.json. Raises ForestcError that names the file and the field, also if the widths or the id do not
-    follow from the capacity."""
+    """Reads and checks engine.json. Raises ForestcError if it can't be read or is wrong."""
     content: dict[str, Any] = read_record(path, _schema(), "give a folder that forestc engine wrote", AGAIN, MOST_BYTES)
     with refusing(path, AGAIN):
         try:
@@ -86,7 +85,7 @@ def _schema() -> Schema:
 
 
 def _foreign(folder: Path) -> str:
-    """Returns the name of a file in the folder that no engine has; "" if there is none."""
+    """Returns the name of a file in the folder that does not belong to an engine; "" if there is none."""
     present = {entry.name for entry in os.scandir(folder) if not left_by_simulator(entry.name)}
     if not present:
         return ""

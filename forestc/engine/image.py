@@ -1,7 +1,6 @@
 """Images: a quantized forest as the content of an engine's memories.
 
-An image is a sequence of 32-bit words, little-endian in a file: a header, biases, a table of slots, the nodes of each
-walker, and a CRC. docs/explanation/engine.md defines every bit.
+docs/explanation/engine.md defines every bit of an image.
 """
 
 from __future__ import annotations
@@ -34,9 +33,13 @@ class TooManyNodesError(DoesNotFitError):
 
 @dataclass(frozen=True)
 class Slot:
-    """One tree for each walker, all at the same time. trees: index of each walker's tree, -1 for none. steps: of the
-    deepest tree. first, count: the outputs that the trees add to. initial: True if the sums of these outputs begin
-    here, with the bias."""
+    """One tree for each walker, evaluated at the same time.
+
+    trees: index of each walker's tree, -1 for none.
+    steps: nodes on the longest path, without the leaf.
+    first, count: first output that the trees add to, and number of outputs.
+    initial: True if the sums of these outputs start here, with the bias.
+    """
 
     trees: tuple[int, ...]
     steps: int
@@ -46,13 +49,13 @@ class Slot:
 
     @property
     def clocks(self) -> int:
-        """The clocks that this slot takes for each row while as many rows as possible are in flight."""
+        """The clocks that the slot takes for each row, while the pipeline is full."""
         return self.steps + self.count
 
 
 @dataclass(frozen=True)
 class EngineImage:
-    """An image. words: its 32-bit words. slots: in order. used: (walkers,), the nodes of each walker."""
+    """An image. words: its 32-bit words. used: (walkers,), the number of nodes of each walker."""
 
     words: Words
     slots: tuple[Slot, ...]
@@ -60,7 +63,7 @@ class EngineImage:
 
     @property
     def clocks(self) -> int:
-        """The clocks for a row if as many rows as possible are in flight: a walker then visits a node each clock."""
+        """The clocks for each row, while the pipeline is full."""
         return sum(slot.clocks for slot in self.slots)
 
     @property
@@ -69,9 +72,11 @@ class EngineImage:
 
 
 def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None] = lambda _: None) -> EngineImage:
-    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes). Raises ModelError if no
-    engine can compute the forest, OptionError if its words are too wide, and DoesNotFitError if this capacity has no
-    room for it."""
+    """Returns the image of a quantized forest for engines of this capacity. Time O(nodes).
+
+    Raises ModelError if no engine can compute the forest. Raises OptionError if the forest is not quantized or its
+    words are too wide. Raises DoesNotFitError if the engine has no room for it.
+    """
     _check_kind(forest, capacity)
     progress(f"laying out {len(forest.trees):,} trees")
     layout = Layout.of(forest, capacity.word_bits)
@@ -119,8 +124,10 @@ def model_hash(forest: Forest) -> bytes:
 
 
 def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tuple[Slot, ...]:
-    """Returns the slots of the arrangement with the fewest clocks: either trees of all outputs share slots, or a slot
-    has trees of one output. Raises DoesNotFitError if there are too many slots."""
+    """Returns the slots with the fewest clocks. Either all trees share slots, or only trees of the same output.
+
+    Raises DoesNotFitError if there are too many slots.
+    """
     outputs = forest.n_outputs
     together = _slots(capacity, blocks, [(list(range(len(blocks))), 0, outputs)])
     arrangements = [together]
@@ -142,8 +149,10 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Returns the slots of each group (trees, first output, outputs), trees of similar depth together. In a slot, the
-    largest tree goes to the walker with the fewest nodes so far."""
+    """Returns the slots of groups of trees. The largest tree of a slot goes to the walker with the fewest nodes.
+
+    groups: (trees, first output, number of outputs).
+    """
     slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:
@@ -162,7 +171,7 @@ def _slots(
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of a walker: roots by slot, then the blocks of each tree. A slot without a tree adds 0."""
+    """Returns the nodes in a walker's memory: the root of each slot, then the other blocks of each tree."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)
@@ -177,9 +186,11 @@ def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray
 
 
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the nodes of all blocks, in the order of `members`, as the numbers in a walker's memory. base: the
-    address of block 0 if it came before the other blocks; it is stored among the roots instead. columns: (features,),
-    the column of each in a row."""
+    """Returns the nodes of a tree's blocks as numbers in a walker's memory, in the order of `members`.
+
+    base: the address of the first block after the root, minus 1.
+    columns: (features,), column of each feature in a row.
+    """
     nodes = blocks.members
     kind, leaf = blocks.kind[nodes], blocks.kind[nodes] == LEAF
     child = base + np.append(blocks.starts, 0)[blocks.block[nodes]] + blocks.shift[nodes]
@@ -194,7 +205,7 @@ def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[n
 
 
 def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns the beats (rows, beats) of rows of words (rows, features). A column that the model does not read is 0."""
+    """Returns rows of words (rows, features) as beats (rows, beats). Columns that the model does not read are 0."""
     raised = np.zeros((len(words), capacity.beats * capacity.lanes), dtype=np.uint64)
     raised[:, columns_of(forest)] = to_raised(forest, words, capacity.word_bits).astype(np.uint64)
     shifts = (np.arange(capacity.lanes) * capacity.word_bits).astype(np.uint64)
@@ -203,9 +214,8 @@ def packed_rows(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) ->
 
 
 def columns_of(forest: Forest) -> NDArray[np.int64]:
-    """Returns the column of each feature in an engine's rows: (features,). It is the column in the source's rows, so
-    that models of the same rows agree. In very wide rows it is the index among the columns that the model reads
-    (`Forest.carried`). Raises ModelError if two features come from one column."""
+    """Returns the column of each feature in an engine's rows: (features,). Raises ModelError if two features have the
+    same column."""
     columns = np.array(forest.row_columns, dtype=np.int64)
     if len(np.unique(columns)) < len(columns):
         raise ModelError("two features are made of one column", where=f"model {forest.name!r}", do="compile to verilog")
@@ -213,7 +223,7 @@ def columns_of(forest: Forest) -> NDArray[np.int64]:
 
 
 def _decision(forest: Forest) -> tuple[int, int, int, int]:
-    """Returns (kind, 1 if the last of equal scores wins, the output to compare with the threshold, the threshold)."""
+    """Returns (kind, 1 if the last of equal scores wins, output to compare with the threshold, threshold)."""
     decision = forest.decision
     if decision.kind == "none":
         return NONE, 0, 0, 0
@@ -223,8 +233,8 @@ def _decision(forest: Forest) -> tuple[int, int, int, int]:
 
 
 def _check_kind(forest: Forest, capacity: Capacity) -> None:
-    """Raises ModelError if no engine can compute the forest, OptionError if it is not quantized, and DoesNotFitError if
-    it needs scores and this engine gives only labels."""
+    """Raises ModelError if no engine can compute the forest, and OptionError if it is not quantized. Raises
+    DoesNotFitError if it needs scores that this engine does not give."""
     if not forest.quantized:
         raise OptionError(
             "an engine takes quantized forests", where="the model", do="run the passes first, as forestc image does"
@@ -247,7 +257,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
 
 
 def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> None:
-    """Raises DoesNotFitError if the capacity has no room for the forest, nodes and slots aside."""
+    """Raises DoesNotFitError if the forest needs more than the capacity. Nodes and slots are not checked."""
     columns = int(columns_of(forest).max(initial=0)) + 1
     if columns > capacity.features:
         raise DoesNotFitError(
@@ -290,7 +300,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
 
 
 def score_ends(forest: Forest) -> tuple[int, int]:
-    """Returns the smallest and the largest value of any score of any row, partial sums included."""
+    """Returns bounds (low, high) of all scores and their partial sums."""
     low, high = forest.bias.astype(np.int64).copy(), forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
         outputs = list(tree.outputs)

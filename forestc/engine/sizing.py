@@ -21,9 +21,14 @@ SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """The engine that a user asks for. trees, nodes: of the largest forest, leaves included. features: columns of a
-    row. walkers: None for as many as the device's memory holds. word_bits: None for as many as fit, up to 16. banks:
-    None for two if they fit."""
+    """The engine that a user asks for.
+
+    trees, nodes: of the largest forest; leaves are nodes, too.
+    features: columns of a row.
+    walkers: None for as many as the device holds, up to MOST_WALKERS.
+    word_bits: None for as many as fit, up to WIDEST_WORD.
+    banks: None for two if they fit, otherwise one.
+    """
 
     trees: int
     nodes: int
@@ -40,8 +45,10 @@ class EngineRequest:
 
 
 def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
-    """Returns the first capacity that fits the device: two banks before one, then the most walkers. Raises OptionError
-    if no engine can be like this, and ForestcError if the device has no room for it."""
+    """Returns the best capacity that fits the device: with two banks if possible, then with the most walkers.
+
+    Raises OptionError if the request suits no engine. Raises ForestcError if the device has too little memory.
+    """
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
             raise OptionError(
@@ -80,7 +87,6 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
 
 
 def _candidates(request: EngineRequest, device: Device) -> Iterator[Capacity]:
-    """Yields capacities, the best first."""
     assert device.memory is not None
     walkers = range(min(request.trees, MOST_WALKERS), 0, -1) if request.walkers is None else (request.walkers,)
     memories: list[tuple[int, DeviceMemory]] = [
@@ -100,7 +106,7 @@ def _candidates(request: EngineRequest, device: Device) -> Iterator[Capacity]:
 
 
 def _capacity(request: EngineRequest, walkers: int, banks: int, memory: DeviceMemory) -> Capacity:
-    """Returns a capacity with room for all nodes, for all roots, and for a schedule with slots of one output each."""
+    """Returns a capacity with room for all nodes, and for slots with trees of one output each."""
     slots = -(-request.trees // walkers) + (request.outputs - 1 if request.trees > walkers else 0)
     depth = max(16, -(-request.nodes // walkers), slots)
     widths = range(WIDEST_WORD, 3, -1) if request.word_bits is None else (request.word_bits,)
@@ -122,7 +128,7 @@ def _capacity(request: EngineRequest, walkers: int, banks: int, memory: DeviceMe
 
 
 def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
-    """Returns the blocks of RAM, and the single-port blocks, that the memories of an engine take on a device."""
+    """Returns the memory blocks of an engine on a device: (block RAM, single-port RAM)."""
     assert device.memory is not None
     beats = device.memory.blocks_for(RING << capacity.beat_index_bits, capacity.beat_bits)
     if capacity.memory == "spram":
@@ -134,8 +140,10 @@ def blocks_of(capacity: Capacity, device: Device) -> tuple[int, int]:
 
 
 def capacity_of(forest: Forest, device: str | None, name: str) -> Capacity:
-    """Returns the capacity for one forest. device: its memory limits the walkers; without one there are up to 16.
-    Raises OptionError and ForestcError as `capacity_for` and `image_of` do."""
+    """Returns the capacity for one forest. device: its memory limits the walkers; if unknown, DEFAULT_WALKERS does.
+
+    Raises OptionError and ForestcError as `capacity_for` and `image_of` do.
+    """
     has_memory = device is not None and device in DEVICES and DEVICES[device].memory is not None
     spans = [word_range(feature.number, feature.missing) for feature in forest.features]
     word_bits = max((max(2, (span.top - span.low).bit_length()) for span in spans), default=2)

@@ -1,4 +1,4 @@
-"""Writes the text files of an engine's test bench: images, rows and results."""
+"""Writes the text files that an engine's test bench reads: images, rows and results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from forestc.forest.ir import Forest
 
 
 def image_lines(image: EngineImage, after: int = 0) -> str:
-    """Returns an image for `images.txt`, which the test bench loads after this number of rows."""
+    """Returns an image for the file `images.txt`. after: the number of rows before the image is loaded."""
     words = image.words.tolist()
     lines = [f"{int(index == len(words) - 1)} {word:08x}\n" for index, word in enumerate(words)]
     return "".join([f"wait {after}\n", *lines])
 
 
 def row_lines(forest: Forest, capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """Returns rows of words (rows, features) for `rows.txt`, one beat a line."""
+    """Returns rows of words (rows, features) as the file `rows.txt`, one beat a line."""
     return "".join(f"{beat:x}\n" for beat in packed_rows(forest, capacity, words).ravel().tolist())
 
 
 def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[np.int64]) -> str:
-    """Returns each model's results for rows of words, for `results.txt`: one row a line."""
+    """Returns all models' results as the file `results.txt`, one row a line. words: (rows, features)."""
     models = [packed_results(capacity, results_of(capacity, evaluate_words(forest, words))) for forest in forests]
     return "".join(" ".join(f"{result:x}" for result in row) + "\n" for row in zip(*models, strict=True))
 
 
 def results_of(capacity: Capacity, evaluation: Evaluation) -> NDArray[np.int64]:
-    """Returns the label (0 without one), and the scores if the engine gives them: (rows, 1 or 1 + outputs)."""
+    """Returns an engine's results: the label (0 if there is none), and the scores if it gives them: (rows, 1 or 1 +
+    outputs)."""
     labels = np.maximum(evaluation.index.reshape(len(evaluation.index), -1)[:, :1], 0)
     if not capacity.scores:
         return labels

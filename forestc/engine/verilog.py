@@ -16,7 +16,7 @@ FIFO = 32  # limits the results that wait at the output
 GROUP = 8  # walkers behind each relay
 RELAYS = 2  # registers between the schedule and a walker, one of them in the walker
 
-# Each register behind AXI4-Lite is (name, byte offset, meaning).
+# Lists the AXI4-Lite registers: (name, byte offset, meaning).
 REGISTERS = (
     ("id", 0x00, '"FENG"'),
     ("version", 0x04, "format of nodes and images"),
@@ -39,8 +39,8 @@ AXI_LITE = (
 
 @dataclass(frozen=True)
 class AdderLevel:
-    """A level of a tree of adders or comparators. before: number of input words. narrow: their bits. bits: of an
-    output."""
+    """A level of a tree of adders or comparators. before: number of input words. narrow: bits of an input. bits: bits
+    of an output."""
 
     before: int
     narrow: int = 0
@@ -52,7 +52,7 @@ class AdderLevel:
 
 
 def levels_of(count: int, bits: int = 0, most: int = 0) -> list[AdderLevel]:
-    """Returns the levels from `count` words of `bits` bits to one word. Sums grow by a bit a level, up to `most`."""
+    """Returns the levels that reduce `count` words to one. Sums grow by one bit a level, up to `most` bits."""
     levels: list[AdderLevel] = []
     while count > 1:
         levels.append(AdderLevel(count, bits, min(bits + 1, most)))
@@ -62,12 +62,12 @@ def levels_of(count: int, bits: int = 0, most: int = 0) -> list[AdderLevel]:
 
 
 def extended(name: str, bits: int, width: int) -> str:
-    """Returns Verilog that extends a signed word to more bits."""
+    """Returns Verilog that extends a signed word."""
     return name if bits == width else f"{{{{{width - bits}{{{name}[{bits - 1}]}}}}, {name}}}"
 
 
 def words_of(capacity: Capacity) -> tuple[int, int]:
-    """Returns the fewest and the most words of an image, the CRC included."""
+    """Returns the fewest and the most words of an image."""
     fixed = HEADER_WORDS + capacity.outputs + 1
     words = capacity.node_words
     fewest = fixed + 1 + capacity.walkers * (1 + words)
@@ -75,7 +75,6 @@ def words_of(capacity: Capacity) -> tuple[int, int]:
 
 
 def view_of(capacity: Capacity) -> dict[str, Any]:
-    """Returns the variables of all templates of an engine."""
     levels = levels_of(capacity.walkers, capacity.value_bits, capacity.score_bits)
     fewest, most = words_of(capacity)
     slot_bits = bits_for(capacity.slots)
@@ -139,7 +138,7 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
 
 
 def emit(capacity: Capacity) -> str:
-    """Returns the Verilog of an engine, all modules in one text. The same capacity gives the same bytes."""
+    """Returns the Verilog of an engine."""
     view = view_of(capacity)
     parts = [*PARTS[:-1], *(["registers"] if capacity.load == "axi-lite" else []), PARTS[-1]]
     texts = [render(f"engine/{part}.v.j2", **view) for part in parts]
@@ -148,10 +147,10 @@ def emit(capacity: Capacity) -> str:
 
 
 def emit_walker(capacity: Capacity) -> str:
-    """Returns a C99 header that evaluates the images of an engine, for a processor beside it."""
+    """Returns a C99 header that evaluates the images of an engine on a processor."""
     return render("engine/image.h.j2", **view_of(capacity))
 
 
 def emit_bench(capacity: Capacity) -> str:
-    """Returns a self-checking test bench, which reads rows and images from files beside it."""
+    """Returns a self-checking test bench, which reads images, rows and results from files."""
     return render("engine/bench.v.j2", **view_of(capacity), most_clocks=capacity.most_clocks)

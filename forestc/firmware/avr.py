@@ -1,7 +1,4 @@
-"""Runs a C function on an AVR in simavr: its answers, the clock cycles of each call, and the stack bytes it wrote to.
-
-A small program calls the function on inputs in flash behind the code, and counts cycles with the timers.
-"""
+"""Runs a C function on an AVR in simavr: its results, the clock cycles of each call, and the stack that it used."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from hdl_templates import render
 
 MCU = "atmega2560"
 FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
-# bytes of flash reserved for the program around the entry; bytes of inputs in one run
+# bytes of flash reserved for the program that calls the function; bytes of inputs in one run
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000
 STACK_BYTES = 1024  # bytes of RAM reserved for the stack
 RETURN = 5  # cycles of the entry's `ret`, added because the subtracted empty call has one as well
@@ -31,7 +28,7 @@ INSTALL = "install simavr (Debian: apt install simavr)"
 
 @dataclass(frozen=True)
 class Simavr:
-    """An ATmega2560 with an entry function. made: compiled files. flash: bytes of the entry. folder: of the files."""
+    """An ATmega2560 with the function to measure. flash: bytes of the function. folder: of the compiled files."""
 
     program: str
     compiler: Compiler
@@ -41,7 +38,7 @@ class Simavr:
     aligned = False
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Runs the entry like `Emulator.run`. Raises ToolError if a row or the code leaves no room."""
+        """Runs the function as `Emulator.run` does. Raises ToolError if the memory is too small for a row or code."""
         size, results = inputs.shape[1], count * gives.itemsize
         if size + results + STACK_BYTES > RAM_BYTES:
             raise ToolError(
@@ -67,7 +64,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """Returns what the program prints for each input: (rows, bytes)."""
+        """Returns the cycles, stack and results of each input: (rows, bytes)."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(

@@ -1,4 +1,4 @@
-"""Finds inputs for which the C of a forest is slow: they take long paths in many trees."""
+"""Finds inputs for which the C of a forest is slow, because they take long paths in many trees."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ MOST_STEPS = 20_000_000
 
 
 def costly_words(forest: Forest, starts: WordArray) -> WordArray:
-    """Returns up to STARTS inputs (inputs, features) with long paths. The same arguments give the same inputs. It
-    begins with the inputs of `starts` (rows, features) with the longest paths. Then each feature in turn takes the
-    value next to one of its thresholds for which all paths together are the longest. Other inputs may have longer paths
-    still."""
+    """Returns up to STARTS inputs with long paths: (inputs, features).
+
+    It takes the inputs of `starts` (rows, features) with the longest paths. Then it changes one feature at a time to
+    the word with the longest paths.
+    """
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
@@ -70,7 +71,7 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """Returns for each feature at most MOST_VALUES words next to its thresholds, and its word for missing."""
+    """Returns the words to try for each feature: up to MOST_VALUES next to thresholds, and the word for missing."""
     candidates: list[set[int]] = [set() for _ in forest.features]
     for index in range(len(forest.conditions)):
         condition = forest.conditions[index]

@@ -1,9 +1,4 @@
-"""Runs a C function of an image in unicorn: its answers, the instructions of each call, and the stack bytes it wrote
-to.
-
-The image has no start-up code. Each call sets the registers of the arguments and of the return address, where emulation
-stops. So only the instructions of the function, and of functions that it calls, are counted.
-"""
+"""Runs a C function in the emulator unicorn: its results, the instructions of each call, and the stack that it used."""
 
 from __future__ import annotations
 
@@ -34,8 +29,12 @@ _REGISTERS = {  # gives the registers of the first argument and result, second a
 
 @dataclass(frozen=True)
 class Run:
-    """The results of calls, one for each row of inputs. results: (rows, count). instructions: (rows,); None if cycles
-    are counted. stack: the most bytes seen in use. cycles: (rows,); None if instructions are counted."""
+    """The results of calls, one call for each row of inputs.
+
+    results: (rows, count).
+    instructions, cycles: (rows,); None if not counted.
+    stack: the most bytes that some call used.
+    """
 
     results: NDArray[np.generic]
     instructions: NDArray[np.int64] | None
@@ -43,7 +42,7 @@ class Run:
     cycles: NDArray[np.int64] | None = None
 
 
-# By architecture, a test of an instruction's first two bytes: True if it has 4 bytes, False if it has 2.
+# Tests the first two bytes of an instruction, by architecture: True if it has 4 bytes, False if it has 2.
 # A wide Thumb instruction starts with 11101, 11110 or 11111 (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1).
 # A wide RISC-V instruction has the lowest bits 11 (The RISC-V Instruction Set Manual, volume I, 1.5).
 _WIDE: dict[str, Callable[[int, int], bool]] = {
@@ -53,7 +52,7 @@ _WIDE: dict[str, Callable[[int, int], bool]] = {
 
 
 def instructions(family: str, code: bytes) -> int:
-    """Returns the number of instructions in machine code. family: a key of `_REGISTERS`, such as ARCH_ARM."""
+    """Returns the number of instructions in machine code. family: a key of `_REGISTERS`, such as "ARCH_ARM"."""
     at = count = 0
     while at < len(code):
         at += 4 if _WIDE[family](code[at], code[at + 1]) else 2
@@ -62,14 +61,16 @@ def instructions(family: str, code: bytes) -> int:
 
 
 class Machine(Protocol):
-    """A processor that runs a C function. aligned: True if numbers in memory must be at multiples of their sizes."""
+    """A processor with a C function to run. aligned: True if numbers in memory must be aligned to their sizes."""
 
     aligned: bool
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Calls the function with each input (rows, bytes). Raises CheckError if a call does not return. gives, count:
-        type and number of its results. returned: True if the result is in a register, False if results are in
-        memory."""
+        """Calls the function with each input (rows, bytes).
+
+        gives, count: type and number of its results.
+        returned: True if the result is in a register, False if results are in memory.
+        """
 
 
 class Emulator(Machine):
@@ -119,8 +120,7 @@ class Emulator(Machine):
         self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
     def _block(self, machine: Uc, at: int, size: int, _: object) -> None:
-        """Adds up the instructions of a basic block, which runs from start to end. A conditional instruction after IT
-        counts even if its condition does not hold, as it is fetched and takes a cycle."""
+        """Adds the instructions of a basic block. Instructions that an IT block skips count, too."""
         counted = self.sizes.get((at, size))
         if counted is None:
             counted = self.sizes[at, size] = instructions(self.family, bytes(machine.mem_read(at, size)))
@@ -151,7 +151,7 @@ class Emulator(Machine):
         return Run(results, taken, used)
 
     def _call(self, row: int, x: int, out: int) -> int:
-        """Calls the function and returns its result register."""
+        """Calls the function and returns the value of its result register."""
         values = (x, out, STACK + STACK_BYTES, self.stop | self.thumb)
         for register, value in zip(self.registers, values, strict=True):
             self.machine.reg_write(register, value)

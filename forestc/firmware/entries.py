@@ -1,4 +1,4 @@
-"""The functions of a generated C header that can be measured: their C, their inputs and their results."""
+"""The functions of a generated C header that can be measured."""
 
 from __future__ import annotations
 
@@ -31,10 +31,15 @@ ENTRIES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A C function `forestc_entry` that calls one function of the header. source: its C. takes: its inputs. gives,
-    count: type and number of its results. returned: True if it returns its only result; otherwise it writes results to
-    its second argument. what: the kind of results: labels, scores or values. shown: how values are computed, for `what`
-    values."""
+    """A C function `forestc_entry` that calls a function of the header.
+
+    source: its C.
+    takes: its inputs.
+    gives, count: type and number of its results.
+    returned: True if it returns its result, False if it writes results to its second argument.
+    what: labels, scores or values.
+    shown: the C for values; otherwise None.
+    """
 
     name: str
     source: str
@@ -46,15 +51,15 @@ class Entry:
     shown: ValuesInC | None = None
 
     def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
-        """Returns the vectors as the function takes them. Raw rows that do not fit its types are left out."""
+        """Returns the vectors that the function takes. Raw rows that its C types do not hold are left out."""
         return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns the inputs as they lie in memory: (rows, bytes). aligned: each number at a multiple of its size."""
+        """Returns the inputs as they lie in memory: (rows, bytes). aligned: True to align numbers to their sizes."""
         return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:
-        """Compares results (rows, count) with those of the evaluator. Values may differ by the header's error bound."""
+        """Compares results (rows, count) with the evaluator's. Values may differ by the header's error bound."""
         if self.what != "values":
             expected = evaluation.index if self.what == "labels" else evaluation.scores
             return difference(results.astype(np.int64), expected.reshape(len(results), -1).astype(np.int64))
@@ -67,7 +72,7 @@ class Entry:
 
 
 def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """Returns the names of the entries that a design's header offers on a processor."""
+    """Returns the names in ENTRIES of a design's functions that can be measured on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,
@@ -81,7 +86,8 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
 
 
 def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
-    """Returns the entry with this name. Raises OptionError if the header does not offer it or it can't be measured."""
+    """Returns the function to measure, by its name in ENTRIES. Raises OptionError if the header does not have it, or if
+    it can't be measured."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)

@@ -1,4 +1,4 @@
-"""Reads ELF files of compilers: segments to load, bytes of flash and RAM, and the deepest stack by the call graph."""
+"""Reads compiled ELF files: segments to load, bytes of flash and RAM, and the deepest stack."""
 
 from __future__ import annotations
 
@@ -21,8 +21,13 @@ _WRITE, _ALLOC = 1, 2  # flags of ELF sections
 
 @dataclass(frozen=True)
 class FirmwareImage:
-    """A linked program. entry: address of its first instruction. segments: (address, bytes) to load. flash: bytes of
-    code, constants and initial values of variables. ram: bytes of variables."""
+    """A linked program.
+
+    entry: address of its first instruction.
+    segments: (address, bytes) to load.
+    flash: bytes of code, constants and initial values.
+    ram: bytes of variables.
+    """
 
     entry: int
     segments: tuple[tuple[int, bytes], ...]
@@ -58,18 +63,18 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class StackUse:
-    """The stack of a function. size: bytes of the deepest chain of calls; None if unknown. why: the reason if it is
-    unknown, such as a function of the compiler's library."""
+    """The stack of a function. size: bytes with the functions that it calls; None if unknown. why: the reason."""
 
     size: int | None
     why: str = ""
 
 
 def static_stack(build: Build) -> StackUse:
-    """Returns the deepest stack of the entry with all functions that it calls, by the compiler's frame sizes and the
-    calls in the object file. A function counts as calling each function that its section refers to. The size is unknown
-    if there is recursion, a frame of variable size, or a function without a known frame. A function that calls itself
-    directly is not noticed, as assemblers leave no trace of it; generated headers have none."""
+    """Returns the deepest stack of the measured function and its callees, from the compiler's frame sizes.
+
+    It is unknown for recursion, for a frame of variable size, or if some function's frame is not known. A function that
+    calls itself directly may not be noticed.
+    """
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:
@@ -106,14 +111,13 @@ def static_stack(build: Build) -> StackUse:
 
 
 def _frame(frames: Frames, name: str) -> int | None:
-    """Returns a function's frame size. GCC reports a clone such as f.constprop.0 without the number."""
+    """Returns a function's frame size. A clone such as f.constprop.0 may be listed without the number."""
     stem, _, number = name.rpartition(".")
     return frames.get(name, frames.get(stem) if number.isdigit() else None)
 
 
 def _gcc_frames(path: Path) -> Frames:
-    """Reads frame sizes from lines such as `x.c:3:5:name<TAB>24<TAB>static`. Of functions with the same name it takes
-    the largest size."""
+    """Reads frame sizes from lines "x.c:3:5:name<TAB>24<TAB>static". The largest counts for functions of one name."""
     frames: dict[str, int | None] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         position, size, kind = line.rsplit("\t", 2)
@@ -126,8 +130,12 @@ def _gcc_frames(path: Path) -> Frames:
 
 @dataclass(frozen=True)
 class _Functions:
-    """The functions of an object file, in which each has its own section. starts: (section, offset) to name. homes:
-    section to name. names: all names of each function, as compilers merge functions with the same code."""
+    """The functions of an object file, in which each has its own section.
+
+    starts: {(section, offset): name}.
+    homes: {section: name}.
+    names: all names of each function, as compilers merge functions with the same code.
+    """
 
     starts: Mapping[tuple[int, int], str]
     homes: Mapping[int, str]
@@ -149,8 +157,13 @@ class _Functions:
 
 @dataclass(frozen=True)
 class _Reference:
-    """A relocation that names a function. section, offset, data: its section, position there, and the section's bytes.
-    within: the function at this position. to: the function that it names."""
+    """A relocation that refers to a function.
+
+    section, offset: its position.
+    data: the bytes of the section.
+    within: the function at this position.
+    to: the function that it refers to.
+    """
 
     section: str
     offset: int
@@ -160,7 +173,7 @@ class _Reference:
 
 
 def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
-    """Yields all relocations to functions in an object file. A function of another file is named by its symbol."""
+    """Yields all relocations in an object file that refer to functions."""
     symbols = elf.get_section_by_name(".symtab")
     for section in elf.iter_sections():
         if section["sh_type"] not in ("SHT_REL", "SHT_RELA"):
@@ -176,7 +189,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
                 to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
             elif home == "SHN_UNDEF":
                 to = symbol.name
-            # The relocation names a label (RISC-V) or a section and offset (AVR); a jump within a function is no call.
+            # A relocation may name a label (RISC-V) or a section and offset (AVR); within a function it is no call.
             else:
                 to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
                 to = "" if name.startswith(".text") and to == within else to
@@ -185,7 +198,7 @@ def _references(elf: ELFFile, functions: _Functions) -> Iterator[_Reference]:
 
 
 def _clang_frames(references: Iterable[_Reference]) -> Frames:
-    """Reads frame sizes from sections .stack_sizes: a relocated address of 4 bytes, then the size as LEB128."""
+    """Reads frame sizes from sections .stack_sizes: each is an address of 4 bytes, then the size as LEB128."""
     frames: dict[str, int | None] = {}
     for reference in references:
         if reference.section == ".stack_sizes":

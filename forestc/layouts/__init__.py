@@ -1,1 +1,1 @@
-"""Layouts of a quantized forest in memory: plain tables, without C, for the C backend and for the engine."""
+"""Layouts of a quantized forest in memory: plain tables for the C backend and for the engine."""

@@ -1,13 +1,13 @@
-"""Numbers the distinct leaves of a forest, the most frequent first, so that a layout stores each leaf once.
+"""Numbers the distinct leaves of a forest, so that a layout stores each of them once.
 
-| kind  | meaning of a leaf's number                                  | used if                                       |
-|-------|-------------------------------------------------------------|-----------------------------------------------|
-| value | its value, minus the smallest value in its tree             | all trees have one output                     |
-| rows  | a row of a table: its value for each output                 | all trees have the same consecutive outputs   |
-| bits  | a number with a bit for each output to which it adds 1      | the same, and no leaf adds more than 1        |
-| pairs | some pairs of output and value, the last of them marked     | this takes the fewest bytes                   |
+| kind  | a leaf's number means                                     | possible if                              |
+|-------|-----------------------------------------------------------|------------------------------------------|
+| value | a value, counted from the smallest one of its tree        | all trees have one output                |
+| rows  | a row of a table with a value for each output             | all trees have the same adjacent outputs |
+| bits  | an integer with a bit for each output to which 1 is added | as for rows, for values 0 and 1          |
+| pairs | some pairs of output and value                            | always                                   |
 
-Leaves of `value` need no table if their numbers can be the values themselves.
+If trees have several outputs, the kind with the fewest bytes is taken.
 """
 
 from __future__ import annotations
@@ -30,10 +30,15 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest. trees: indices of the trees with splits, in the order of the layout; for `value`
-    sorted by output. number: for each tree of the forest (nodes,), the number of each leaf, -1 at splits. count: of
-    distinct leaves. starts: (outputs,), the initial scores. table: (count, outputs of a tree) for `rows`, (count, 1)
-    for `bits` and `value`; empty if numbers are values. pairs: of each leaf, for `pairs`."""
+    """The numbered leaves of a forest.
+
+    trees: indices of the trees with splits; for `value` sorted by output.
+    number: by tree, the number of each leaf, (nodes,), -1 at splits; maybe empty for a tree of one leaf.
+    count: of leaf numbers.
+    starts: (outputs,), the initial scores.
+    table: (count, outputs of a tree) for `rows`, (count, 1) for `bits` and `value`; empty if numbers are values.
+    pairs: (output, value) pairs of each leaf, for `pairs`.
+    """
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]
@@ -59,7 +64,7 @@ class Leaves:
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """Returns the leaves of a quantized forest that sums its trees. A tree of one leaf only changes the initial
+    """Returns the leaves of a quantized forest that sums its trees. Trees of one leaf become part of the initial
     scores."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
@@ -107,8 +112,8 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """Returns the leaves of kind `rows` and, if it can hold them, of kind `bits`. The smallest value of a tree for each
-    output is added to the initial scores."""
+    """Returns the leaves in the kind `rows` and, if possible, in the kind `bits`. The smallest values of each tree are
+    added to the initial scores."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:
@@ -140,8 +145,10 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns the number of each leaf, and the distinct meanings in the order of their numbers, the most frequent
-    first. what: returns the meaning of a leaf, from the index of its tree and its values."""
+    """Returns the number of each leaf, by tree, and the leaves' keys by number, the most frequent first.
+
+    what: returns a leaf's key, from the index of its tree and its values; leaves with equal keys get one number.
+    """
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

@@ -1,10 +1,9 @@
-"""The layout `masks`: for all trees at once, the leaves that a row can still reach, as bits (QuickScorer).
+"""The layout `masks`: the leaves that a row can still reach in each tree, as a mask of bits (QuickScorer).
 
 Lucchese et al., "QuickScorer: a fast algorithm to rank documents with additive ensembles of regression trees", 2015.
-Each tree has a mask with a bit for each of its leaves, from left to right. A condition that does not hold clears the
-bits of the leaves to the left of its nodes. The lowest remaining bit is the leaf that the row reaches. Conditions are
-sorted by slot and threshold: the first ones of each slot do not hold, and evaluation of the slot stops at the first
-that does.
+Bits are leaves from left to right. A condition that does not hold clears the leaves on the left of its node. The lowest
+remaining bit is the leaf that the row reaches. Conditions are sorted by slot and threshold, so the evaluation of a slot
+stops at the first one that holds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
 
-# A de Bruijn sequence maps each mask with one bit to its own number: (mask * multiplier mod 2 ** width) >> shift.
+# A de Bruijn sequence gives each mask with one bit its own number: (mask * multiplier mod 2 ** width) >> shift.
 HASHES = {4: (0x3, 2), 8: (0x17, 5), 16: (0x09AF, 12), 32: (0x077CB531, 27)}
 MOST_LEAVES = max(HASHES)
 
@@ -28,11 +27,14 @@ MOST_LEAVES = max(HASHES)
 class Masks:
     """A forest as tables of masks. An entry of `trees`, `kept` and `last` is one condition in one tree.
 
-    slots: the values that conditions compare. width: bits of a mask, 4, 8, 16 or 32. thresholds: of the conditions, by
-    slot and ascending. ends: (slots,), the end of each slot's conditions. firsts: (slots,), the first entry of each
-    slot's conditions. trees: index of the entry's tree in `leaves.trees`. kept: mask with the bits that remain if the
-    condition does not hold. last: True for the last entry of a condition. reached: (trees, width), the number of each
-    bit's leaf, in the order of `hashed`.
+    width: bits of a mask, 4, 8, 16 or 32.
+    thresholds: (conditions,), by slot, ascending.
+    ends: (slots,), index after the slot's last condition.
+    firsts: (slots,), index of the slot's first entry.
+    trees: (entries,), index into `leaves.trees`.
+    kept: (entries,), mask of the leaves that remain if the condition does not hold.
+    last: (entries,), True for a condition's last entry.
+    reached: (trees, width), the leaf of each bit, at the index that `hashed` gives.
     """
 
     slots: Slots
@@ -48,20 +50,22 @@ class Masks:
 
     @property
     def splits(self) -> bool:
-        """True if there are any conditions."""
         return len(self.trees) > 0
 
 
 def hashed(bit: int, width: int) -> int:
-    """Returns a number below `width`, a different one for each mask with one bit."""
+    """Returns a number below `width` that differs for each mask with one bit."""
     multiplier, shift = HASHES[width]
     return (bit * multiplier & ((1 << width) - 1)) >> shift
 
 
 def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
-    """Returns the tables of a forest that sums its trees. Time and memory O(nodes * depth). float_bytes: of raw floats,
-    which are compared by their ranks; 0 for words, which are compared as they are. Raises OptionError for a tree of
-    more than 32 leaves."""
+    """Returns the tables of a forest that sums its trees. Time and memory O(nodes * depth).
+
+    float_bytes: bytes of raw floats, which are ranked; 0 for words.
+
+    Raises OptionError for a tree of more than 32 leaves.
+    """
     slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)
     read = [
         _read(forest.trees[index], forest.conditions.node_conditions[index].tolist(), slots) for index in leaves.trees
@@ -105,8 +109,8 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
 
 
 def _read(tree: Tree, conditions: list[int], slots: Slots) -> tuple[list[int], list[tuple[int, int]]]:
-    """Returns the leaf nodes of a tree from left to right, and (condition, bits to clear if it does not hold) of its
-    splits. Sides that no row takes are left out."""
+    """Returns the leaf nodes of a tree from left to right, and for each split (condition, bits to clear if it does not
+    hold). Sides that no row takes are left out."""
     left, right, leaves = tree.left.tolist(), tree.right.tolist(), list[int]()
     cleared: list[tuple[int, int]] = []
     stack = [(0, -1)]  # (node, -1), or after a node's left side (node, number of leaves before that side)

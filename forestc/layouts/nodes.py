@@ -1,16 +1,15 @@
-"""The layout `nodes`: all trees as one stream of bytes, in preorder, and small tables beside it.
+"""The layout `nodes`: all trees as one stream of units, in preorder, with small tables beside it.
 
-A split is followed by its left subtree, then by its right one. It states the length of the left one, so nodes need no
-pointers. Every other symbol is a leaf, or a jump to a subtree elsewhere: either one stored for several trees, or a left
-subtree with a length beyond one unit. The code with the fewest bytes of these three is chosen:
+A split states the length of its left subtree, which follows it; then comes the right one. Other nodes are leaves, and
+jumps to subtrees stored elsewhere. There are three codes, and the smallest one is taken:
 
-| code  | split                                     | leaf              | possible for                      |
-|-------|-------------------------------------------|-------------------|-----------------------------------|
-| index | 1 byte: condition; 1: length              | 1 or 2 bytes      | fewer than 256 conditions         |
-| split | 1: slot; 1 or 2: threshold; 1: length     | 1 or 2 bytes      | fewer than 256 slots              |
-| wide  | as index, in units of 2 bytes             | 2 or 4 bytes      | all other forests                 |
+| code  | a split                                    | unit    |
+|-------|--------------------------------------------|---------|
+| index | condition, length                          | 1 byte  |
+| split | slot, threshold of 1 or 2 bytes, length    | 1 byte  |
+| wide  | condition, length                          | 2 bytes |
 
-`index` and `wide` need a table of conditions, with each distinct condition once.
+The codes `index` and `wide` need a table of conditions.
 """
 
 from __future__ import annotations
@@ -37,10 +36,14 @@ MOST_TURNS = 4  # times that the number of jumps is guessed before a code is giv
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables of nodes. slots: the values that splits compare. conditions: the forest's condition for each
-    symbol of a split, for `index` and `wide`. threshold_bytes: of a split's threshold, for `split`. single: leaves and
-    jumps with codes of one unit; the others take two. stream: its units, of 1 byte, or of 2 for `wide`. starts: index
-    in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to."""
+    """A forest as tables of nodes.
+
+    conditions: the distinct conditions of all splits.
+    threshold_bytes: of the threshold in a split, for the code `split`.
+    single: number of leaves and jumps with codes of one unit; the others take two.
+    stream: the units of all trees.
+    starts: index in the stream of each tree in `leaves.trees`, then of each subtree that is jumped to.
+    """
 
     slots: Slots
     code: Code
@@ -53,17 +56,16 @@ class NodeTables:
 
     @property
     def splits(self) -> bool:
-        """True if there are any splits."""
         return len(self.conditions) > 0
 
     @property
     def symbols(self) -> int:
-        """The number of symbols that are splits. They are the lowest ones."""
+        """The first unit of a split is less than this number."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property
     def head(self) -> int:
-        """The units of a split without its subtrees."""
+        """The number of units of a split, without its subtrees."""
         return 2 + self.threshold_bytes if self.code == "split" else 2
 
     @property
@@ -78,7 +80,7 @@ class NodeTables:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all tables together."""
+        """The bytes of all tables."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
@@ -91,9 +93,12 @@ class NodeTables:
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth). float_bytes: of
-    raw floats, which are compared by their ranks; 0 for words, which are ranked only if this makes tables much smaller,
-    as ranking takes time. Raises OptionError if no code can hold the forest."""
+    """Returns the smallest tables of a forest that sums its trees. Time and memory O(nodes * depth).
+
+    float_bytes: bytes of raw floats, which are ranked; 0 for words, which are ranked only if this saves much.
+
+    Raises OptionError if no code can hold the forest.
+    """
     leaves, candidates = leaves_of(forest), list[tuple[NodeTables, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
     for ranked, tried in codes.items():  # the other codes store each threshold once, where a rank is no shorter
@@ -111,13 +116,13 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
 
 
 def _cost(nodes: NodeTables) -> float:
-    """Returns the bytes, raised for ranks and for jumps, as these take code and time."""
+    """Returns the bytes, raised if there are ranks or jumps, which take code and time."""
     size = (nodes.bytes + JUMPING) / JUMPED if nodes.jumps else nodes.bytes
     return (size + RANKING) / RANKED if nodes.slots.ranked else size
 
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
-    """Returns the forest in one code; None if it does not fit. shares: stores equal subtrees once and jumps to them."""
+    """Returns the forest in one code; None if it does not fit. shares: True to store large equal subtrees once."""
     used = np.unique(np.array([condition for condition, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":
@@ -148,7 +153,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
 
 @dataclass
 class _Coder:
-    """Writer of the stream. far: the number of each subtree that is jumped to."""
+    """Writer of the stream. far: number of each subtree that is jumped to."""
 
     slots: Slots
     leaves: Leaves
@@ -171,7 +176,7 @@ class _Coder:
                 self.split[condition] = [symbol[condition]]
 
     def number(self, number: int) -> list[int]:
-        """Returns the code of a leaf or a jump, from its number."""
+        """Returns the units of a leaf or a jump, from its number."""
         if number < self.single:
             return [self.symbols + number]
         high, low = divmod(number - self.single, self.units)
@@ -181,8 +186,10 @@ class _Coder:
         return self.number(self.leaves.count + self.far.setdefault(subtree, len(self.far)))
 
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the stream, and the index in it of each tree and of each subtree that is jumped to. shared: subtrees
-        that are stored once."""
+        """Returns the stream, and the index in it of each tree and of each subtree that is jumped to.
+
+        shared: subtrees to store once.
+        """
         far = self.far = {subtree: number for number, subtree in enumerate(shared)}
         uses, coded, stored = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
         numbers = [self.number(number) for number in range(self.leaves.count)]

@@ -1,20 +1,16 @@
-"""The layout `pairs`, for engines: each node has one pointer, to children that are next to each other.
+"""The layout `pairs`, for engines: trees as graphs of blocks. A block is a sequence of adjacent nodes.
 
-A tree becomes a graph of blocks. A block is a sequence of adjacent nodes; a node either points to the block of its
-children or is a leaf. A node's content does not depend on its address, so a node may be in several blocks, and several
-nodes may point to one block.
+A node either is a leaf, or points to the block of its children. A node may be in several blocks.
 
-| kind | goes to the child                                          | represents                                 |
-|------|------------------------------------------------------------|--------------------------------------------|
-| LESS | 0 if x < operand, or if x is missing and the flag is set; otherwise 1 | a threshold                     |
-| MASK | 0 if bit x mod (bits of a mask) of the operand is set; otherwise 1 | a set of categories, or a part of one |
-| JUMP | x div (bits of a mask)                                     | a set of more categories than a mask holds |
-| LEAF | none                                                       | a pair of output and value                 |
+| kind | goes to child                                                      | represents                     |
+|------|--------------------------------------------------------------------|--------------------------------|
+| LESS | 0 if x < operand, or if x is missing and the flag is set; otherwise 1 | a threshold                 |
+| MASK | 0 if bit x mod (bits of a mask) of the operand is set; otherwise 1 | a set of categories, or a part |
+| JUMP | x div (bits of a mask)                                             | a larger set of categories     |
+| LEAF | none                                                               | a pair of output and value     |
 
-`to_raised` makes the words of features count from 0 by subtracting the smallest word of a feature's type. The highest
-number that a word can hold means missing, except for categories: their code for missing is one more element of a set. A
-leaf that adds to several outputs is a sequence of pairs, all but the last with the flag. A node LESS with the operand 0
-leads there, as no word is below 0. Conditions that always or never hold are left out.
+Words count from 0 here (`to_raised`); a missing number has all bits set. A leaf that adds to several outputs is a
+sequence of LEAF nodes, all but the last with the flag.
 """
 
 from __future__ import annotations
@@ -37,12 +33,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Blocks:
-    """A tree as a graph of blocks; block 0 holds only the root.
+    """A tree as a graph of blocks. Block 0 holds only the root.
 
-    kind, flag, feature, operand: (nodes,), as in the table of this module; a leaf has its output as feature and its
-    value as operand. block: (nodes,), the block that a node points to, -1 for leaves. shift: (nodes,), index of the
-    first child in this block. members: the nodes of all blocks, block after block. starts: (blocks,), index in members
-    of each block.
+    kind, flag, feature, operand: (nodes,), as in the table of this module; a leaf has its output in `feature` and its
+    value in `operand`.
+    block: (nodes,), the block with the node's children, -1 for leaves.
+    shift: (nodes,), added to the address of that block.
+    members: the nodes of all blocks, block after block.
+    starts: (blocks,), index in `members` of each block.
     steps: nodes on the longest path from the root to a leaf, without the leaf.
     """
 
@@ -58,14 +56,15 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """The number of words of all blocks."""
+        """The number of nodes in all blocks."""
         return len(self.members)
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """Returns two arrays (features,): the smallest word of each feature, and its largest word minus the smallest. The
-    word for missing counts only for categories. Raises OptionError if a feature's words need more than `word_bits`
-    bits."""
+    """Returns the smallest word of each feature, and the largest word minus the smallest: two arrays (features,).
+
+    The word for missing counts for categories only. Raises OptionError if words need more than `word_bits` bits.
+    """
     low, high = [], []
     for feature in forest.features:
         span = word_range(feature.number, feature.missing)
@@ -81,7 +80,7 @@ def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
 
 
 def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
-    """Returns words (rows, features) as the layout compares them: counted from 0, and with all bits set for missing."""
+    """Returns words (rows, features) counted from 0. A missing number has all `word_bits` bits set."""
     low, _ = raised_ranges(forest, word_bits)
     raised = words - low
     for index, feature in enumerate(forest.features):
@@ -93,7 +92,7 @@ def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
 
 @dataclass(frozen=True)
 class Layout:
-    """Builder of blocks from a forest's trees. low, high: (features,), the arrays of `raised_ranges`."""
+    """Writer of trees as blocks. low, high: (features,), the arrays of `raised_ranges`."""
 
     forest: Forest
     word_bits: int
@@ -102,7 +101,7 @@ class Layout:
 
     @classmethod
     def of(cls, forest: Forest, word_bits: int) -> Layout:
-        """Returns the builder for a forest. Raises OptionError if a feature's words need more than `word_bits` bits."""
+        """Returns the writer for a forest. Raises OptionError if words need more than `word_bits` bits."""
         return cls(forest, word_bits, *raised_ranges(forest, word_bits))
 
     @property
@@ -110,12 +109,12 @@ class Layout:
         return 1 << (self.word_bits.bit_length() - 1)
 
     def blocks(self, tree: Tree) -> Blocks:
-        """Returns the blocks of a tree. Time O(nodes)."""
+        """Returns a tree as blocks. Time O(nodes)."""
         return _Graph(self, tree).finished()
 
 
 class _Graph:
-    """A tree on the way to blocks: its own nodes, and nodes added for sets and leaves."""
+    """Builder of a tree's blocks: its own nodes, and nodes added for sets and leaves."""
 
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree
@@ -129,7 +128,7 @@ class _Graph:
         self.operand = np.zeros(n, dtype=np.int64)
         self.block = np.full(n, -1, dtype=np.int64)
         self.alias = np.arange(n)  # the node that replaces each: another one if its condition always or never holds
-        # added nodes: kind, flag, feature, operand, block, shift
+        # Lists added nodes as (kind, flag, feature, operand, block, shift).
         self.more: list[tuple[int, int, int, int, int, int]] = []
         inner = tree.inner
         self.block[inner] = 1 + np.arange(len(inner))
@@ -168,7 +167,7 @@ class _Graph:
         return self.first_list + len(self.lists) - 1
 
     def _set(self, node: int) -> None:
-        """Turns a node with a set into masks for a category, otherwise into comparisons with the set's cuts."""
+        """Replaces a node with a set by MASK nodes for a category, otherwise by LESS nodes."""
         tree, layout = self.tree, self.layout
         feature, chosen = int(self.feature[node]), int(tree.set_index[node])
         low, high = int(layout.low[feature]), int(layout.high[feature])
@@ -188,7 +187,8 @@ class _Graph:
 
     @staticmethod
     def _odd(cuts: Sequence[float], low: int, high: int) -> list[float]:
-        """Returns the cuts within a feature's range. An odd number of cuts below it become one at the smallest word."""
+        """Returns the cuts within a feature's range. If an odd number of cuts are at or below its smallest word, this
+        word is a cut, too."""
         below = sum(cut - low <= 0 for cut in cuts) & 1
         return [*([low] if below else []), *(cut for cut in cuts if 0 < cut - low <= high)]
 
@@ -206,7 +206,8 @@ class _Graph:
         self.block[node] = self._block(members)
 
     def _cuts(self, node: int, feature: int, cuts: list[int], missing_left: bool) -> None:
-        """Replaces a node by a balanced tree of comparisons. The spans between cuts go right and left in turn."""
+        """Replaces a node by a balanced tree of comparisons with the cuts. The spans between cuts go right and left in
+        turn."""
         tree = self.tree
         starts_left = bool(cuts) and cuts[0] == 0
         cuts = cuts[1:] if starts_left else cuts
@@ -263,7 +264,7 @@ class _Graph:
         kind, flag, feature, operand, block, shift = (
             np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # A leaf that became a LESS node always goes right; with the shift -1 its right child is the first pair.
+        # A leaf that became a LESS node always takes child 1, so the shift -1 leads to its first pair.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()
@@ -279,7 +280,7 @@ class _Graph:
 
 
 def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
-    """Returns the blocks that can be reached from the root, and sets the number of steps."""
+    """Returns the blocks that can be reached from the root, with the number of steps."""
     reached = np.zeros(len(sizes), dtype=bool)
     level, steps = np.zeros(1, dtype=np.int64), -1
     while len(level):

@@ -1,8 +1,6 @@
-"""The layout `ranked`: trees as nested ifs that compare ranks of one byte, for the features where this saves memory.
+"""The layout `ranked`: trees as nested ifs that compare ranks instead of longer words or floats.
 
-A split on a word or a 4-byte float has a constant of that size; a split on a rank has a constant of one byte. A feature
-is ranked if this saves more bytes in its splits than its cuts take plus one for each instruction of its ranking. Other
-features are compared as they are, and so are sets.
+A feature is ranked if this saves bytes: its splits get shorter constants, but ranking takes code and a table of cuts.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# (limit, bytes): a split on a constant below the limit is this much longer than one on a rank, in Thumb-2 code.
+# (limit, bytes): a split with a constant below the limit is this much longer than a split on a rank, in Thumb-2 code.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant
@@ -26,27 +24,25 @@ RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as branches on ranks. slots: of the ranked features. leaves: of all trees."""
+    """A forest as branches on ranks. slots: of ranked features only. leaves: of all trees."""
 
     slots: Slots
     leaves: Leaves
 
     @property
     def splits(self) -> bool:
-        """True if any tree has splits."""
         return bool(self.leaves.trees)
 
 
 def ranks_of(forest: Forest, *, float_bytes: int = 0) -> Ranks:
-    """Returns the ranked features of a quantized forest that sums its trees. Time and memory O(nodes). float_bytes: of
-    raw floats; 0 for words."""
+    """Returns the ranks of a quantized forest that sums its trees. float_bytes: bytes of raw floats; 0 for words."""
     return Ranks(
         slots_of(forest, ranked=True, float_bytes=float_bytes, only=_worthwhile(forest, float_bytes)), leaves_of(forest)
     )
 
 
 def _worthwhile(forest: Forest, float_bytes: int) -> set[int]:
-    """Returns the features for which ranking saves memory."""
+    """Returns the features for which ranking saves bytes."""
     slots = slots_of(forest, ranked=True, float_bytes=float_bytes)
     saved = dict.fromkeys((slot.feature for _, slot in slots.ranks), 0)
     uses = np.zeros(len(forest.conditions), dtype=np.int64)

@@ -1,16 +1,10 @@
-"""Slots: small integers, computed once for each row, that the nodes of tables compare with thresholds.
+"""Slots: integers, computed once for each row, that the nodes of tables compare with thresholds.
 
-Every node makes the same comparison, `slot < threshold`, so it only needs a slot, a threshold and its children:
+Every node tests `slot < threshold`. The slot of a feature holds its word or, if ranked, the number of cuts at or below
+the word. The slot of a single condition, such as a set, is 0 if the condition holds, otherwise 1.
 
-| slot of           | its value                                        | thresholds           |
-|-------------------|--------------------------------------------------|----------------------|
-| a feature, plain  | its word                                         | those of its nodes   |
-| a feature, ranked | the number of its nodes' thresholds <= its word  | 1, 2, ...            |
-| one condition     | 0 if the condition holds, 1 otherwise            | 1                    |
-
-A missing value's word is the highest: nodes that send it right need no more. For nodes that send it left, a feature has
-another slot, where missing is the lowest value. This slot of a ranked feature comes after its first one, and both come
-from one rank: the word for missing is then the last of its cuts.
+Missing is the highest value of a slot. For nodes that send it left, a feature has a second slot, where it is the
+lowest.
 """
 
 from __future__ import annotations
@@ -36,9 +30,13 @@ _Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """A slot. feature: index into Forest.features. missing_low: True if a missing value is the lowest here. condition:
-    index of the condition that has this slot alone, such as a set; otherwise None. cuts: thresholds of its nodes,
-    ascending, unless the slot is of one condition."""
+    """A slot of a feature or of a single condition.
+
+    feature: index into Forest.features.
+    missing_low: True if a missing value is the lowest here.
+    condition: index of the only condition that reads the slot; None for a feature's slot.
+    cuts: thresholds of a feature's slot, ascending.
+    """
 
     feature: int
     missing_low: bool
@@ -48,9 +46,13 @@ class FeatureSlot:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a forest, and the comparison for each condition. slot: (conditions,), the slot, or ALWAYS, NEVER or
-    APART. threshold: (conditions,); a condition holds if the slot's value is below it. ranked: True if slots of
-    features hold ranks. cut_bytes: bytes of a cut in a table."""
+    """The slots of a forest, and how each condition reads them.
+
+    slot: (conditions,), index of the slot, or ALWAYS, NEVER or APART.
+    threshold: (conditions,); a condition holds if its slot is below it.
+    ranked: True if slots of features hold ranks.
+    cut_bytes: bytes of a cut in a table.
+    """
 
     slots: tuple[FeatureSlot, ...]
     slot: NDArray[np.int64]
@@ -60,12 +62,12 @@ class Slots:
 
     @property
     def rank_bytes(self) -> int:
-        """The bytes of the tables for ranks: all cuts, and 3 bytes for each ranked feature."""
+        """The bytes of the tables for ranks."""
         return sum(3 + self.cut_bytes * len(slot.cuts) for _, slot in self.ranks)
 
     @property
     def ranks(self) -> list[tuple[int, FeatureSlot]]:
-        """(index of the first slot, that slot) of each ranked feature. Features with a second slot come first."""
+        """(index, slot) of the first slot of each ranked feature. Features with two slots come first."""
         return [
             (index, slot)
             for index, slot in enumerate(self.slots)
@@ -84,9 +86,11 @@ class Slots:
 
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
-    """Returns the slots of a quantized forest: of features in their order, then of single conditions. If all slots are
-    plain, every feature has one, even if no condition compares it. float_bytes: of floats to be ranked; 0 for words.
-    only: features that get slots, while single conditions get none; None for all features and conditions."""
+    """Returns the slots of a quantized forest, features first, then single conditions.
+
+    float_bytes: bytes of raw floats; 0 for words.
+    only: features that get slots, without slots of single conditions; None for all.
+    """
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}
@@ -143,8 +147,7 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives both slots of each feature with two slots the same cuts, with the word for missing among them. Returns
-    these features."""
+    """Gives the same cuts to both slots of each feature that has two. Returns these features."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing
@@ -160,6 +163,6 @@ def byte_width(largest: int) -> int:
 
 
 def width_of(values: NDArray[np.int64]) -> int:
-    """Returns the bytes of an integer for these values, signed if one of them is negative."""
+    """Returns the bytes of an integer for all values; it is signed if some value is negative."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)

@@ -14,9 +14,11 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots
 
 @dataclass(frozen=True)
 class Subtrees:
-    """The distinct subtrees of a forest. Splits on conditions that always or never hold are left out. rows: (condition,
-    left, right) of each subtree, its own subtrees before it. A side ~n is the leaf with number n. roots: the subtree of
-    each whole tree."""
+    """The distinct subtrees of a forest, without splits that always or never hold.
+
+    rows: (condition, left, right) of each subtree; a side is the index of an earlier subtree, or ~n for leaf number n.
+    roots: for each tree, the index of the subtree that equals it, or ~n.
+    """
 
     rows: list[tuple[int, int, int]]
     roots: list[int]
@@ -28,8 +30,10 @@ class Subtrees:
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
-        """Returns the subtrees that take less memory if stored once and jumped to, the most used first. head, jump,
-        start: sizes of a split, of a jump, and of a jump target in a table, in units of the code."""
+        """Returns the subtrees that take less memory if they are stored once and jumped to, the most frequent first.
+
+        head, jump, start: memory of a split, of a jump, and of a jump's target in a table.
+        """
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))
@@ -69,7 +73,8 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
 def _root(
     tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """Returns the subtree that equals a whole tree. indices: the index of each subtree so far; new ones are added."""
+    """Returns the index of the subtree that equals a tree, or ~n for leaf number n. indices: of distinct subtrees; new
+    ones are added."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):

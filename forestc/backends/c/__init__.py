@@ -1,4 +1,4 @@
-"""The C backend: writes one C99 header, and files that build and test it."""
+"""The C backend: writes a C99 header, and files that build and test it."""
 
 from forestc.backends.c.choice import KITS, check, chosen_layout
 from forestc.backends.c.header import emit, estimated, layout_record

@@ -1,4 +1,4 @@
-"""The C layout `branches`: each tree is a function of nested ifs. It is the fastest layout, and the largest."""
+"""The C layout `branches`: each tree is a function of nested ifs. It is usually the fastest layout, and the largest."""
 
 from __future__ import annotations
 
@@ -37,15 +37,12 @@ class BranchesInC:
     starts: list[int]
 
     def declarations(self) -> list[str]:
-        """Returns no declarations."""
         return []
 
     def functions(self) -> list[TreeText]:
-        """Returns one function for each tree."""
         return [self._tree(index) for index in self.indices]
 
     def sums(self, into: str) -> list[str]:
-        """Returns statements that add the trees to the array `into`, or take their largest or smallest value."""
         if not self.context.forest.adds:
             return self._extremes(into)
         lines = [] if self.indices else ["(void)x;"]
@@ -60,8 +57,7 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns statements that make each score the largest or smallest value of its trees. If only one value can
-        change the initial score, the trees are called in turn until one returns it."""
+        """Returns statements that set each score to the largest or the smallest value of its trees."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -89,7 +85,7 @@ class BranchesInC:
         return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
 
     def _taken(self, target: str, value: str) -> list[str]:
-        """Returns C statements that make a score the larger or smaller of itself and a value."""
+        """Returns C that replaces a score by a larger value for the aggregate max, otherwise by a smaller one."""
         sign = ">" if self.context.forest.aggregate.kind == "max" else "<"
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
@@ -100,7 +96,7 @@ class BranchesInC:
         forest, score = self.context.forest, self.context.score
         tree, single = forest.trees[index], len(forest.trees[index].outputs) == 1
         body = nested(forest, index, self.context.conditions.of, lambda node: self._leaf(tree, node, single))
-        # an argument is unused if all conditions are constant or all leaves are zero
+        # An unused argument gets a `(void)` statement, which silences compilers.
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
@@ -122,8 +118,8 @@ class BranchesInC:
 
 
 def branches(context: TreeContext) -> BranchesInC:
-    """Returns the C of the layouts `branches` and `calls`: each tree with splits as a function. Other trees are
-    constants, added to the initial scores."""
+    """Returns the trees as C in the layouts `branches` and `calls`. Trees without splits become part of the initial
+    scores."""
     starts = [int(bias) for bias in context.forest.bias]
     varying = []
     for index, tree in enumerate(context.forest.trees):
@@ -138,10 +134,12 @@ def branches(context: TreeContext) -> BranchesInC:
 def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
-    """Returns a tree as nested ifs; each nested side ends in a return. The smaller side is nested, so that the depth of
-    ifs is logarithmic in the number of leaves. Down to HOT_DEPTH, however, the side that most training rows took is
-    last, as a row then falls through to it. condition_of: returns the C of a condition, from its index. leaf: returns
-    the statements of a leaf, from its node."""
+    """Returns a tree as nested ifs. The smaller side is nested, so that the depth is logarithmic in the number of
+    leaves. Down to HOT_DEPTH, a side with at least HOT of the training rows comes last instead.
+
+    condition_of: returns a condition as C.
+    leaf: returns the C statements of a leaf, from its node.
+    """
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
@@ -202,12 +200,12 @@ BRANCHES = (
     "add_bytes",
     "long",
 )
-# GCC's copies of trees are hard to predict for up to 3 features with more than 8 splits each
+# GCC copies trees with few features and many splits, and the size of the copies is hard to predict.
 FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `branches` are estimated."""
+    """Returns the counts from which this layout's costs are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -250,8 +248,7 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `calls` are estimated: as for `branches`, but trees do not
-    reuse comparisons of earlier trees."""
+    """Returns the counts for the layout `calls`, in which trees do not reuse comparisons of earlier trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,14 +262,13 @@ def calls_demand(inputs: Inputs) -> Demand:
 
 
 def _constant(forest: Forest) -> Demand:
-    """Returns the counts for a forest without splits: its C returns a constant answer or writes constant scores."""
     written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
     amounts = {"flat": 1.0, "written": written}
     return Demand(amounts, amounts, amounts, {})
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
-    """Returns (nodes,): 1 at splits on a feature that no split above has read, otherwise 0."""
+    """Returns 1 at splits on a feature that no split above reads, otherwise 0: (nodes,)."""
     loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():

@@ -1,7 +1,6 @@
-"""Chooses the layout of a forest's C code from estimates for a processor and the user's budgets.
+"""Chooses the C layout of a forest from estimates for a processor and the user's budgets.
 
-An estimate is of one entry point, `predict` (for regressions `scores`), compiled with -Os by any compiler known to
-`forestc measure`. Budgets are compared with the upper ends of estimates.
+An estimate is of the C function that `entry_of` names, compiled with -Os. Budgets are compared with upper estimates.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the bui
 
 
 def check(options: COptions) -> None:
-    """Raises OptionError for an unknown value or processor, for options that exclude each other, for a limit without a
-    processor, and for a limit below 1."""
+    """Raises OptionError for an invalid option, or for options that exclude each other."""
     for name, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
         if (value := getattr(options, f"c_{name}")) not in get_args(kind):
             raise OptionError(f"--c-{name} {value}", do=f"use {', '.join(get_args(kind))}")
@@ -57,12 +55,13 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated bytes and instructions of one entry point in one layout, over all compilers known for a processor.
+    """Estimated bytes and instructions of a C function in one layout, over all compilers known for a processor.
 
-    flash, ram: bytes. mean: instructions of an average row, by the trees' covers. Each is the middle of its range.
-    worst: the upper estimate of the instructions of any row by any of these compilers.
-    peak: the middle estimate of the most expensive row's instructions, by which goals compare layouts.
-    ranges: (least, most) of flash, ram and mean; no build that the estimates were fitted to exceeds `most`.
+    flash, ram: bytes, on average over compilers.
+    mean: instructions of an average row, by the trees' covers.
+    worst: upper estimate of the instructions of any row.
+    peak: middle estimate of the instructions of the most expensive row.
+    ranges: (least, most) of flash, ram and mean.
     worst_by: `worst` by compiler.
     """
 
@@ -76,7 +75,7 @@ class Estimate:
     worst_by: Mapping[str, int]
 
     def most(self, limit: str) -> int:
-        """Returns the upper estimate to compare with a budget. limit: flash, ram or instructions."""
+        """Returns the upper estimate of flash, ram or instructions."""
         return self.worst if limit == "instructions" else self.ranges[limit][1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,8 +85,11 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """Returns the estimate of each layout that can hold the forest. O(nodes * depth). form, types: as for `inputs_of`.
-    layout: the user's; it is estimated even if `auto` does not choose from it."""
+    """Returns estimates by layout. Layouts that can't hold the forest, or have no costs for it, are left out.
+
+    form, types: as for `inputs_of`.
+    layout: is estimated even if `possible` does not return it.
+    """
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
     given = tuple(name for name in LAYOUTS if name == layout)
@@ -101,8 +103,8 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
-    """Returns the estimate of one layout. Raises OptionError if the layout can't hold the forest, or if no build that
-    the costs were fitted to was like it."""
+    """Returns the estimate of one layout. Raises OptionError if the layout can't hold the forest, or if the costs do
+    not cover such a forest."""
     demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
@@ -125,8 +127,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
-    """Returns the layouts that `auto` chooses from. Without splits, or if trees are not added, these are branches only;
-    for more than MOST_BRANCHES splits they are nodes only, as compilers take too long for the others."""
+    """Returns the layouts that `auto` chooses from. Only `branches` is possible without splits, or if trees are not
+    added. Only `nodes` is possible for more than MOST_BRANCHES splits."""
     if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)
@@ -136,13 +138,15 @@ def possible(forest: Forest) -> tuple[Layout, ...]:
 
 
 def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> Layout:
-    """Returns the given layout, or chooses one of those with upper estimates within all budgets.
+    """Returns the given layout, or the best layout within all budgets.
 
-    `smallest` takes the fewest bytes of flash, `fastest` the fewest instructions in the worst case, and `balanced` the
-    smallest within SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if flash alone of the two is
-    limited, `smallest` if instructions alone are, and `balanced` otherwise. Raises OptionError if the given layout
-    can't hold the forest or no layout keeps the budgets. The error states the least that could be kept, and `smaller`:
-    ways to make the forest smaller.
+    `smallest` minimizes flash, and `fastest` the instructions of the most expensive row. `balanced` minimizes flash
+    among layouts with at most SLOWDOWN times the instructions of the fastest. `auto` is `fastest` if only flash is
+    limited, `smallest` if only instructions are, and otherwise `balanced`.
+
+    smaller: ways to a smaller forest, for the error message.
+
+    Raises OptionError if no layout keeps the budgets.
     """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:
@@ -166,14 +170,13 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
 
 
 def _goal(options: COptions) -> CLayout:
-    """Returns the goal of layout `auto`: the figure without a budget is minimized."""
     if (options.flash is None) == (options.instructions is None):
         return "balanced"
     return "smallest" if options.flash is None else "fastest"
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the estimate that is best for a goal, by the middles of the ranges."""
+    """Returns the best estimate for a goal. It compares middle estimates, not upper ones."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
@@ -191,18 +194,17 @@ def _ways(options: COptions, smaller: str) -> str:
 
 
 def entry_of(forest: Forest) -> str:
-    """Returns the name of the C function for estimates and budgets. They include the functions that it calls."""
+    """Returns the name of the C function that estimates and budgets are for."""
     return "predict" if forest.decides else "scores"
 
 
 def budget_note(forest: Forest, options: COptions) -> str:
-    """Returns a note for users: functions of the header that its budgets do not count."""
+    """Returns a note to the user: budgets do not count other functions of the header."""
     further = f"{identifier(forest.name)}_quantize and other functions" if options.quantizes else "other functions"
     return f"the budgets count {entry_of(forest)} and what it calls; {further} that a program calls come on top"
 
 
 def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
-    """Returns the message on budgets that can't be kept: for one budget the layout that needs least, otherwise all."""
     if len(options.limits) == 1:
         ((name, limit),) = options.limits.items()
         best = min(costs, key=lambda cost: cost.most(name))
@@ -216,7 +218,6 @@ def _refusal(costs: list[Estimate], options: COptions, entry: str) -> str:
 
 
 def _range(cost: Estimate, name: str) -> str:
-    """Returns a figure's range as text."""
     if name == "instructions":
         return f"at most {cost.worst:,}"
     least, most = cost.ranges[name]

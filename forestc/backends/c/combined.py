@@ -1,4 +1,4 @@
-"""Writes the C for the scores of a model of several parts, and for the classes that scores decide."""
+"""Writes the C that combines the scores of a model's parts and decides classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forestc.forest.ir import Forest, Part
 
 @dataclass(frozen=True)
 class CombinedScores:
-    """The C code of combined scores and of decisions. prefix: of the header's names. score: the C type of scores."""
+    """Writer of the C that combines scores and decides classes. score: the C type of scores."""
 
     forest: Forest
     prefix: str
@@ -18,12 +18,11 @@ class CombinedScores:
 
     @property
     def kind(self) -> str:
-        """How parts are combined into scores (vote, average or median); "" if sums of trees are the scores."""
+        """ "vote", "average" or "median"; "" if the sums of trees are the scores."""
         kind = "" if self.forest.single else self.forest.combine.kind
         return kind if kind in ("vote", "average", "median") else ""
 
     def view(self) -> dict[str, object]:
-        """Returns the template variables for scores and classes."""
         forest = self.forest
         return {
             "n_sums": forest.n_outputs if self.kind else 0,
@@ -40,7 +39,6 @@ class CombinedScores:
         }
 
     def _predict_each(self) -> list[str]:
-        """Returns statements that write the class of each target."""
         lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]
         decided = [self._decided(part, "scores") for part in self.forest.targets]
         if not any("scores" in text for text in decided):
@@ -48,7 +46,7 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Returns statements that return the only target's class; none if it is the argmax of all scores."""
+        """Returns statements that return the class index; none if nothing is decided, or if argmax decides."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []
@@ -57,7 +55,7 @@ class CombinedScores:
         return [*scored, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _decided(self, part: Part, scores: str) -> str:
-        """Returns the C expression of a part's class index. scores: the name of the array with its scores."""
+        """Returns C for a part's class index. scores: the name of the C array of scores."""
         if part.decision.kind == "argmax":
             last = int(part.decision.ties == "last")
             return f"{self.prefix}_largest(&{scores}[{part.start}], {part.stop - part.start}u, {last})"
@@ -68,7 +66,6 @@ class CombinedScores:
         return f"({label_type(self.forest)})({scores}[{part.stop - 1}] >= {constant(threshold)})"
 
     def _votes(self) -> list[str]:
-        """Returns statements that add each part's weight to the score of its class."""
         forest = self.forest
         lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
@@ -78,7 +75,6 @@ class CombinedScores:
         return lines
 
     def _averages(self) -> list[str]:
-        """Returns statements that average the parts' values, of two classes or of all."""
         forest, steps = self.forest, self.forest.steps
         if forest.decision.kind == "argmax":
             return self._means()
@@ -94,7 +90,7 @@ class CombinedScores:
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
-        """Returns statements that make each class's score: the weighted sum of the parts' values."""
+        """Returns statements that set each class's score to the weighted sum of the parts' values."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self.forest.integer_weights, strict=True)):
@@ -124,8 +120,7 @@ class CombinedScores:
         ]
 
     def _reach(self, part: Part) -> tuple[int, int]:
-        """Returns (low, high) bounds of the score that a part's threshold is compared with. After a vote or an average
-        this is the sum over all parts for a class."""
+        """Returns bounds (low, high) of the score that is compared with a part's threshold."""
         if self.forest.combined and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self.forest.integer_weights)
         return reach_of(self.forest, part.stop - 1)

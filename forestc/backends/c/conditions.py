@@ -1,4 +1,4 @@
-"""Writes a forest's conditions in C: on words or raw integers, and on raw floats by their bits as integers."""
+"""Writes the conditions of a forest in C. Floats are compared by their bits, as integers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from forestc.forest.numbers import word_range
 
 @dataclass
 class ConditionsInC:
-    """The C expressions of a forest's conditions. prefix: of the header's names. texts: finished ones, by index."""
+    """The conditions of a forest in C. texts: C by condition, filled on demand."""
 
     prefix: str
     inputs: Inputs
     texts: dict[int, str] = field(default_factory=dict)
 
     def float_of(self, index: int) -> FloatType | None:
-        """Returns the type of a feature's raw floats; None if its values are integers."""
+        """Returns the float type of a feature's raw values; None for integers."""
         return FLOATS.get(self.inputs.kind(index))
 
     def of(self, index: int) -> str:
-        """Returns the C of a condition, from its index. It is true for a row that goes left."""
+        """Returns the condition as C. It is true for a row that goes left."""
         if index not in self.texts:
             self.texts[index] = self._condition(self.inputs.forest.conditions[index])
         return self.texts[index]
@@ -51,14 +51,14 @@ class ConditionsInC:
         return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
 
     def _span(self, index: int, low: int, high: int | None) -> str:
-        """Returns the C of `low <= word < high`; without a bound above if `high` is None."""
+        """Returns C for `low <= word < high`; None means no upper bound."""
         if high == low + 1:
             return self._equal(index, low)
         start = f"!({self._below(index, low)})"
         return start if high is None else f"({start} && ({self._below(index, high)}))"
 
     def _below(self, index: int, threshold: int) -> str:
-        """Returns the C that tests if a feature's value is below a threshold word."""
+        """Returns C that is true if the feature is below the threshold."""
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
@@ -69,11 +69,11 @@ class ConditionsInC:
             return f"{self.inputs.place(index)} < {compared(threshold, self.inputs.kind(index))}"
         if threshold > 0:
             return f"{self._bits(index)} < INT{kind.bits}_C({threshold})"
-        # Bit patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K.
+        # Negative floats have bit patterns in descending order, so the comparison is reversed.
         return f"{self._bits(index, 'u')} > UINT{kind.bits}_C({(1 << (kind.bits - 1)) - 1 - threshold})"
 
     def _equal(self, index: int, word: int) -> str:
-        """Returns the C that tests if a feature's value is this word."""
+        """Returns C that is true if the feature equals the word."""
         kind = self.float_of(index)
         if kind is None:
             return f"{self.inputs.place(index)} == {compared(word, self.inputs.kind(index))}"
@@ -81,7 +81,7 @@ class ConditionsInC:
         return f"{self._bits(index, 'u')} == UINT{kind.bits}_C({pattern})"
 
     def absent(self, index: int) -> str | None:
-        """Returns the C that tests if a feature's value is missing; None if it never is."""
+        """Returns C that is true if the feature is missing; None if it never is."""
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
         missing = word_range(feature.number, feature.missing).missing
         if missing is None:
@@ -97,6 +97,6 @@ class ConditionsInC:
         return f"{self.bits_of(kind, sign)}({self.inputs.place(index)})"
 
     def bits_of(self, kind: FloatType, sign: str = "") -> str:
-        """Returns the name of the C function that gives a float's bits. sign: "" for a signed integer, "u" for
-        unsigned."""
+        """Returns the name of the C function that gives a float's bits as an integer. sign: "u" for an unsigned
+        integer."""
         return f"{self.prefix}_{sign}bits{kind.bits}"

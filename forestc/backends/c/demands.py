@@ -1,63 +1,4 @@
-"""Counts what a C layout demands of a processor. Flash, stack and instructions are estimated from these features.
-
-A row's counts are common ones, plus in each tree the counts of its leaf and of the path to it. So no row costs more
-than the common counts and, in each tree, the most expensive leaf.
-
-| of `branches`, `calls` | counts                                                                             |
-|-----------------------|-------------------------------------------------------------------------------------|
-| split, again          | splits with a condition that no earlier tree has; other splits, which GCC may know  |
-| test, set             | elementary comparisons of their conditions; comparisons for sets among these        |
-| wide, high, literal   | comparisons with a constant above 255, above 2047, and above 65535                  |
-| signed, distant       | of signed integers of less than four bytes; of an element of x beyond the first 32  |
-| raw, absent, double   | comparisons with the bits of a float; tests for NaN; comparisons of eight bytes     |
-| bytes                 | bytes of the compared words                                                         |
-| leaf, equal           | distinct leaves of trees of one output; their other leaves                          |
-| add, add_bytes        | additions to an output by leaves of trees of several outputs, and their bytes       |
-| long, long_high, ...  | values of leaf and add beyond 255, beyond 2047, and beyond 65535                    |
-| leaf_bytes            | bytes of these values, without zeros                                                |
-| load                  | splits on a feature that no split above has read                                    |
-| flat, written         | 1, and the scores that are written, instead of all others, for a forest without splits |
-| dense, threaded       | splits for each feature, and times all splits: with few features GCC copies trees to |
-|                       | use the outcomes of comparisons in earlier trees                                    |
-| crowded               | splits, in a forest of many splits on up to three features                          |
-
-| feature of `ranked`   | counts                                                                              |
-|-----------------------|-------------------------------------------------------------------------------------|
-| split                 | splits on ranks                                                                     |
-| apart                 | splits on unranked values; test, wide, raw and bytes as above, of these alone       |
-| leaf, equal, long     | as above, without leaves that add nothing                                           |
-| table                 | bytes of the tables                                                                 |
-| ranks, rank           | ranked features; steps of the binary searches for their ranks                       |
-| rank_float, twin      | floats among these; features with a second slot, for missing values                 |
-| slot                  | slots that are filled                                                               |
-| added, numbered       | additions by leaves of trees of several outputs; in flash, 1 if there are any       |
-
-| feature of `nodes`    | counts                                                                              |
-|-----------------------|-------------------------------------------------------------------------------------|
-| table                 | bytes of the tables                                                                 |
-| by_index, ...         | splits on a row's paths, by the code of nodes; in flash, 1 for the code in use      |
-| far, long             | trees, if there are jumps; trees, if some leaves take two units of the code         |
-| slot, ranks, rank     | slots that are filled; ranked features; steps of the searches                       |
-| low, member           | slots in which a missing value is the lowest; slots that are filled from a struct   |
-| codes                 | comparisons of the sets that have a slot of their own                               |
-| value, rows, bits, pairs | additions, by the kind of leaves; in flash, 1 for the kind in use                |
-
-| feature of `masks`    | counts                                                                              |
-|-----------------------|-------------------------------------------------------------------------------------|
-| table                 | bytes of the tables                                                                 |
-| slot, ranks, rank     | as above                                                                            |
-| fails, entry          | conditions that do not hold; trees in which these clear leaves                      |
-| value, rows, bits, pairs | as above                                                                         |
-
-`mixed` has the features of branches and of nodes (`long` as `long_number`), and `tops`, the trees that are branches.
-
-All have `one`, `tree`, `loop` (1 for several trees), `output` (scores), `several` (1 for several scores), `score_bytes`
-and `output_bytes` (of the arrays of scores). Models combined of parts have `each`, `vote`, `average` and `median`
-(parts, by how they are combined), `median_pairs` (their square), `level` (steps of the searches in curves) and
-`curve_bytes`.
-
-`width`, `slot_bytes`, `mask_width` and `added_bytes` are bytes of slots, masks and scores, for processors of 8 bits.
-"""
+"""Counts that explain the flash, stack and instructions of a C layout. docs/explanation/c-estimates.md lists them."""
 
 from __future__ import annotations
 
@@ -83,9 +24,13 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """The counts of one layout for one forest. flash, stack: counts for the whole code. row: counts of every row.
-    trees: by the index of a tree with splits, arrays (nodes,) of the counts of a row that ends in each node.
-    conditions: arrays (conditions,) of the counts of a row for which each condition does not hold."""
+    """The counts of one layout for one forest, by name.
+
+    flash, stack: of the code.
+    row: of every row.
+    trees: {tree: {name: (nodes,)}}, further counts of a row that ends in each node.
+    conditions: {name: (conditions,)}, further counts of a row that fails each condition.
+    """
 
     flash: Amounts
     stack: Amounts
@@ -95,13 +40,13 @@ class Demand:
 
     @property
     def names(self) -> frozenset[str]:
-        """The features with a count above 0 in flash, in stack or for some row."""
+        """The names of the counts above 0."""
         amounts = [*self.flash.items(), *self.row.items(), *self.stack.items()]
         arrays = [*self.conditions.items(), *(own for tree in self.trees.values() for own in tree.items())]
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns the counts of an average row, by the trees' covers. Without covers each split halves its rows."""
+        """Returns the counts of an average row by the trees' covers. Without covers each split halves its rows."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -113,8 +58,11 @@ class Demand:
         return total
 
     def of_rows(self, leaves: NDArray[np.int64], fails: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """Returns the counts of each row. leaves: (rows, trees), the node that a row ends in. fails: (rows,
-        conditions), True if the condition does not hold."""
+        """Returns the counts of each row: {name: (rows,)}.
+
+        leaves: (rows, trees), the node that a row ends in.
+        fails: (rows, conditions), True if the condition does not hold.
+        """
         total = {name: np.full(len(leaves), amount) for name, amount in self.row.items()}
         for index, amounts in self.trees.items():
             for name, at_node in amounts.items():
@@ -122,8 +70,7 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """Returns an upper bound of any row's cost: the most expensive leaf of each tree, and every condition as
-        failing. costs: by feature, not negative."""
+        """Returns an upper bound of any row's cost. costs: by name of the count, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -132,7 +79,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """Returns the share of rows that end in each node, 0 at splits: (nodes,)."""
+    """Returns the share of rows that end in each node: (nodes,), 0 at splits."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -147,7 +94,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums `amount` (nodes,) over the splits above each leaf. Returns (nodes,), with 0 at splits."""
+    """Returns for each leaf the sum of `amount` (nodes,) over the splits above it: (nodes,), 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -157,8 +104,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns (conditions,): the share of rows for which a condition does not hold, among all rows at its nodes. It is
-    from the trees' covers; half without covers."""
+    """Returns for each condition the share of rows at its nodes that fail it: (conditions,); half without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -176,7 +122,7 @@ def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
 
 
 def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts of filling the slots of one row."""
+    """Returns the counts for filling one row's slots."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = comparisons(inputs)["test"]
@@ -197,7 +143,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts of the code that fills slots. Ranks of an array take one loop, ranks of a struct calls."""
+    """Returns the counts for the code that fills slots."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -219,14 +165,14 @@ def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_bytes(slots: Slots, forest: Forest) -> int:
-    """Returns the bytes of a slot: of a feature's word, or of its rank."""
+    """Returns the bytes of a slot."""
     if not slots.ranked:
         return size_of(word_type(forest))
     return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns the additions at each leaf of a tree (nodes,), by the kind of leaves, and their bytes."""
+    """Returns the number of additions to scores at each leaf of a tree, and their bytes: (nodes,), 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -244,7 +190,7 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns elementary comparisons of each condition, by kind: (conditions + 1,), with 0 at the end for leaves."""
+    """Returns how many C comparisons each condition takes, by kind: (conditions + 1,), with 0 at the end for leaves."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
@@ -277,8 +223,8 @@ def comparisons(inputs: Inputs) -> Arrays:
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """Returns for each feature True if it is more than 31 elements of its type behind the start of x, which short load
-    instructions do not reach."""
+    """Returns True for each feature that short load instructions do not reach: more than 31 elements of its size into
+    x."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0
@@ -291,7 +237,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 
 
 def common_amounts(forest: Forest, trees: int) -> Amounts:
-    """Returns the counts that every layout has beside its trees: for scores, outputs, and parts that are combined."""
+    """Returns the counts that all layouts have. trees: the number of trees that are evaluated."""
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind
@@ -313,7 +259,7 @@ def common_amounts(forest: Forest, trees: int) -> Amounts:
 
 
 def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
-    """Returns the counts for the stack: one, and the bytes of the arrays of scores and of slots."""
+    """Returns the counts from which the stack is estimated."""
     forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}

@@ -1,7 +1,6 @@
-"""Writes the header of the C backend, C99, with the trees in one of the layouts of `layouts.py`.
+"""Writes the C99 header of a forest.
 
-Inputs are the features' words or raw values: integers as they are, floats compared by their bit patterns. For every
-input, the C gives the results of the quantized evaluator.
+For every input, the C gives the labels and scores of the quantized forest.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hdl_templates import render
 
 
 def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
-    """Returns the chosen layout and the estimates of all layouts, for the manifest; None without a processor."""
+    """Returns the processor, the layout and all estimates, for the manifest; None without a processor."""
     if not options.cpu:
         return None
     layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
@@ -34,14 +33,12 @@ def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[Layout, Estimate]:
-    """Returns the estimates for a processor, by layout."""
     return estimates(forest, options.c_inputs, options.c_types, cpu, options.c_layout)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
-    """Returns {relative path: text} of the header. The same input gives the same bytes. Raises OptionError as `check`
-    does, for float inputs if the model reads features as different float types, and for types of columns that are not
-    there."""
+    """Returns {file name: text} of the header. Raises OptionError for options that do not suit the forest or each
+    other."""
     options = options or COptions()
     check(options)
     prefix = identifier(forest.name)
@@ -49,8 +46,6 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 
 
 class _Header:
-    """Builder of the variables of the header's template."""
-
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         self.model, self.options, self.layout = forest, options, chosen_layout(forest, options)
         self.inputs = inputs_of(forest, options.c_inputs, options.c_types)
@@ -76,7 +71,6 @@ class _Header:
         }
 
     def _inputs(self) -> dict[str, object]:
-        """Returns the variables on the parameter x: its type, its members or array indices, and their meaning."""
         forest, inputs, raw = self.forest, self.inputs, self.options.raw
         integers = "" if set(inputs.kinds) <= set(FLOATS) else "integers are never missing; "
         integers = integers if inputs.floats else integers.replace("integers", "they")
@@ -102,7 +96,6 @@ class _Header:
         }
 
     def _raw_rows(self) -> dict[str, object]:
-        """Returns the variables of the functions from raw rows to words, and from names of categories to codes."""
         codes = code_functions(self.model, self.prefix, raw=self.options.raw)
         if self.row is None:
             return {"n_columns": 0, "quantizer": None, "codes": codes, "code_type": "int32_t"}
@@ -133,11 +126,11 @@ class _Header:
         }
 
     def _place(self, index: int) -> str:
-        """Returns the name of the macro for a feature's index in x."""
+        """Returns the name of the C macro for a feature's index in x."""
         return f"{self.macro}_{feature_name(index, self.forest.features[index].name).upper()}"
 
     def _asserts(self) -> list[str]:
-        """Returns declarations that do not compile if types have other sizes, or x other elements, than expected."""
+        """Returns static assertions on the sizes of C types and the number of inputs."""
         words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, self.label]
         lines = [
@@ -151,7 +144,6 @@ class _Header:
         return lines
 
     def _target(self, index: int) -> dict[str, object]:
-        """Returns the class names of a prediction target, and the suffix of its macros and functions."""
         classes = self.forest.targets[index].classes
         text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
         return {

@@ -1,4 +1,4 @@
-"""The inputs of a C header's functions: words or raw values, in an array or as members of a struct."""
+"""The parameter x of a C header's functions: words or raw values, in an array or in a struct."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ def numpy_type(c_type: str) -> np.dtype[np.generic]:
 class Inputs:
     """The parameter x of a C header's functions.
 
-    forest: on the values that x holds: for raw values, these are its words. raw: True if x holds columns of the model.
-    type: the C type of x, or of its elements. kinds: the C types of its members or elements. names: of a struct's
-    members; empty for an array. columns: the column of the rows, or of the words, for each member; shorter than `kinds`
-    if x would otherwise be empty, which C does not allow. types: of the columns of the rows. elements: the array index
-    of each column that the rows hold; empty if they hold all columns in order.
+    forest: with thresholds for the values in x.
+    raw: True if x holds raw columns, False for words.
+    type: the C type of x if it is a struct, otherwise of its elements.
+    kinds: the C types of members or elements; at least one, as C has no empty array or struct.
+    names: of a struct's members; empty for an array.
+    columns: for each member or element, the column of the rows that it takes.
+    types: of the columns of raw rows.
+    elements: for each column of the rows, its index in x; empty if both are the same.
     """
 
     forest: Forest
@@ -46,33 +49,32 @@ class Inputs:
 
     @property
     def struct(self) -> bool:
-        """True if x is a struct."""
         return bool(self.names)
 
     @property
     def floats(self) -> list[FloatType]:
-        """The float types among the types of x."""
+        """The float types of values in x."""
         return [kind for name, kind in FLOATS.items() if name in self.kinds]
 
     @property
     def float_bytes(self) -> int:
-        """The bytes of the widest raw float; 0 without raw floats."""
+        """The bytes of the widest raw float; 0 without any."""
         return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
 
     @property
     def in_order(self) -> bool:
-        """True if x is an array that holds the forest's features one after the other."""
+        """True if x is an array that begins with the forest's features, in order."""
         columns = [feature.column for feature in self.forest.features]
         return not self.struct and (not self.raw or columns == list(range(len(columns))))
 
     def place(self, index: int) -> str:
-        """Returns the C expression of a feature's value."""
+        """Returns C for a feature's value in x."""
         if self.struct:
             return f"x->{self.names[index]}"
         return f"x[{self.at(index)}]"
 
     def at(self, index: int) -> int:
-        """Returns the index of a feature in an array x."""
+        """Returns a feature's index in the array x."""
         return self.forest.features[index].column if self.raw else index
 
     def kind(self, index: int) -> str:
@@ -80,8 +82,8 @@ class Inputs:
         return self.kinds[index] if self.struct else self.type
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns raw rows with values of the C types. Floats are rounded. For integer columns, values are rounded down
-        in even rows and up in odd ones, and limited to the type's range; NaN becomes 0."""
+        """Returns raw rows with values that the C types hold. Values of integer columns are rounded down in even rows
+        and up in odd rows, then clipped; NaN becomes 0."""
         result = rows.copy()
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):
@@ -94,8 +96,11 @@ class Inputs:
         return result
 
     def table(self, rows: NDArray[np.generic], aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns words, or raw rows that fit the types, as they lie in memory: (rows, bytes). aligned: puts each
-        number at a multiple of its size, as C does."""
+        """Returns the bytes of x in memory for each row: (rows, bytes).
+
+        rows: words, or raw rows that fit the C types.
+        aligned: pads members as C does.
+        """
         layout = np.dtype([(f"x{k}", numpy_type(kind)) for k, kind in enumerate(self.kinds)], align=aligned)
         table = np.zeros(len(rows), dtype=layout)
         for member, column in enumerate(self.columns):
@@ -105,9 +110,13 @@ class Inputs:
 
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
-    """Returns the inputs of a header for a quantized forest. form: words, struct, float or raw. types: of raw columns,
-    as `column_types` reads them. Raises OptionError for floats of two types, for floats of a category, and for types of
-    columns that are not there."""
+    """Returns the inputs of a quantized forest's C header.
+
+    form: words, struct, float or raw.
+    types: the option `c_types`, for the form raw.
+
+    Raises OptionError if the form or the types do not suit the model.
+    """
     features = range(len(forest.features))
     struct = f"{identifier(forest.name)}_features"
     if form == "words":
@@ -128,19 +137,19 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
-    """Returns the inputs of a header's quantizer: all columns of the model as floats of one C type."""
+    """Returns the raw rows that a header's quantizer takes: all columns as floats of one C type."""
     return _array(forest, kind, (TYPES[kind],) * forest.width)
 
 
 def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
-    """Returns the model's columns as inputs in an array of one type."""
+    """Returns all columns of the rows as an array x of one C type."""
     width = forest.width
     return Inputs(forest, True, kind, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns True (rows, columns) for a raw value that its column's type holds. Floats always fit, as they are
-    rounded. A missing value fits no integer type. Columns that the forest does not read are True."""
+    """Returns True for each raw value that its column's C type holds: (rows, columns). It is always True for floats,
+    and for columns that the forest does not read."""
     valid = np.ones(rows.shape, dtype=bool)
     for column in forest.row_columns:
         if types[column].whole:

@@ -1,7 +1,7 @@
-"""The table of C layouts. Each gives the C for a header, and the counts from which its costs are estimated.
+"""The table of C layouts.
 
-A new layout needs a module that gives both, as `nodes.py` does, an entry here, its name in `forestc.options.c.Layout`,
-costs fitted by benchmarks/firmware_costs.py, and a description in docs/howto/c.md.
+A new layout also needs its name in `forestc.options.c.Layout`, costs fitted by benchmarks/firmware_costs.py, and a
+description in docs/howto/c.md.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from forestc.options.c import Layout
 
 @dataclass(frozen=True)
 class LayoutOfC:
-    """A layout of trees in C. in_c: returns the C of trees; None if there are no splits to evaluate. demand: returns
-    the counts for estimates; raises OptionError if the layout can't hold the forest. separate: True if compilers must
-    not inline trees."""
+    """A C layout of trees.
+
+    in_c: writes the trees; returns None if there are no splits to evaluate.
+    demand: returns counts for estimates.
+    separate: True if compilers must not inline trees.
+    """
 
     in_c: Callable[[TreeContext], TreesInC | None]
     demand: Callable[[Inputs], Demand]
@@ -42,5 +45,5 @@ LAYOUTS: Mapping[Layout, LayoutOfC] = {
 
 
 def trees_in_c(name: Layout, context: TreeContext) -> TreesInC:
-    """Returns the C of trees in a layout. They become branches if there are no splits to evaluate."""
+    """Returns trees as C in a layout, or in `branches` if there are no splits to evaluate."""
     return LAYOUTS[name].in_c(context) or branches(context)

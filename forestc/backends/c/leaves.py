@@ -1,4 +1,4 @@
-"""Writes the C that adds leaf values: the loop over all trees, which the layouts with tables share."""
+"""Writes the C that adds leaf values to scores, for layouts with tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.layouts.leaves import Leaves
 
 @dataclass(frozen=True)
 class LeafSums:
-    """The C code that adds leaves to scores. score: the C type of scores. flash: receives the tables of leaf values."""
+    """Writer of the C that adds leaf values to scores. score: the C type of scores."""
 
     forest: Forest
     score: str
@@ -22,7 +22,7 @@ class LeafSums:
     leaves: Leaves
 
     def add_tables(self) -> None:
-        """Adds the tables that turn a leaf's number into values."""
+        """Adds the tables of leaf values."""
         leaves = self.leaves
         if leaves.kind == "pairs":
             ends = np.cumsum([0, *(max(1, len(pairs)) for pairs in leaves.pairs)]).tolist()
@@ -45,8 +45,12 @@ class LeafSums:
         return 1 << (7 if self.forest.n_outputs <= 128 else 15)
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
-        """Returns the statements that add all trees to the array `into`. leaf: the C expression of the number of the
-        reached leaf in `tree`. declared, first: additional declarations, and statements before the loop."""
+        """Returns the C that adds all trees to the array `into`.
+
+        leaf: C for the number of the leaf in which a row ends in the tree `tree`.
+        declared: further declarations.
+        first: statements before the loop.
+        """
         leaves, trees = self.leaves, self.leaves.trees
         lines = [
             f"{self.index} tree;",
@@ -60,7 +64,7 @@ class LeafSums:
         return [*lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
 
     def added(self, into: str, leaf: str) -> list[str]:
-        """Returns C that adds one leaf of a tree with several outputs. leaf: the C expression of the leaf's number."""
+        """Returns C that adds the values of one leaf to several outputs. leaf: C for the leaf's number."""
         leaves, score, first_output = self.leaves, self.score, self.forest.trees[self.leaves.trees[0]].outputs[0]
         target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
         if leaves.kind == "bits":
@@ -94,14 +98,14 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns the C sum of a score and a leaf's value. If a value may need all bits of the score's type, both are
-        added as unsigned integers, since only the sum fits the signed type then."""
+        """Returns C for a score plus a leaf's value. Values that may not fit the score's type are added as unsigned
+        integers."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """Returns the loop over trees of one output each. The trees are in the order of their outputs."""
+        """Returns the C that adds trees of one output each, sorted by output."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)

@@ -1,4 +1,4 @@
-"""The C layout `masks`: tables of conditions, and for each the leaves that stay possible if it does not hold."""
+"""The C layout `masks`: each condition that does not hold clears the bits of leaves, in a mask for each tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class MasksInC:
-    """The C code of trees as masks of leaves. flash: receives the tables."""
+    """The C code of trees as masks of leaves."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -37,7 +37,6 @@ class MasksInC:
 
     @property
     def _mask(self) -> str:
-        """The C type of a mask."""
         return f"uint{max(8, self.masks.width)}_t"
 
     @property
@@ -46,7 +45,6 @@ class MasksInC:
         return 1 << (7 if len(self.masks.reached) <= 128 else 15)
 
     def declarations(self) -> list[str]:
-        """Returns the declarations before the function of scores."""
         masks, flash = self.masks, self.flash
         conditions = np.flatnonzero(masks.slots.slot >= 0).tolist()
         flash.add("thresholds", masks.thresholds.tolist(), self.slots.threshold_kind(conditions))
@@ -82,13 +80,11 @@ class MasksInC:
         return [*flash.text, "", *self.slots.lines(), *text.splitlines(), ""]
 
     def functions(self) -> list[TreeText]:
-        """Returns no functions, as one loop adds all trees."""
         return []
 
     def sums(self, into: str) -> list[str]:
-        """Returns the statements that compute the scores in the array `into`."""
         trees, p = len(self.masks.reached), self.flash.prefix
-        # `volatile` keeps compilers from calling memset
+        # `volatile` keeps compilers from calling memset for the masks.
         declared = [*self.slots.declared, f"volatile {self._mask} masks[{trees}];"]
         first = [
             f"for (tree = 0; tree < {trees}u; tree++) {{",
@@ -101,14 +97,14 @@ class MasksInC:
 
 
 def masks(context: TreeContext) -> MasksInC | None:
-    """Returns the C of the layout `masks`; None if there are no splits to evaluate."""
+    """Returns the trees as C in the layout `masks`; None if there are no splits to evaluate."""
     laid = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return MasksInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def masks_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `masks` are estimated. Raises OptionError if it can't hold
-    the forest."""
+    """Returns the counts from which this layout's costs are estimated. Raises OptionError for a tree of more than 32
+    leaves."""
     forest = inputs.forest
     laid = masks_of(forest, float_bytes=inputs.float_bytes)
     leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))

@@ -1,8 +1,7 @@
-"""The C layout `mixed`: the smallest trees are branches, the others nodes. Its size and speed are between these
-layouts.
+"""The C layout `mixed`: the smallest trees are branches, the others are tables of nodes.
 
-A split in branches is some 7 bytes larger than in tables. A tree in branches takes some 20 instructions less, and 7
-less for each split on the path. So branches pay most for the trees with the fewest splits.
+A split takes some 7 bytes more as a branch than in a table. A tree of branches takes some 20 instructions less, and 7
+less for each split on the path. So branches pay most for trees with few splits.
 """
 
 from __future__ import annotations
@@ -22,27 +21,24 @@ SHARE = 0.5  # share of all splits that become branches, at most
 
 @dataclass(frozen=True)
 class MixedInC:
-    """The C code of some trees in tables, which also set the initial scores, and of the others as branches."""
+    """The C code of some trees as tables, which also set the initial scores, and of the others as branches."""
 
     tables: NodesInC
     branches: BranchesInC
 
     def declarations(self) -> list[str]:
-        """Returns the declarations of the tables."""
         return self.tables.declarations()
 
     def functions(self) -> list[TreeText]:
-        """Returns the functions of the branches."""
         return self.branches.functions()
 
     def sums(self, into: str) -> list[str]:
-        """Returns the loop over the tables, then the calls of the branches."""
         return [*self.tables.sums(into), *self.branches.sums(into)]
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the C of the layout `mixed`: tables alone if no tree is small enough, and None if the tables have no
-    splits to evaluate."""
+    """Returns the trees as C in the layout `mixed`. If no tree is small enough, it is `nodes`. Returns None if the
+    tables have no splits to evaluate."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)
@@ -63,8 +59,8 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
 
 
 def mixed_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `mixed` are estimated. Raises OptionError if tables can't
-    hold the forest, or if its trees are not divided between branches and tables."""
+    """Returns the counts from which this layout's costs are estimated. Raises OptionError if all trees become branches,
+    or none."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [

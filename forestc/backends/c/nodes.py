@@ -1,4 +1,4 @@
-"""The C layout `nodes`: the trees are tables of bytes, read by one loop. It is the smallest layout."""
+"""The C layout `nodes`: one loop reads all trees from tables. It is usually the smallest layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class NodesInC:
-    """The C code of trees in tables of nodes. flash: receives the tables."""
+    """The C code of trees as tables of nodes."""
 
     flash: FlashTables
     slots: SlotsInC
@@ -37,7 +37,6 @@ class NodesInC:
     nodes: NodeTables
 
     def declarations(self) -> list[str]:
-        """Returns the declarations before the function of scores."""
         nodes, flash = self.nodes, self.flash
         conditions = nodes.conditions
         flash.text.append(f"/* The trees in preorder: {nodes.code}; a split says how long its left side is. */")
@@ -53,11 +52,9 @@ class NodesInC:
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]
 
     def functions(self) -> list[TreeText]:
-        """Returns no functions, as one loop reads all trees."""
         return []
 
     def sums(self, into: str) -> list[str]:
-        """Returns the statements that compute the scores in the array `into`."""
         leaf = f"{self.flash.prefix}_leaf(tree, {self.slots.name})"
         return self.leaves.sums(into, leaf, self.slots.declared, self.slots.filled)
 
@@ -74,7 +71,7 @@ class NodesInC:
             test = f"slots[symbol] < {threshold}"
         else:
             test = f"slots[{flash.read('slots', 'symbol')}] < {flash.read('thresholds', 'symbol')}"
-        # added to a jump's number, it gives the subtree's index in `starts`
+        # A jump's number plus `far` is the index of its subtree in `starts`.
         far = len(nodes.starts) - nodes.jumps - count
         text = render(
             "c/nodes.h.j2",
@@ -95,14 +92,14 @@ class NodesInC:
 
 
 def nodes(context: TreeContext) -> NodesInC | None:
-    """Returns the C of the layout `nodes`; None if there are no splits to evaluate."""
+    """Returns the trees as C in the layout `nodes`; None if there are no splits to evaluate."""
     laid = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
     return NodesInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def nodes_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `nodes` are estimated. Raises OptionError if it can't hold
-    the forest."""
+    """Returns the counts from which this layout's costs are estimated. Raises OptionError if tables can't hold the
+    forest."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)

@@ -1,8 +1,5 @@
-"""Writes what a firmware project needs beside the C header: files for CMake, PlatformIO, Arduino and Zephyr, a
-self-test.
-
-All lie in the header's folder `c`, so that this folder as it is can be a subdirectory, a library or a module.
-"""
+"""Writes files for firmware projects beside the C header: a self-test, and files for CMake, PlatformIO, Arduino and
+Zephyr."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from hdl_templates import render
 
 
 class _File(NamedTuple):
-    """A file to write for a build system. path: in the folder `c`, with {p} for the model's name."""
+    """A file for a build system. path: in the folder `c`, with {p} for the model's name."""
 
     role: str
     path: str
@@ -46,14 +43,13 @@ SELFTEST = "c_selftest"
 
 
 def roles(project: str) -> tuple[str, ...]:
-    """Returns the roles of the files for the option `project`. Every build system comes with the self-test."""
+    """Returns the roles of the files for a value of the option `c_project`."""
     files = _files(project)
     return () if files is None else (SELFTEST, *(file.role for file in files))
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple[str, str]]:
-    """Returns {role: (path, text)}; paths are relative to the header's folder. The same input gives the same bytes.
-    Raises OptionError as the header of the forest does."""
+    """Returns {role: (path in the folder `c`, text)}."""
     files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
         return {}
@@ -67,7 +63,6 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
 
 
 def _files(project: str) -> tuple[_File, ...] | None:
-    """Returns the files of the option's build systems; None for "none"."""
     if project == "none":
         return None
     selected = FILES if project == "all" else project.split(",")

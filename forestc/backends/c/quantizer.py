@@ -1,7 +1,7 @@
-"""Writes C that turns raw rows into words, by integer arithmetic on the bit patterns of floats.
+"""Writes C that turns raw rows into words, with integer arithmetic on the bits of floats.
 
-It equals `forestc.forest.numbers.to_words` after `round_to` for every bit pattern. It needs no floating-point unit or
-library, and compiler flags such as -ffast-math, or denormals flushed to zero, do not change its results.
+For every bit pattern it equals `forestc.forest.numbers.to_words` after `round_to`. Compiler flags such as -ffast-math
+do not change its words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, wor
 
 
 def row_type(forest: Forest, name: str) -> FloatType:
-    """Returns the float type of raw rows; for "auto" double if the model reads a column as float64, otherwise float."""
+    """Returns the float type of raw rows. For "auto" it is float if the model reads all columns as float32, otherwise
+    double."""
     if name == "auto":
         name = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
     return FLOATS[name]
@@ -26,8 +27,11 @@ def row_type(forest: Forest, name: str) -> FloatType:
 def quantizer(
     forest: Forest, prefix: str, row: FloatType, target: Callable[[int], str], kind: Callable[[int], str]
 ) -> dict[str, Any]:
-    """Returns the variables of the template. target: returns the C expression to which a feature's word is assigned.
-    kind: returns its C type."""
+    """Returns the variables of the quantizer's template.
+
+    target: returns C for a feature's word, to which a value is assigned.
+    kind: returns the C type of that word.
+    """
     writer = _Quantizer(forest, prefix, row)
     lines = [f"{target(k)} = ({kind(k)}){writer.word(f)};" for k, f in enumerate(forest.features)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
@@ -47,8 +51,8 @@ def quantizer(
 
 
 def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
-    """Returns the template variables of the look-up function of each category with named codes. raw: True for raw rows,
-    in which no code means missing."""
+    """Returns the template variables of C functions that look up a category's code by its name. raw: True if x holds
+    raw columns."""
     functions = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
@@ -71,7 +75,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
 
 
 def _name(label: str) -> str:
-    """Returns a category's name as a C string; "0", for no name, if C can't hold it, for example with a NUL."""
+    """Returns a category's name as a C string; "0" if a C string can't hold it."""
     try:
         label.encode("utf-8")
     except UnicodeEncodeError:
@@ -80,7 +84,7 @@ def _name(label: str) -> str:
 
 
 class _Quantizer:
-    """Writer of the expressions for features' words. used: the C helper functions that they call."""
+    """Writer of C expressions for words. used: the C helper functions that they call."""
 
     def __init__(self, forest: Forest, prefix: str, row: FloatType) -> None:
         self.prefix = prefix
@@ -112,7 +116,7 @@ class _Quantizer:
                 assert_never(number)
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns the C for a value's bit pattern in `width` bits, rounded as the model rounds it."""
+        """Returns C for the bits of a feature's value, rounded as the model rounds it. width: number of bits."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32

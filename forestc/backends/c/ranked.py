@@ -1,4 +1,5 @@
-"""The C layout `ranked`: each tree is a function of nested ifs on ranks that one loop computes. Small and fast."""
+"""The C layout `ranked`: each tree is a function of nested ifs. Where it saves flash, they compare a feature's rank,
+which is computed once for each row."""
 
 from __future__ import annotations
 
@@ -36,9 +37,11 @@ REACH = 32  # slots that one pointer reaches in a Thumb load instruction
 
 @dataclass(frozen=True)
 class RankedInC:
-    """The C code of trees as functions on ranks. flash: receives the tables. If trees have one output, each takes the
-    sum so far and returns it with its leaf added, so that the sum stays in a register. If they have several, each
-    returns the number of its leaf, and a shared function adds the leaf's values."""
+    """The C code of trees as functions on ranks.
+
+    If all trees have one output, a tree adds its leaf to a sum that it takes and returns. Otherwise a tree returns the
+    number of its leaf, and a shared function adds the leaf's values.
+    """
 
     flash: FlashTables
     slots: SlotsInC
@@ -46,7 +49,6 @@ class RankedInC:
     ranks: Ranks
 
     def declarations(self) -> list[str]:
-        """Returns the declarations before the trees."""
         if self._numbered:
             self.leaves.add_tables()
         self.slots.add_tables()
@@ -64,11 +66,9 @@ class RankedInC:
         return [*self.flash.text, "", *self.slots.lines(), *text.splitlines()]
 
     def functions(self) -> list[TreeText]:
-        """Returns one function for each tree."""
         return [self._tree(index) for index in self.ranks.leaves.trees]
 
     def sums(self, into: str) -> list[str]:
-        """Returns the statements that compute the scores in the array `into`."""
         leaves, score, starts = self.ranks.leaves, self.leaves.score, self.ranks.leaves.starts.tolist()
         lines = self.slots.declared if self._ranked else []
         lines += [] if self._numbered else [f"{self._sum} sum;"]
@@ -96,22 +96,21 @@ class RankedInC:
 
     @property
     def _ranked(self) -> bool:
-        """True if any feature is ranked."""
         return bool(self.ranks.slots.slots)
 
     @property
     def _reads_x(self) -> bool:
-        """True if trees take x: either some splits compare unranked values, or no feature is ranked."""
+        """True if the functions of trees take x."""
         return not self._ranked or bool((self.ranks.slots.slot == APART).any())
 
     @property
     def _far(self) -> bool:
-        """True if there are more slots than one pointer reaches in a Thumb load."""
+        """True if a Thumb load instruction does not reach all slots from one pointer."""
         return len(self.ranks.slots.slots) > REACH
 
     @property
     def _sum(self) -> str:
-        """The C type of the sum that trees take and return: a fast integer type, which fits a register."""
+        """The C type of the sum that trees take and return."""
         return self.leaves.score.replace("int", "int_fast")
 
     @property
@@ -158,13 +157,13 @@ class RankedInC:
 
 
 def ranked(context: TreeContext) -> RankedInC | None:
-    """Returns the C of the layout `ranked`; None if there are no splits to evaluate."""
+    """Returns the trees as C in the layout `ranked`; None if there are no splits to evaluate."""
     laid = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return RankedInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
 
 
 def ranked_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which the costs of the layout `ranked` are estimated."""
+    """Returns the counts from which this layout's costs are estimated."""
     forest = inputs.forest
     laid = ranks_of(forest, float_bytes=inputs.float_bytes)
     leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))

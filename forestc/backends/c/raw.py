@@ -1,9 +1,8 @@
-"""Raw inputs of C headers: each column keeps its own C type and is compared as it is, without quantizing at run time.
+"""Raw inputs of C headers: trees compare columns in their own C types, without quantizing them at run time.
 
-Quantizing is monotone: in ascending order of a C type's values, those with a word below a threshold come first. So a
-threshold becomes the least value with a word not below it, found by bisection with the quantizer itself. The forest's
-words then are the raw values: an integer is its own word, a float's word is its bits as an ordered integer. Codes of a
-category become spans of values.
+Quantizing is monotone, so each threshold becomes the least raw value that does not quantize to less. It is found by
+bisection with the quantizer itself. The forest's words are then the raw values: an integer itself, or a float's bits as
+an ordered integer.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class RawType:
-    """A C type of raw values. c: its C name. number: the format in which its values are words of the forest."""
+    """A C type of raw values. c: its name in C. number: the format of the raw values as words."""
 
     c: str
     number: Fixed | Ordered
 
     @property
     def whole(self) -> bool:
-        """True for an integer type, of which no value means missing."""
+        """True for an integer type. No integer means missing."""
         return isinstance(self.number, Fixed)
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of the type's least and greatest value; a float's are the infinities."""
+        """The words of the type's least and greatest value, which are infinities for floats."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high
@@ -59,7 +58,7 @@ class RawType:
         return low, high
 
     def values(self, words: WordArray) -> NDArray[np.float64]:
-        """Returns the raw values of words, exactly."""
+        """Returns the raw values of words, without rounding."""
         if isinstance(self.number, Ordered):
             return key_value(words, self.number.bits)
         return words.astype(np.float64)
@@ -76,7 +75,8 @@ REST = "*"
 
 
 def parsed(text: str) -> dict[str, str]:
-    """Reads an option such as `adc=int16,*=float` as {feature, position or REST: type}. Raises OptionError."""
+    """Reads an option such as `adc=int16,*=float` as {feature, position or REST: type}. Raises OptionError if it can't
+    be read."""
     types: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
@@ -90,9 +90,8 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def by_position(forest: Forest, text: str) -> str:
-    """Returns the option with names replaced by positions of columns, counted from 1. So it still fits the forest after
-    passes have removed features. Raises OptionError for a name or position that the model does not have, and for a
-    column with two types."""
+    """Returns the option with columns named by their position, counted from 1. Passes may then remove features. Raises
+    OptionError for an unknown column, or for a column with two types."""
     names = {feature.name: feature.column for feature in forest.features}
     kinds: dict[int, str] = {}
     given = parsed(text)
@@ -111,8 +110,8 @@ def by_position(forest: Forest, text: str) -> str:
 
 
 def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
-    """Returns the type of each column of the forest's rows: (`Forest.width`,). A column without a type in the option
-    gets float or double, as the model reads it. Raises OptionError as `by_position` does."""
+    """Returns the type of each column of the forest's rows: (`Forest.width`,). A column without a type in the option is
+    float or double. Raises OptionError as `by_position` does."""
     given = parsed(by_position(forest, text))
     read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
     rest = given.get(REST)
@@ -124,8 +123,10 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
-    """Returns the quantized forest on raw values. Its answers are the same for every value of the types, NaN included.
-    types: of each column of the rows. A feature of an integer type is never missing."""
+    """Returns the quantized forest with thresholds and sets for raw values; its answers stay the same.
+
+    types: of the columns of the rows. A feature of an integer type is never missing.
+    """
     maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.row_columns)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
@@ -153,7 +154,7 @@ def _tree(tree: Tree, maps: Sequence[_RawWords]) -> Tree:
 
 
 class _RawWords:
-    """The translation of a feature's words into raw values of a C type."""
+    """Converter of one feature's thresholds and sets into those of raw values."""
 
     def __init__(self, forest: Forest, index: int, kind: RawType) -> None:
         self.feature, self.kind = forest.features[index], kind
@@ -170,12 +171,11 @@ class _RawWords:
         return replace(self.feature, number=self.kind.number, raw=raw, missing=missing, labels=())
 
     def thresholds(self, words: WordArray) -> WordArray:
-        """Returns for each threshold word the least raw word that is not below it; one past the greatest raw word if
-        all are below."""
+        """Returns the threshold on raw values for each threshold on words."""
         return self.moved[np.searchsorted(self.source_words, words)]
 
     def cuts(self, members: tuple[int, ...]) -> tuple[Member, ...]:
-        """Returns a set's cuts on raw words."""
+        """Returns the cuts of a set on raw values. members: the set's codes, or its cuts on words."""
         if isinstance(self.feature.number, Category):
             count = self.feature.number.count
             others = count in members  # the member `count` stands for all values without a code
@@ -188,7 +188,7 @@ class _RawWords:
         return toggled(int(cut) if cut > least else self.span.low for cut in cuts if cut <= greatest)
 
     def _code_span(self, code: int) -> tuple[int, int]:
-        """Returns (first, past the last) of the raw words with a category's code."""
+        """Returns the range of raw words with a category's code: (first, one past the last)."""
         number = self.feature.number
         assert isinstance(number, Category)
         rounds, zero = number.rounding != "none", number.rounding == "trunc" and code == 0
@@ -204,8 +204,11 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """Returns for each of some monotone conditions the least raw word that meets it; one past the greatest if none
-        does. count: of the conditions; by default that of the feature's thresholds."""
+        """Returns for each monotone condition the least raw word that meets it, or one past the greatest: (count,).
+
+        reaches: returns True for each condition that its raw value meets: (count,).
+        count: number of conditions; by default that of the feature's thresholds.
+        """
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)

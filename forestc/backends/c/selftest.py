@@ -1,4 +1,4 @@
-"""Writes NAME_selftest.h: rows with their right answers, and a function that finds the first wrong one."""
+"""Writes NAME_selftest.h: rows with right answers, and a function that finds the first row with a wrong answer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class Answers:
-    """Rows, and the answers of the quantized evaluator. words: of the features, row by row. raw: the same rows by
-    column, as raw inputs take them. labels: a class index for each target; empty for a regression. scores: integers."""
+    """Test rows, with the answers of the quantized forest.
+
+    words: (rows, features). raw: (rows, columns).
+    labels: (rows, targets), class indices; empty for a regression.
+    scores: (rows, scores), integers.
+    """
 
     words: tuple[tuple[int, ...], ...] = ()
     raw: tuple[tuple[float, ...], ...] = ()
@@ -26,8 +30,8 @@ class Answers:
 
 
 def emit(forest: Forest, options: COptions, answers: Answers) -> str:
-    """Returns the text of the header. Floats are written as bits, so that NaN, infinities and -0.0 are preserved.
-    Raises OptionError as the header of the forest does."""
+    """Returns the text of the header. Floats are written as bits, which keeps NaN and -0.0. Raises OptionError as
+    `inputs_of` does."""
     prefix = identifier(forest.name)
     inputs = inputs_of(forest, options.c_inputs, options.c_types)
     rows = [
@@ -57,7 +61,6 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
 
 
 def _constant(value: float, kind: str) -> str:
-    """Returns a value as a C constant; a float as its bits."""
     if kind not in FLOATS:
         return constant(int(value))
     bits = FLOATS[kind].bits

@@ -1,4 +1,4 @@
-"""Writes the C function that fills slots: the values of a row that tables of trees compare with thresholds."""
+"""Writes the C function that computes a row's slots. Tables of trees compare slots with thresholds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """The C code of slots. conditions: of the forest in tables. flash: receives the tables of cuts for ranks. x: the
-    declaration of the parameter x."""
+    """Writer of the C that fills slots. x: the declaration of the C parameter x."""
 
     conditions: ConditionsInC
     flash: FlashTables
@@ -47,22 +46,20 @@ class SlotsInC:
 
     @property
     def name(self) -> str:
-        """The name of the variable with the slots."""
         return "x" if self.in_place else "slots"
 
     @property
     def declared(self) -> list[str]:
-        """The declaration of the array of slots; empty if x itself is this array."""
+        """The declaration of the C array of slots; empty if x is this array."""
         return [] if self.in_place else [f"{self.kind} slots[{max(1, len(self.slots.slots))}];"]
 
     @property
     def filled(self) -> list[str]:
-        """The statement that fills the slots; empty if x itself is the array of slots."""
+        """The C statement that fills the slots; empty if x is the array of slots."""
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
-        """Returns (index of the slot, slot) of the ranked features, by the C type in which they are ranked. All words
-        of a struct are ranked in one type."""
+        """Returns the ranked features by C type: {type: [(index of the slot, slot)]}."""
         by_kind: dict[str, list[tuple[int, FeatureSlot]]] = {}
         for index, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
@@ -70,7 +67,7 @@ class SlotsInC:
         return by_kind
 
     def add_tables(self) -> None:
-        """Adds tables of the cuts for ranks, one for each type; for an array x also tables for the loop over it."""
+        """Adds the tables that ranking needs."""
         if not (ranks := self.slots.ranks):
             return
         for kind, slots in self._by_kind().items():
@@ -85,7 +82,7 @@ class SlotsInC:
             self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
-        """Returns the C function that fills the slots of a row; empty if x itself is the array of slots."""
+        """Returns the C function that fills a row's slots; empty if x is the array of slots."""
         if self.in_place:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
@@ -111,7 +108,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template variables of a function that ranks a value of one type: it counts the cuts <= value."""
+        """Returns the template variables of the C function that counts the cuts at or below a value."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {
@@ -128,12 +125,10 @@ class SlotsInC:
         }
 
     def _ranks(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> list[str]:
-        """Returns the statements that rank the features of one type."""
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(value: str, cast: str = "") -> str:
-            """Returns the value to rank. cast: the type that holds all words of a struct, as its members have types of
-            their own."""
+            """Returns C for the value to rank. cast: the C type to which a struct's member is converted."""
             plain = f"({cast}){value}" if cast else value
             return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 
@@ -168,11 +163,11 @@ class SlotsInC:
         ]
 
     def _twin(self, index: int) -> bool:
-        """Returns True if the slot after this ranked one belongs to the same feature."""
+        """Returns True if the next slot belongs to the same feature."""
         after = self.slots.slots[index + 1 : index + 2]
         return any(slot.missing_low and slot.condition is None for slot in after)
 
 
 def _step(slot: FeatureSlot) -> int:
-    """Returns the largest power of 2 that is at most the number of a slot's cuts."""
+    """Returns the largest power of 2 that is at most the slot's number of cuts."""
     return 1 << (len(slot.cuts).bit_length() - 1)

@@ -1,4 +1,4 @@
-"""Constant tables in C. On AVR they stay in flash memory (PROGMEM) and are read by its special functions."""
+"""Writes constant tables in C. On AVR they stay in flash memory (PROGMEM)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ A_LINE = 100  # characters of a line of a table
 
 @dataclass
 class FlashTables:
-    """The tables of a header. prefix: of the header's names. kinds: C type of each table's entries. text: the lines."""
+    """The constant tables of a C header. kinds: C type of the entries, by table. text: lines of C."""
 
     prefix: str
     kinds: dict[str, str] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
 
     def add(self, name: str, values: Sequence[int], kind: str | None = None) -> None:
-        """Adds a table. kind: the C type of its entries; by default the smallest that holds them."""
+        """Adds a table. kind: C type of its entries; by default the smallest that holds them."""
         kind = kind or int_type(min(0, *values), max(0, *values))
         self.kinds[name] = kind
         lines, line = [], "   "
@@ -33,11 +33,11 @@ class FlashTables:
         self.text += [head, *lines, line.rstrip(","), "};"]
 
     def read(self, name: str, index: str) -> str:
-        """Returns the C expression of a table's entry at an index."""
+        """Returns C that reads a table by index."""
         return self.read_at(name, f"{self.prefix}_{name} + {index}")
 
     def read_at(self, name: str, address: str) -> str:
-        """Returns the C expression of a table's entry at an address."""
+        """Returns C that reads a table by address."""
         kind = self.kinds[name]
         text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
         return f"({kind}){text}" if not kind.startswith("u") else text

@@ -1,4 +1,4 @@
-"""What all C layouts have in common: the trees at the start, and the form of the C code at the end."""
+"""Types that all C layouts share: the trees to write, and the C that is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.layouts.slots import Slots
 
 @dataclass(frozen=True)
 class TreeText:
-    """A C function of a tree: its name, result type, parameters and statements."""
+    """A C function for a tree. result: its C type. takes: its parameters. body: its statements."""
 
     name: str
     result: str
@@ -28,7 +28,7 @@ class TreeText:
 
 @dataclass(frozen=True)
 class TreeContext:
-    """The trees of a header and their inputs. prefix: of the header's names. score: the C type of scores."""
+    """The trees of a C header and their inputs. prefix: begins all names in the header. score: C type of scores."""
 
     prefix: str
     inputs: Inputs
@@ -40,37 +40,36 @@ class TreeContext:
 
     @cached_property
     def conditions(self) -> ConditionsInC:
-        """The C of the forest's conditions."""
         return ConditionsInC(self.prefix, self.inputs)
 
     @property
     def x(self) -> str:
-        """The declaration of the parameter x."""
+        """The declaration of the C parameter x."""
         array = f"x[{self.prefix.upper()}_INPUTS]"
         return f"const {self.inputs.type} {'*x' if self.inputs.struct else array}"
 
     def tables(self, slots: Slots, leaves: Leaves) -> tuple[FlashTables, SlotsInC, LeafSums]:
-        """Returns the parts of a layout with tables: the tables, still empty, the slots, and the leaves."""
+        """Returns empty tables, with the writers of slots and leaves that fill them."""
         flash = FlashTables(self.prefix)
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 
     def only(self, trees: list[int]) -> TreeContext:
-        """Returns the context with some of the trees. The type of scores stays: it can hold the sums of all trees."""
+        """Returns the context with only these trees. The type of scores stays the same."""
         forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
         return replace(self, inputs=replace(self.inputs, forest=forest))
 
 
 class TreesInC(Protocol):
-    """The C code of trees in a layout."""
+    """The trees as C, in one layout."""
 
     def declarations(self) -> list[str]:
-        """Returns lines before the functions of trees."""
+        """Returns the lines before the functions of trees."""
         ...
 
     def functions(self) -> list[TreeText]:
-        """Returns the functions of trees; none if a layout has no function for each tree."""
+        """Returns the functions of trees; empty if the layout has none."""
         ...
 
     def sums(self, into: str) -> list[str]:
-        """Returns the statements that compute the sums of all trees in the array `into`."""
+        """Returns statements that write the trees' results into the array `into`, with one element for each output."""
         ...

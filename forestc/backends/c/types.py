@@ -1,4 +1,4 @@
-"""C types and constants for the numbers of a quantized forest: integers, and floats that are compared by their bits."""
+"""C types and constants for the numbers of a quantized forest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _SIZES = (8, 16, 32, 64)  # bits of the integer types of stdint.h, ascending
 
 
 def int_type(low: int, high: int) -> str:
-    """Returns the smallest stdint type for low..high. Raises OptionError if 64 bits are too few."""
+    """Returns the smallest stdint type for low .. high, unsigned if possible. Raises OptionError if 64 bits are too
+    few."""
     for size in _SIZES:
         if low >= 0 and high < 1 << size:
             return f"uint{size}_t"
@@ -26,18 +27,18 @@ def int_type(low: int, high: int) -> str:
 
 
 def size_of(kind: str) -> int:
-    """Returns the bytes of a stdint type."""
+    """Returns the bytes of a stdint type such as `int16_t`."""
     return int("".join(filter(str.isdigit, kind))) // 8
 
 
 def word_type(forest: Forest) -> str:
-    """Returns the C type that holds the words of every feature."""
+    """Returns the smallest C type for the words of all features."""
     spans = [word_range(f.number, f.missing) for f in forest.features]
     return int_type(min((s.low for s in spans), default=0), max((s.top for s in spans), default=1))
 
 
 def members(forest: Forest) -> list[tuple[str, str]]:
-    """Returns (name, type) of each member of the struct of features; without features one, as C has no empty struct."""
+    """Returns (name, C type) of each member of the struct of features; at least one, as C has no empty struct."""
     typed = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -47,7 +48,7 @@ def members(forest: Forest) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=4)  # estimates call it once for every tree
 def score_type(forest: Forest) -> str:
-    """Returns the C type of scores: signed, and the narrowest for every partial sum, in any order of trees."""
+    """Returns the narrowest signed C type for all scores and partial sums."""
     bounds = sums_of if forest.adds else reach_of
     low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
@@ -64,7 +65,7 @@ def score_type(forest: Forest) -> str:
 
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Returns (low, high) bounds of any partial sum: the bias of an output and leaves of some of its trees."""
+    """Returns bounds (low, high) of the partial sums of one output, in any order of trees and bias."""
     used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
@@ -76,8 +77,7 @@ def leaves_of(tree: Tree, output: int) -> set[int]:
 
 
 def reach_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Returns (low, high) bounds of a score. Trees are either added or, by the forest's aggregate, their largest or
-    smallest value counts."""
+    """Returns bounds (low, high) of the score of one output."""
     used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     if forest.adds:
@@ -87,12 +87,12 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
 
 
 def label_type(forest: Forest) -> str:
-    """Returns the C type of a class index. It also holds the number of classes, as loops count up to it."""
+    """Returns the C type of a class index. It also holds the number of classes."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
 def constant(value: int) -> str:
-    """Returns an integer constant of C with a type that holds its value on every processor, 16-bit ints included."""
+    """Returns an integer constant of C, with a type that holds it even if `int` has 16 bits."""
     if -(1 << 15) < value < 1 << 15:
         return str(value)
     if -(1 << 31) < value < 1 << 31:
@@ -103,8 +103,7 @@ def constant(value: int) -> str:
 
 
 def compared(value: int, kind: str) -> str:
-    """Returns a constant to compare with a word of C type `kind`. It is unsigned if the word is, as some compilers warn
-    otherwise (MISRA C 10.4), and no wider than the word, which is cheaper on 8-bit processors."""
+    """Returns a C constant to compare with a word of type `kind`. It is unsigned if the word is (MISRA C 10.4)."""
     if kind in ("uint8_t", "uint16_t"):
         return f"{value}u"
     return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
@@ -112,9 +111,12 @@ def compared(value: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float type of C. It has the bit pattern of IEEE 754 if the preprocessor condition `fits` holds. digits: of the
-    mantissa, in bits, the hidden one included. exponent: the largest, as in FLT_MAX_EXP. macro: prefix of its macros in
-    <float.h>."""
+    """A float type of C.
+
+    digits: bits of the mantissa, with the hidden one.
+    exponent: the largest, as in FLT_MAX_EXP.
+    macro: prefix of its macros in <float.h>.
+    """
 
     name: str
     bits: int
@@ -129,7 +131,7 @@ class FloatType:
 
     @property
     def fits(self) -> str:
-        """The preprocessor condition that the type has this IEEE 754 format. A double of avr-gcc may not."""
+        """The preprocessor condition that the type has an IEEE 754 format."""
         m = self.macro
         return (
             f"FLT_RADIX == 2 && {m}_MANT_DIG == {self.digits} && {m}_MIN_EXP == {3 - self.exponent} && "
@@ -138,18 +140,18 @@ class FloatType:
 
     @property
     def halves_turned(self) -> str:
-        """The preprocessor condition that doubles store their 32-bit halves in reverse order; "" for float."""
+        """The preprocessor condition that doubles have their 32-bit halves in reverse order; "" for float."""
         turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
         return turned if self.bits == 64 else ""
 
     def has_size(self, prefix: str, way_out: str) -> str:
-        """Returns a declaration that does not compile if the type has another size. way_out: the remedy it names."""
+        """Returns a static assertion on the size of the type. way_out: the remedy that the compiler's message names."""
         size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
         return asserted(prefix, size, f"{self.name}_has_{self.bits}_bits_else_{way_out}")
 
 
 def asserted(prefix: str, condition: str, name: str) -> str:
-    """Returns a declaration that fails to compile, with `name` in the message, if a condition does not hold."""
+    """Returns a static assertion in C. name: appears in the compiler's message."""
     return f"{prefix.upper()}_ASSERT({condition}, {prefix}_{name});"
 
 
@@ -160,7 +162,7 @@ FLOATS = {
 
 
 def float_inputs(forest: Forest) -> FloatType:
-    """Returns the float type of all features' raw values. Raises OptionError for different types or a category."""
+    """Returns the C type of all raw values. Raises OptionError for a category, or for different float types."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")

@@ -1,7 +1,7 @@
-"""Writes the C that turns scores into probabilities or regression values, in fixed point and with a bound on the error.
+"""Writes C that turns scores into probabilities or regression values, with a bound on the error.
 
-Powers 2^-t use 64-bit integers. A table gives the power of the first five bits of t's fraction, a polynomial that of
-the rest. A bound holds for every score, against the exact value at the integer scores.
+Powers of 2 take a table for the first five bits of the exponent's fraction, and a polynomial for the others. A bound
+holds for every score, against the exact value for the integer scores.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from forestc.options.c import CValues
 ONE = 1 << 31  # represents a probability of 1 in internal fixed point
 UNIT = 2.0**-31  # equals one step of internal fixed point
 POWER_ERROR = 3 * UNIT  # bounds the error of a power: table, polynomial and roundings sum up to at most 2.6 steps
-# 2^-(index / 32) in steps of UNIT: the factors of the first five bits of a fraction
+# Entry i is 2^-(i / 32), in steps of UNIT.
 TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
 MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
 _FLOAT = 2.0**-24  # bounds the relative error of rounding to float32, which has mantissas of 24 bits
-# For values from 0 to 1, by option: the C type, the worth of one step, and the largest error of rounding to it.
+# Gives for values from 0 to 1, by option: C type, value of one step, largest rounding error.
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
     "q31": ("uint32_t", 2.0**-31, 0.0),
@@ -31,10 +31,15 @@ _SHARES = {
 
 @dataclass
 class ValuesInC:
-    """The C code for the probabilities or values that a header offers beside its scores. probabilities: True for
-    probabilities of classes, False for values of a regression. count: their number. kind: their C type. step: the worth
-    of an integer 1. bound: the largest error against the exact link of the integer scores. lines: C statements from
-    `scores` to `out`."""
+    """The C code for a classifier's probabilities or a regression's values.
+
+    probabilities: False for values of a regression.
+    count: number of values of a row.
+    kind: C type of a value.
+    step: value of an integer 1.
+    bound: largest error, against the exact link of the integer scores.
+    lines: C statements that compute the array `out` from the array `scores`.
+    """
 
     probabilities: bool
     count: int
@@ -45,29 +50,29 @@ class ValuesInC:
 
     @property
     def power(self) -> bool:
-        """True if the statements call the function for powers of 2."""
+        """True if `lines` call the C function for powers of 2."""
         return "_power(" in "".join(self.lines)
 
     @property
     def capped(self) -> bool:
-        """True if the statements call the function that limits a probability to 1."""
+        """True if `lines` call the C function that limits a probability to 1."""
         return "_capped(" in "".join(self.lines)
 
     @property
     def declared(self) -> list[str]:
-        """The declarations of the variables in the statements."""
+        """The declarations of the variables in `lines`."""
         variables = {"k": "int k;", "best": "int best;", "total": "uint64_t total;", "p": "uint32_t p;"}
         return [text for name, text in variables.items() if re.search(rf"\b{name} = ", "\n".join(self.lines))]
 
     @property
     def single(self) -> bool:
-        """True if the code becomes a function that returns one value."""
+        """True if the C function returns one value, False if it fills an array."""
         return not self.probabilities and self.count == 1
 
 
 def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
-    """Returns the C for a classifier's probabilities or a regression's values. Returns None if the forest's link has no
-    such C code; the header then offers only scores."""
+    """Returns the C for a classifier's probabilities or a regression's values. Returns None for the option "none", or
+    for a link without C code."""
     if kind == "none" or forest.combine.kind == "vote":
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
@@ -88,7 +93,7 @@ def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
 
 
 def _reach(forest: Forest, score: int) -> tuple[int, int]:
-    """Returns (low, high) bounds of a score, also of a median or an average of parts."""
+    """Returns bounds (low, high) of a score, also if parts are combined into it."""
     if not forest.combined:
         return reach_of(forest, score)
     parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
@@ -104,15 +109,18 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
 
 
 def _upwards(bound: float) -> float:
-    """Rounds a bound up to two digits, with room for the evaluator's own rounding in float64."""
+    """Returns an error bound rounded up to two digits, with room for rounding in float64."""
     digits = math.floor(math.log10(bound)) - 1
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
 
 @dataclass(frozen=True)
 class _Rate:
-    """The factor c of a power 2^-(c * distance), as the fixed-point number rate / 2^shift. limit: the largest distance
-    with a power above 0. error: the largest error of the power."""
+    """The factor c of powers 2^-(c * distance), as the fixed-point number rate / 2^shift.
+
+    limit: for larger distances the power is 0.
+    error: largest error of a power.
+    """
 
     rate: int
     shift: int
@@ -125,8 +133,7 @@ class _Rate:
             return None
         shift = min(58, 39 - math.frexp(c)[1])
         rate = round(math.ldexp(c, shift))
-        # An error of 0.5 in `rate` changes 2^-t by at most ln(2) * t * 2^-t * 0.5 / rate.
-        # The largest t * 2^-t is 1 / (e ln 2).
+        # Rounding changes `rate` by up to 0.5, and so a power by up to 0.5 / (e * rate).
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:
@@ -134,7 +141,7 @@ class _Rate:
 
 
 class _Target:
-    """The writer of the statements for one prediction target. first: the index of its first element in `out`."""
+    """Writer of the C for one prediction target. first: the index of its first value in the array `out`."""
 
     def __init__(self, forest: Forest, part: Part, prefix: str, kind: str) -> None:
         self.forest, self.part, self.prefix, self.kind = forest, part, prefix, kind
@@ -146,7 +153,7 @@ class _Target:
         self.reaches = [_reach(forest, score) for score in range(part.start, part.stop)]
 
     def store(self, index: str, value: str) -> str:
-        """Returns the statement that stores a probability, given in steps of 2^-31, as the output type."""
+        """Returns the C statement that stores a probability. value: C for the probability in steps of 2^-31."""
         text = {
             "q15": f"(uint16_t)(({value} + UINT32_C(0x8000)) >> 16)",
             "q31": value,
@@ -155,7 +162,7 @@ class _Target:
         return f"out[{index}] = {text};"
 
     def probabilities(self, lines: list[str]) -> float | None:
-        """Appends the statements to `lines`. Returns the bound of the error, or None if the link has no C code."""
+        """Appends the C statements to `lines`. Returns the largest error, or None if the link has no C code."""
         part = self.part
         width = part.stop - part.start
         if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
@@ -170,8 +177,10 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends statements that compute the probabilities one by one. With one output for two classes, the first is 1
-        minus the second. Returns the bound of the error."""
+        """Appends C that computes the probabilities one by one. Returns the largest error, or None without `code`.
+
+        code: the statements for one probability, with @ for its score, and the error.
+        """
         if code is None:
             return None
         part, first = self.part, self.first
@@ -201,7 +210,7 @@ class _Target:
         return body, rate.error + UNIT / 2
 
     def _share(self) -> tuple[list[str], float] | None:
-        """Returns the statements for scores that are means of probabilities already, and their bound."""
+        """Returns the statements for scores that are probabilities already, and the largest error; otherwise None."""
         decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
@@ -275,25 +284,29 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """Returns C that gives `slope * value`, minus the link's shift, in fixed point: its C type, its text, the worth
-        of one step, and the number of bits that are shifted out. reach: the largest result."""
+        """Returns C for `slope * value` minus the link's shift, in fixed point: C type, text, value of one step, number
+        of dropped bits.
+
+        reach: the largest absolute result.
+        """
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(slope, fraction + drop))
-        # An offset makes the number positive before the right shift, which C does not define for negative numbers.
+        # An offset makes the number positive, because C does not define the right shift of negative numbers.
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(self.part.link.shift, fraction + drop))
         total = f"(uint64_t)((int64_t){value} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Returns the statements that store one value for each output, in a loop if there are several."""
+        """Returns the C that stores the value of each output. text: C for a value, with @ for its score."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> ValuesInC | None:
-        """Returns the C for 2^(c * score): its largest value, divided by a power of 2 for the distance to it."""
+        """Returns the C for an exponential link: the largest value, times 2^-(c * distance from the score with that
+        value)."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
@@ -320,13 +333,12 @@ class _Target:
 
 
 def _fraction(reach: float, bits: int) -> int:
-    """Returns the most fraction bits with which numbers up to `reach` stay below 2^bits, even after rounding."""
+    """Returns the most fraction bits for fixed-point numbers of `bits` bits with values up to `reach`."""
     fraction = bits - math.frexp(reach)[1]
     return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
 
 
 def _from(start: int) -> str:
-    """Returns the C text of the index `start + k`."""
     return f"{start} + k" if start else "k"
 
 
