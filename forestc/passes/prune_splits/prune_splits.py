@@ -75,23 +75,24 @@ class PruneSplits(Seeded, AtGivenSettings):
     stride: Annotated[
         int,
         Range(1, 6),
-        "only every n-th price is tried; a larger number is faster. Above 1, with keep=decisions, the search also "
-        "ends if the lowest price fails to keep all decisions.",
+        "tries only every n-th price; a larger number is faster.",
     ] = 1
     leaf_bits: Annotated[
         Bits,
         Range(1, 16),
         tried(1, 2, 3, "same"),
-        "bits of a leaf; same: as many as the leaves have; auto: the cheapest of 1, 2, 3 and same.",
+        "bits of a leaf; same: as many bits as before; auto: the cheapest of 1, 2, 3 and same.",
     ] = "auto"
     mended: Annotated[
         float,
         SHARE,
-        "with keep=decisions: share of the rows that small added trees may correct. A larger share may give "
-        "smaller forests that agree with the model less often on other rows.",
+        "with keep=decisions: largest share of the rows whose decision pruning changes and small added "
+        "trees then restore; 0: no tree is added.",
     ] = 0.02
     rewire: Annotated[
-        bool, tried(True, False), "true: splits may take the conditions of other splits of the forest."
+        bool,
+        tried(True, False),
+        "true: a split may take the condition of another split of the forest, which costs no comparator.",
     ] = True
     copies: Annotated[Copies, tried(0, 2, 8)] = 8
     mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1
