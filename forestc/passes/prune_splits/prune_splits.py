@@ -68,9 +68,9 @@ class PruneSplits(Seeded, AtGivenSettings):
         float | Literal["auto"],
         Range(0, 1e6, "a number", below=True),
         tried_from(0.02, 30.0, log=True),
-        "loss that saving a LUT may cost, in units of the loss of one row (for a regression, of the variance of "
-        "one row); a higher price removes more splits. auto: the cheapest forest that keep allows. 0 with "
-        "keep=decisions removes only splits that no decision needs.",
+        "loss that saving one LUT may cost, in units of the loss of one wrongly decided row; a higher price "
+        "removes more splits. auto: tries several prices and takes the cheapest forest that the option keep "
+        "allows.",
     ] = "auto"
     stride: Annotated[
         int,
