@@ -148,7 +148,7 @@ class LearnInputsOptions:
     samples: int | None = option(
         None, "--samples", "number of search runs, instead of --time: gives the same file each time", "N", least=1
     )
-    least_count: int = option(0, "--least-count", "write smaller counts of rows as 0", "N", least=0)
+    least_count: int = option(0, "--least-count", "write counts of rows below N as 0", "N", least=0)
     seed: int = option(0, "--seed", "seed of the search", least=0)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
