@@ -352,9 +352,9 @@ def boards_page() -> str:
         (
             "# Boards",
             MADE,
-            "`--cpu` and `--device` take the names in these tables. Several names in a row stand for the same board or chip. "
-            "The C header also compiles for other microcontrollers with a C99 compiler; only estimates, budgets and "
-            "`forestc measure` need to know the processor.",
+            "`--cpu` and `--device` take the names in these tables. Several names in a row stand for the same board "
+            "or chip. The C header also compiles for other microcontrollers with a C99 compiler; only estimates, "
+            "budgets and `forestc measure` need to know the processor.",
             "## Microcontrollers",
             "    forestc compile model.json --rows train.csv --target c --cpu pico -o out\n"
             "    forestc measure out --cpu pico --rows test.csv",
@@ -362,7 +362,7 @@ def boards_page() -> str:
                 ("board", "chip", "value of `--cpu`", "processor of forestc", "remark"),
                 [_board(board, board.cpu, board.remark) for board in PROCESSORS],
             ),
-            "[Figures on a microcontroller](../howto/measure.md#processors-and-tools) lists the compilers and emulators.",
+            "[Figures on a microcontroller](../howto/measure.md#processors-and-tools) lists compilers and emulators.",
             "## FPGAs",
             "    forestc compile model.json --rows train.csv --device icebreaker --clock 12 -o out\n"
             "    forestc synth out --device icebreaker",

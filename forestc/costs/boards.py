@@ -30,9 +30,13 @@ class Board:
     remark: str = ""
 
 
-_XTENSA = "compile without --cpu; forestc has no estimates, budgets or measured figures for Xtensa"
+_XTENSA = (
+    "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
+    "Xtensa, so compile without --cpu"
+)
 _GOWIN = (
-    "forestc has no figures for Gowin; for an idea of the size, take ice40-hx8k, whose LUTs have four inputs as well"
+    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures for "
+    "Gowin, but ice40-hx8k, whose LUTs have four inputs as well, gives an idea of the size"
 )
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"

@@ -60,8 +60,9 @@ class PruneSplits(Seeded, AtGivenSettings):
 
     keep: Annotated[
         Literal["accuracy", "decisions", "accuracy-or-decisions"],
-        "what must stay: accuracy (on held-out rows, within the tolerance), decisions (of all given rows, "
-        "exact-on-data), or accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
+        "what the pruned forest must keep. accuracy: the accuracy on held-out rows, within the tolerance; "
+        "decisions: every decision of the given rows; accuracy-or-decisions: decisions if no smaller forest "
+        "keeps the accuracy.",
     ] = "accuracy"
     tolerance: Tolerance = 0.01
     price: Annotated[
