@@ -352,40 +352,39 @@ def boards_page() -> str:
         (
             "# Boards",
             MADE,
-            "`--cpu` and `--device` take the names in these tables, of a board or of the processor or device on it. "
-            "Several names in a row stand for the same. Any other microcontroller with a C99 compiler takes the "
-            "header too: only estimates, budgets and `forestc measure` need to know the processor.",
+            "`--cpu` and `--device` take the names in these tables. Several names in a row stand for the same board "
+            "or chip. The C header also compiles for other microcontrollers with a C99 compiler; only estimates, "
+            "budgets and `forestc measure` need to know the processor.",
             "## Microcontrollers",
             "    forestc compile model.json --rows train.csv --target c --cpu pico -o out\n"
             "    forestc measure out --cpu pico --rows test.csv",
             table(
-                ("board", "chip", "`--cpu`", "is", "to know"),
+                ("board", "chip", "value of `--cpu`", "processor of forestc", "remark"),
                 [_board(board, board.cpu, board.remark) for board in PROCESSORS],
             ),
-            "Which compilers and emulators are used stands under "
-            "[figures on a microcontroller](../howto/measure.md#processors-and-tools).",
+            "[Figures on a microcontroller](../howto/measure.md#processors-and-tools) lists compilers and emulators.",
             "## FPGAs",
             "    forestc compile model.json --rows train.csv --device icebreaker --clock 12 -o out\n"
             "    forestc synth out --device icebreaker",
             table(
-                ("board", "chip", "`--device`", "is", "tools", "to know"),
+                ("board", "chip", "value of `--device`", "device of forestc", "tools", "remark"),
                 [(*_board(board, board.device)[:4], _tools(board), plain(board.remark)) for board in FPGAS],
             ),
             "`forestc synth` places the core alone, to measure it. A bitstream also needs your own top module and the "
-            "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. Of another "
-            "board, take the device that stands on it ([devices](devices.md)).",
+            "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. For "
+            "another board, name the [device](devices.md) on it.",
         )
     )
 
 
 def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
-    shown = _code(target) or "not there"
+    shown = _code(target) or "none"
     return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, plain(remark)
 
 
 def _tools(board: Board) -> str:
     if not board.device:
-        return "no figures here"
+        return "none that forestc runs"
     return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP
 
 

@@ -27,35 +27,39 @@ class Board:
 
 
 _XTENSA = (
-    "the header compiles with Espressif's xtensa-esp-elf-gcc, and its self-test runs on the board; no compiler and no "
-    "emulator for Xtensa comes with pip, so there are no estimates, budgets or figures: compile without --cpu"
+    "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
+    "Xtensa, so compile without --cpu"
 )
 _GOWIN = (
-    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures: for "
-    "an idea of the size, take ice40-hx8k, whose LUTs have four inputs as well"
+    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures for "
+    "Gowin, but ice40-hx8k, whose LUTs have four inputs as well, gives an idea of the size"
 )
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
-_ICE = "few pins: bring rows in by a bus or a shift register, as the FPGA tutorial does"
+_ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
 
 PROCESSORS: tuple[Board, ...] = (
     Board(("rp2040", "pico"), "Raspberry Pi Pico, Pico W", "RP2040", cpu="cortex-m0plus"),
     Board(("rp2350", "pico-2"), "Raspberry Pi Pico 2", "RP2350", cpu="cortex-m4f",
-          remark="Cortex-M33, which runs code for a Cortex-M4F: the figures are of that; its RISC-V cores: rv32imc"),
-    Board(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark="the same instructions as a Cortex-M0+"),
+          remark=
+              "the Cortex-M33 cores run code for a Cortex-M4F, whose figures forestc gives; for the RISC-V "
+              "cores, take --cpu rv32imc"),
+    Board(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark=
+        "a Cortex-M0 has the same instructions as a Cortex-M0+"),
     Board(("stm32g0",), "STM32 G0", "Cortex-M0+", cpu="cortex-m0plus"),
     Board(("stm32f4",), "STM32 F4", "Cortex-M4F", cpu="cortex-m4f"),
     Board(("stm32h7",), "STM32 H7", "Cortex-M7", cpu="cortex-m7"),
     Board(("nrf52", "nrf52832", "nrf52840"), "nRF52 DK, nRF52840 DK, Nano 33 BLE", "Cortex-M4F", cpu="cortex-m4f",
-          remark="nRF52805, 810 and 811 have no floating-point unit: cortex-m4"),
+          remark="for nRF52805, 810 and 811, which have no floating-point unit, take --cpu cortex-m4"),
     Board(("microbit-v1",), "BBC micro:bit v1", "nRF51822, Cortex-M0", cpu="cortex-m0plus",
-          remark="the same instructions as a Cortex-M0+"),
+          remark="a Cortex-M0 has the same instructions as a Cortex-M0+"),
     Board(("microbit-v2",), "BBC micro:bit v2", "nRF52833, Cortex-M4F", cpu="cortex-m4f"),
     Board(("esp32", "esp32-s2", "esp32-s3"), "ESP32, ESP32-S2, ESP32-S3", "Xtensa LX6, LX7", remark=_XTENSA),
     Board(("esp32-c3", "esp32-c6"), "ESP32-C3, ESP32-C6", "RISC-V (rv32imc, rv32imac)", cpu="rv32imc"),
     Board(("arduino-mega", "atmega2560"), "Arduino Mega", "ATmega2560", cpu="avr"),
     Board(("arduino-uno", "arduino-nano", "atmega328p"), "Arduino Uno, Nano", "ATmega328P", cpu="avr",
-          remark="the figures are those of an ATmega2560, whose calls take a byte of stack and two cycles more; "
-          "32 kB of flash, 2 kB of RAM"),
+          remark=
+              "forestc gives the figures of an ATmega2560, whose calls take a byte of stack and two cycles "
+              "more; the ATmega328P has 32 kB of flash and 2 kB of RAM"),
 )  # fmt: skip
 
 FPGAS: tuple[Board, ...] = (

@@ -76,10 +76,13 @@ class COptions:
     c_inputs: CInputs = _c(
         "words",
         "--c-inputs",
-        "what predict takes: words (an array of integers), struct (integers as members), float or raw (raw rows)",
+        "inputs of the C functions: words (an array of integers), struct (integers as members), float or "
+        "raw (raw rows)",
     )
     c_quantizer: CQuantizer = _c(
-        "auto", "--c-quantizer", "type of the C function from raw rows to words: auto, none, float or double"
+        "auto",
+        "--c-quantizer",
+        "type of raw rows that the C function NAME_quantize turns into words: auto, none, float or double",
     )
     c_values: CValues = _c(
         "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
@@ -87,10 +90,10 @@ class COptions:
     c_layout: CLayout = _c(
         "auto",
         "--c-layout",
-        "branches: nested ifs, fast; calls: the same, a function for each tree; ranked: calls on ranks of one byte, "
-        "smaller; nodes, masks: tables, small; "
-        "mixed: between; or chosen from estimates: smallest, fastest (in the worst case), balanced (the smallest "
-        "within twice the instructions of the fastest); auto: what --flash and --instructions ask for, else balanced",
+        "form of the trees in C. branches: nested ifs, fast; calls: a function for each tree; ranked: calls "
+        "on ranks of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or by "
+        "estimates: smallest, fastest (in the worst case), balanced (the smallest within twice the "
+        "instructions of the fastest); auto: within --flash and --instructions, otherwise balanced",
     )
     c_project: str = _c(
         "none",
@@ -105,13 +108,15 @@ class COptions:
         "types of columns for --c-inputs raw, by name or position: adc=int16,3=uint8,*=float",
         takes_rest=True,
     )
-    cpu: str = _c("", "--cpu", "processor, or board, for which --c-layout auto chooses; see forestc measure")
+    cpu: str = _c("", "--cpu", "processor or board for which --c-layout auto chooses a layout; see forestc measure")
     flash: int | str | None = _budget(
-        "--flash", "most flash that a prediction in C may take, as in 4000 or 4KiB", "BYTES"
+        "--flash", "largest number of flash bytes that a prediction in C may take, as in 4000 or 4KiB", "BYTES"
     )
-    ram: int | str | None = _budget("--ram", "most stack that a prediction in C may take", "BYTES")
+    ram: int | str | None = _budget(
+        "--ram", "largest number of bytes of stack and static RAM that a prediction in C may take", "BYTES"
+    )
     instructions: int | str | None = _budget(
-        "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
+        "--instructions", "largest number of instructions (on AVR cycles) of any prediction in C", "N"
     )
 
     def __post_init__(self) -> None:

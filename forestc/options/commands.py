@@ -52,7 +52,9 @@ class CheckOptions(DrawnRows):
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
     random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
     seed: int = option(0, "--seed", "seed of the random vectors, and of rows drawn from --inputs", least=0)
-    prove: bool = option(False, "--prove", "also prove equality for every input")
+    prove: bool = option(
+        False, "--prove", "also prove that the Verilog or VHDL equals the quantized forest for every input"
+    )
     native: bool = native_option("prove with the yosys on the PATH")
     require: bool = False
     record: bool = True
@@ -144,11 +146,11 @@ class LearnInputsOptions:
     treewidth: int = option(
         4, "--treewidth", "treewidth of the network, at most; larger ones model more columns together", "N", least=1
     )
-    seconds: float = option(20.0, "--time", "seconds to search for a network", "SECONDS")
+    seconds: float = option(20.0, "--time", "time limit of the search for a Bayesian network, in seconds", "SECONDS")
     samples: int | None = option(
         None, "--samples", "number of search runs, instead of --time: gives the same file each time", "N", least=1
     )
-    least_count: int = option(0, "--least-count", "write smaller counts of rows as 0", "N", least=0)
+    least_count: int = option(0, "--least-count", "write counts of rows below N as 0", "N", least=0)
     seed: int = option(0, "--seed", "seed of the search", least=0)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()

@@ -24,7 +24,7 @@ class _ModelAndHardware:
     rows: Any = field(
         metadata=flag(
             "--rows",
-            "CSV (gzip too), Parquet, Arrow or NumPy; without it formats are exact, from the thresholds",
+            "CSV (gzip too), Parquet, Arrow or NumPy; without rows, number formats keep every input's path",
             "FILE",
             needed=False,
             recorded=False,
@@ -35,41 +35,49 @@ class _ModelAndHardware:
     ranges: Any = option(
         None,
         "--ranges",
-        "instead of --rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
+        "instead of --rows: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON",
         "FILE",
     )
     inputs: Any = option(
         None,
         "--inputs",
-        "input model of forestc model-inputs: C's branches put the more frequent side first",
+        "input model (see forestc model-inputs), by which the C code tests the more frequent branch first",
         "FILE",
     )
     classes: Sequence[str] = option(
         (),
         "--classes",
-        "names of the model's classes as the labels write them, in the model's order: a,b,c",
+        "names of the classes in the label column, in the model's order: a,b,c",
         "NAMES",
         listed=True,
     )
     missing: Literal["auto", "always"] = option(
-        "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
+        "auto",
+        "--missing",
+        "features that accept missing values; auto: features with missing values in the rows; always: "
+        "wherever the model does",
     )
     held_out: Any = option(
         None,
         "--held-out",
-        "rows that score passes, or the share of the rows to set aside for it (0.2)",
+        "file of held-out rows, on which passes are scored; or a share of the given rows to set aside: 0.2 "
+        "is every fifth row",
         "FILE",
         kind=str,
         schema=_SHARE_OR_FILE,
     )
     label: Any = label_option()
     scheduler: str | None = option(
-        None, "--scheduler", "address of a Dask cluster, on which passes go through the rows", "ADDRESS", recorded=False
+        None,
+        "--scheduler",
+        "address of a Dask cluster that reads the rows for share-thresholds",
+        "ADDRESS",
+        recorded=False,
     )
     level: int | str | None = option(
         None,
         "-O --level",
-        "0 (exact) to 3 (smallest); default: 1; see forestc passes",
+        "how much of the model may change, 0 (exact) to 3 (smallest); default: 1; see forestc passes",
         "LEVEL",
         kind=str,
         schema=_LEVEL,
@@ -77,7 +85,7 @@ class _ModelAndHardware:
     tolerance: float | str | None = option(
         None,
         "--tolerance",
-        "with -O2 and -O3: accuracy that may be lost on other rows, such as 0.01 or 1%; default: 0.01",
+        "with -O2 and -O3: accuracy that may be lost on held-out rows, such as 0.01 or 1%; default: 0.01",
         "T",
         kind=str,
         schema={"type": ["number", "null"]},
@@ -99,19 +107,20 @@ class _ModelAndHardware:
     passes: str | Sequence[Any] | None = option(
         None,
         "--passes -p",
-        "passes to run instead of a level's: simplify,round-leaves{leaf_bits=4}; none: only what is needed",
+        "passes to run instead of a level, as in simplify,round-leaves{leaf_bits=4}; none: only the passes "
+        "that files need",
         schema={"type": ["string", "null"]},
     )
     scores: float | None = option(
         None,
         "--scores",
-        "largest allowed error of probabilities on the rows; of other values as a share of their range",
+        "largest error of probabilities on the given rows; for other values, as a share of their range",
         "E",
     )
     seed: int = option(
         0,
         "--seed",
-        "seed of all passes that draw at random; pass{seed=N} sets that of one pass",
+        "seed of all passes that use random numbers; pass{seed=N} sets the seed of one pass",
         least=0,
         recorded=False,
     )
@@ -131,20 +140,26 @@ class _ModelAndHardware:
         "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
     )
     device: str | None = option(
-        None, "--device", "also synthesize, place and route for this device, or board; see forestc synth"
+        None,
+        "--device",
+        "device or board for which the design is also synthesized, placed and routed; see forestc synth",
     )
     clock_mhz: float | None = option(
         None,
         "--clock",
-        "with --device: clock rate to reach; chooses the latency and sets the constraints",
+        "with --device: clock rate in MHz to reach; chooses the latency and sets the clock constraint",
         "MHZ",
         least=1,
         key="clock",
         schema={"type": ["number", "null"]},
     )
     native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
-    try_anyway: bool = option(False, "--try", "with --device: try even if the estimate says that it does not fit")
-    no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesize nothing")
+    try_anyway: bool = option(
+        False, "--try", "with --device: synthesize even if the estimate says that the design does not fit the device"
+    )
+    no_synth: bool = option(
+        False, "--no-synth", "with --device: place registers for the device, but do not run synthesis"
+    )
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,10 @@ class CompileOptions(COptions, _ModelAndHardware):
         None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
     )
     engine: Any = option(
-        None, "--engine", "with the target engine: a folder of forestc engine; default: one for this model", "DIR"
+        None,
+        "--engine",
+        "with --target engine: a folder that forestc engine wrote; default: an engine that fits this model",
+        "DIR",
     )
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()

@@ -19,7 +19,13 @@ class EngineOptions:
     trees: int = option(100, "--trees", "trees of the largest model", "N", least=1)
     nodes: int = option(16384, "--nodes", "nodes of the largest model, leaves included", "N", least=1)
     features: int = option(32, "--features", "columns of a row", "N", least=1)
-    classes: int = option(1, "--classes", "outputs of the largest model: classes, or 1 for two classes", "N", least=1)
+    classes: int = option(
+        1,
+        "--classes",
+        "outputs of the largest model: number of classes; 1 for two classes with one score, and for regression",
+        "N",
+        least=1,
+    )
     device: str | None = option(
         None, "--device", "device whose memory limits the engine: ecp5-85k, ice40-up5k, ..., or a board"
     )
@@ -31,12 +37,16 @@ class EngineOptions:
         kind=str,
     )
     word_bits: int = option(
-        0, "--word-bits", "bits of a feature's word; default: as many as fit, up to 16", "N", least=0
+        0, "--word-bits", "bits of a column's word; default: as many as fit into a node, up to 16", "N", least=0
     )
     score_bits: int = option(32, "--score-bits", "bits of a score", "N", least=8)
     scores: bool = option(False, "--scores", "return scores beside the label; needed for regression")
     banks: int = option(
-        0, "--banks", "2: load a model while another one answers; default: 2 if both fit, else 1", "N", least=0
+        0,
+        "--banks",
+        "memories for images, 1 or 2; 2: load a model while another one answers; default: 2 if both fit, otherwise 1",
+        "N",
+        least=0,
     )
     load: Literal["stream", "axi-lite"] = option("stream", "--load", "how images are loaded: stream or axi-lite")
     user_bits: int = option(1, "--tuser", "bits of tuser", "N", least=1)
@@ -48,20 +58,27 @@ class ImageOptions:
     """The options of `image`. out: None to write no file."""
 
     source: Any = field(metadata=SOURCE)
-    rows: Any = rows_option("with a model, not a folder: rows for its passes; CSV, Parquet, Arrow or NumPy")
+    rows: Any = rows_option("rows for the passes, if MODEL is not a folder; CSV, Parquet, Arrow or NumPy")
     out: Any = option(None, "-o --out", "the image to write", "FILE", needed=True)
     _: KW_ONLY
     engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
     ranges: Any = option(None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE")
     held_out: Any = option(
-        None, "--held-out", "rows that score passes, or the share of the rows to set aside for it", "FILE", kind=str
+        None,
+        "--held-out",
+        "file of held-out rows, on which passes are scored; or a share of the given rows to set aside: 0.2 "
+        "is every fifth row",
+        "FILE",
+        kind=str,
     )
     label: Any = label_option()
-    level: int | str | None = option(None, "-O --level", "0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str)
-    tolerance: float | str | None = option(
-        None, "--tolerance", "with -O2 and -O3: accuracy that may be lost", "T", kind=str
+    level: int | str | None = option(
+        None, "-O --level", "how much of the model may change, 0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str
     )
-    passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level's")
+    tolerance: float | str | None = option(
+        None, "--tolerance", "with -O2 and -O3: accuracy that may be lost on held-out rows", "T", kind=str
+    )
+    passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
     progress: Progress = quiet

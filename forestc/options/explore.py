@@ -20,18 +20,20 @@ from forestc.options.shared import (
 
 @dataclass(frozen=True)
 class ExploreOptions:
-    model: Any = option(None, "", "a model file; the options of its passes are searched", "[MODEL]")
+    model: Any = option(None, "", "a model file, for which explore searches the options of the passes", "[MODEL]")
     train: str | Sequence[str] | Callable[[Any], Any] | None = field(
         default=None,
         kw_only=True,
-        metadata=flag("--train", "instead of MODEL: trainers of new models, a list, such as xgboost", "NAMES"),
+        metadata=flag(
+            "--train", "instead of MODEL: a list of trainers of new models, such as xgboost,lightgbm", "NAMES"
+        ),
     )
     rows: Any = rows_option()
     out: Any = option("study", "-o --out", "the folder of the study", "DIR")
     _: KW_ONLY
     label: Any = label_option("column of the true labels")
-    test: Any = option(None, "--test", "test rows: read once, at the end, to measure the front", "FILE")
-    validation: Any = option(None, "--validation", "rows that score candidates; default: a part of --rows", "FILE")
+    test: Any = option(None, "--test", "test rows, which are read once, at the end, to measure the front", "FILE")
+    validation: Any = option(None, "--validation", "rows that score designs; default: a part of --rows", "FILE")
     regression: bool = option(False, "--regression", "with --train: the labels are values, not classes")
     device: str | None = option(
         None, "--device", "device of the designs: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ..."
@@ -45,22 +47,23 @@ class ExploreOptions:
         "FIGURES",
     )
     limits: Sequence[Any] = option(
-        (), "--limit", "limit for every design, as in 'fmax>=150'; may be given several times", "LIMIT", repeated=True
+        (),
+        "--limit",
+        "limit that every design of the front keeps, as in 'fmax>=150'; may be given several times",
+        "LIMIT",
+        repeated=True,
     )
     tolerance: float | str | None = option(
         None,
         "--tolerance",
-        "recommend the smallest design that loses at most this accuracy against the model, such as 0.01 or 1%; a "
-        "standard error counts as lost. Default: the smallest within a standard error of the model's accuracy "
-        "(with --train, of the best accuracy)",
+        "accuracy that the recommended design may lose against the model, such as 0.01 or 1%, including a "
+        "standard error; default: about one standard error",
         "SHARE",
         kind=str,
     )
-    trials: int = option(200, "--trials", "designs to try", "N", least=1)
-    seconds: float | None = option(
-        None, "--seconds", "end after this time, with the front so far; default: after all trials", "SECONDS"
-    )
-    seed: int = option(0, "--seed", "seed of everything that is drawn at random", least=0)
+    trials: int = option(200, "--trials", "number of designs to try", "N", least=1)
+    seconds: float | None = option(None, "--seconds", "time limit of the whole command; default: none", "SECONDS")
+    seed: int = option(0, "--seed", "seed of all random numbers", least=0)
     jobs: int | None = option(None, "--jobs", "worker processes; default: one for each core", "N", least=1)
     scheduler: str | None = option(None, "--scheduler", "address of a Dask cluster that runs the trials", "ADDRESS")
     storage: str | None = option(
@@ -69,27 +72,32 @@ class ExploreOptions:
     rungs: str | None = option(
         None,
         "--rungs",
-        "how closely designs are measured at most: estimate, synthesis, placed, measured (firmware); default: as "
-        "closely as possible",
+        "last step of measuring designs: estimate, synthesis, placed, measured (firmware); default: the "
+        "last possible one",
     )
     trial_seconds: float = option(
-        600.0, "--trial-seconds", "time limit of a trial at one rung, in a worker process of --jobs", "SECONDS"
+        600.0, "--trial-seconds", "time limit of one step of a trial, in seconds, with --jobs", "SECONDS"
     )
-    trial_mb: int | None = option(
-        None, "--trial-mb", "memory limit of a trial, in a worker process of --jobs", "MB", least=1
-    )
+    trial_mb: int | None = option(None, "--trial-mb", "memory limit of a trial, in MB, with --jobs", "MB", least=1)
     native: bool = native_option()
     prove: bool = option(True, "--no-prove", "check the front without proofs")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
     classes: Sequence[str] = option(
-        (), "--classes", "names of MODEL's classes as the labels write them, in its order: a,b", "NAMES", listed=True
+        (), "--classes", "names of the classes in the label column, in the order of MODEL: a,b", "NAMES", listed=True
     )
     missing: Literal["auto", "always"] = option(
-        "auto", "--missing", "auto: accept missing values where rows have some; always: wherever the model does"
+        "auto",
+        "--missing",
+        "features that accept missing values; auto: features with missing values in the rows; always: "
+        "wherever the model does",
     )
     take: int | None = option(
-        None, "--take", "no search: write the design of trial N; MODEL is then the study, -o the folder", "N", least=0
+        None,
+        "--take",
+        "write the design of trial N instead of searching; MODEL is then the study, and -o the folder to write",
+        "N",
+        least=0,
     )
-    resume: bool = option(False, "--resume", "go on with the study in DIR, with the options that it began with")
+    resume: bool = option(False, "--resume", "continue the study in DIR, with the options that it began with")
     progress: Progress = quiet

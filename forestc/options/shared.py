@@ -26,21 +26,21 @@ def rows_option(help: str = ROWS) -> Any:
     return option(None, "--rows", help, "FILE", recorded=False)
 
 
-def label_option(help: str = "column of the true labels; several prediction targets: y1,y2") -> Any:
+def label_option(help: str = "column of the true labels; for several targets: y1,y2") -> Any:
     schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
     return option(None, "--label", help, "COL", kind=str, schema=schema)
 
 
 def trust_option() -> Any:
-    return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
+    return option(False, "--trust-pickle", "allow opening pickles; opening a pickle runs the code in it")
 
 
 def iterations_option() -> Any:
     return option(
         None,
         "--iterations",
-        "boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or best for those up to the"
-        " best; default: as the library predicts",
+        "boosting iterations to read from XGBoost, LightGBM and CatBoost: the first N, or best for all up "
+        "to the best one; default: the iterations with which the library predicts",
         "N",
         kind=str,
     )
@@ -56,4 +56,4 @@ class DrawnRows:
 
     inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
     count: int = option(DRAWN, "--count", "with --inputs: number of rows to draw", "N", least=1)
-    seed: int = option(0, "--seed", "with --inputs: seed of the rows drawn", least=0)
+    seed: int = option(0, "--seed", "with --inputs: seed of the drawn rows", least=0)

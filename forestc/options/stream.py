@@ -46,12 +46,21 @@ class StreamOptions:
     """
 
     tdata_bits: int = option(
-        0, "--tdata", "bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
+        0,
+        "--tdata",
+        "bits of the port tdata; default: as many as a whole row, which then takes one beat",
+        "N",
+        schema=_FROM_0,
+        key="tdata",
     )
     user_bits: int = option(1, "--tuser", "bits of tuser", "N", schema=_FROM_0, key="tuser")
     registers: bool = option(False, "--axi-lite", "add a block of AXI4-Lite registers", key="axi_lite")
     align: int = option(
-        0, "--align", "align words to lanes of at least 8, 16, 32 or 64 bits; 0: packed", "N", schema=_FROM_0
+        0,
+        "--align",
+        "align each word to a C integer of at least 8, 16, 32 or 64 bits; 0: words are packed without gaps",
+        "N",
+        schema=_FROM_0,
     )
 
     def __post_init__(self) -> None:

@@ -70,13 +70,13 @@ Tolerance = Annotated[
 ]  # fmt: skip
 ChangeAllowed = Annotated[
     float | Literal["auto"], SHARE,
-    "largest share of decisions that words and leaves together may change on the given rows; for a regression,"
-        " largest error over the range of scores. It is not used if a tolerance applies. auto: no decision, or "
-        "0.01 of a regression's range.",
+    "largest share of the given rows whose decision may change by rounding features and leaves. For a "
+        "regression, largest error as a share of the range of scores. Not used with a tolerance. auto: no "
+        "decision, or 0.01 of a regression's range.",
 ]  # fmt: skip
-Copies = Annotated[int, Range(0, 100), "number of copies of each row with mixed values."]
-Mix = Annotated[float, SHARE, "share of a copy's values that come from other rows of its class."]
-Seed = Annotated[int, Range(0), "seed of everything that the pass draws at random; --seed sets it for all passes."]
+Copies = Annotated[int, Range(0, 100), "number of copies added for each row, with some values taken from other rows."]
+Mix = Annotated[float, SHARE, "share of the values of a copied row that come from other rows of the same class."]
+Seed = Annotated[int, Range(0), "seed of the pass's random numbers; --seed sets the seed of all passes."]
 
 
 @dataclass(frozen=True)

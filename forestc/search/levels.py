@@ -42,11 +42,11 @@ class Level:
 
 EXACT = "simplify,quantize-inputs{exact=true},round-leaves{exact=true},simplify"
 PATHS = "simplify,share-thresholds,quantize-inputs,round-leaves{change=auto},simplify"
-WITHIN = "accuracy on other rows, within the tolerance"
-QUICK = "fewer leaf bits, fitted leaves, prune-splits and regrow-trees at few settings"
+WITHIN = "the accuracy on held-out rows, within the tolerance"
+QUICK = "fewer leaf bits, fitted leaves (not for C), prune-splits and regrow-trees at few settings"
 LEVELS: tuple[Level, ...] = (
-    Level("the model's own decision for every input but near ties", EXACT),
-    Level("every path of the given rows, and every decision of them but near ties", PATHS),
+    Level("the model's own decision for every input, except near ties", EXACT),
+    Level("the path of every given row, and its decision except in near ties", PATHS),
     Level(WITHIN, PATHS, QUICK),
     Level(WITHIN, PATHS, "what -O2 tries, prune-splits and regrow-trees at more settings, prune-trees, extract-rules"),
 )

@@ -51,7 +51,8 @@ class ExtractRules(Seeded, AtGivenSettings):
     learn: Annotated[
         Literal["labels", "forest"],
         tried("labels", "forest"),
-        "what rules are learnt from: labels of the rows, or the decisions of the forest on the rows and their copies.",
+        "rules are learned from the labels of the rows, or from the decisions of the forest on the rows and "
+        "their copies.",
     ] = "labels"
     form: Annotated[
         Literal["dnf", "cnf"], tried("dnf", "cnf"), "form of the rules: dnf (an OR of ANDs) or cnf (an AND of ORs)."
@@ -66,7 +67,7 @@ class ExtractRules(Seeded, AtGivenSettings):
     balanced: Annotated[
         bool,
         tried(False, True),
-        "true: while rules are learnt, all classes weigh the same, however many rows they have.",
+        "true: when rules are learned, every class has the same total weight, however many rows it has.",
     ] = False
     tolerance: Tolerance = 0.01
     comparators: Annotated[

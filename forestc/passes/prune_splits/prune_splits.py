@@ -59,38 +59,40 @@ class PruneSplits(Seeded, AtGivenSettings):
 
     keep: Annotated[
         Literal["accuracy", "decisions", "accuracy-or-decisions"],
-        "what must stay: accuracy (on held-out rows, within the tolerance), decisions (of all given rows, "
-        "exact-on-data), or accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.",
+        "what the pruned forest must keep. accuracy: the accuracy on held-out rows, within the tolerance; "
+        "decisions: every decision of the given rows; accuracy-or-decisions: decisions if no smaller forest "
+        "keeps the accuracy.",
     ] = "accuracy"
     tolerance: Tolerance = 0.01
     price: Annotated[
         float | Literal["auto"],
         Range(0, 1e6, "a number", below=True),
         tried_from(0.02, 30.0, log=True),
-        "loss that saving a LUT may cost, in units of the loss of one row (for a regression, of the variance of "
-        "one row); a higher price removes more splits. auto: the cheapest forest that keep allows. 0 with "
-        "keep=decisions removes only splits that no decision needs.",
+        "loss that saving one LUT may cost, in units of the loss of one wrongly decided row; a higher price "
+        "removes more splits. auto: tries several prices and takes the cheapest forest that the option keep "
+        "allows.",
     ] = "auto"
     stride: Annotated[
         int,
         Range(1, 6),
-        "only every n-th price is tried; a larger number is faster. Above 1, with keep=decisions, the search also "
-        "ends if the lowest price fails to keep all decisions.",
+        "tries only every n-th price; a larger number is faster.",
     ] = 1
     leaf_bits: Annotated[
         Bits,
         Range(1, 16),
         tried(1, 2, 3, "same"),
-        "bits of a leaf; same: as many as the leaves have; auto: the cheapest of 1, 2, 3 and same.",
+        "bits of a leaf; same: as many bits as before; auto: the cheapest of 1, 2, 3 and same.",
     ] = "auto"
     mended: Annotated[
         float,
         SHARE,
-        "with keep=decisions: share of the rows that small added trees may correct. A larger share may give "
-        "smaller forests that agree with the model less often on other rows.",
+        "with keep=decisions: largest share of the rows whose decision pruning changes and small added "
+        "trees then restore; 0: no tree is added.",
     ] = 0.02
     rewire: Annotated[
-        bool, tried(True, False), "true: splits may take the conditions of other splits of the forest."
+        bool,
+        tried(True, False),
+        "true: a split may take the condition of another split of the forest, which costs no comparator.",
     ] = True
     copies: Annotated[Copies, tried(0, 2, 8)] = 8
     mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1

@@ -75,7 +75,7 @@ class PruneTrees(Seeded, AtGivenSettings):
         int,
         Range(1, 16),
         tried(1, 3),
-        "how often a tree may count at most. Above 1, leaves are multiplied and need more bits.",
+        "largest factor by which the leaves of a tree may be multiplied; above 1, leaves need more bits.",
     ] = 1
     refit: Annotated[
         bool, tried(False, True), "true: the leaves of the remaining trees are fitted to the rows again."

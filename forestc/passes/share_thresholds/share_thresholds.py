@@ -46,8 +46,8 @@ class ShareThresholds:
         int | float,
         Range(0, 1 << 62, _COUNT_OR_SHARE, below=True),
         tried(0, 0.02, 0.05, 0.1, 0.2, 0.4),
-        "number of nodes of a feature whose interval may be missed (c of problem 5 in the paper), or a share below"
-        " 1 of the feature's nodes. A missed node takes the nearest threshold.",
+        "number of nodes of a feature (or share below 1) whose threshold may move outside the interval that "
+        "keeps every path (c of problem 5 in the paper).",
     ] = 0
     path_change: Annotated[
         float,
