@@ -19,7 +19,7 @@ class TreeArrays(NamedTuple):
     threshold: NDArray[Any]
     left: Ints  # child, counted from the tree's root; -1 at a leaf
     right: Ints  # child, counted from the tree's root; -1 at a leaf
-    children: Int32s  # (nodes, 2) right and left child over all trees; itself at leaves
+    children: Int32s  # (nodes, 2) indices of right and left child among all nodes; own index at leaves
     missing_left: Bits
     set_start: Ints  # start of a node's set in `members`; -1 without a set
     set_end: Ints  # end of the set

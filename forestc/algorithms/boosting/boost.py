@@ -26,7 +26,7 @@ class Charges:
 
     cuts: tuple[Floats, ...]  # cost of each threshold, for each column; charged once
     columns: Floats  # (columns,) cost of reading a column; charged once
-    splits: tuple[float, ...]  # cost of each level of a symmetric tree; otherwise of any split
+    splits: tuple[float, ...]  # cost of each level of a symmetric tree; otherwise splits[0] is each split's
     tree: float
 
 
@@ -190,7 +190,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,)."""
+    """Returns the best constant score of each output, (outputs,), rounded if leaf values have units."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

@@ -78,7 +78,7 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Orders bit patterns by Hamming distance from an extreme one, which makes thresholds contiguous ranges."""
+    """Returns an order of bit patterns in which the bits of thresholds become contiguous ranges."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
@@ -99,7 +99,7 @@ class Clauses:
     """Clauses that a search found, the largest gain above the price of their literals first."""
 
     clauses: list[tuple[int, ...]]
-    worth: float = math.inf  # upper bound on gain / size of any clause
+    worth: float = math.inf  # upper bound on weight of covered rows / (literals + 1) of any clause
     complete: bool = False  # True if the search was exhaustive
 
 

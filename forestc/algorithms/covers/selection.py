@@ -97,7 +97,7 @@ class CoverSearch:
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
     def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
-        """Improves the best cover by an integer program. Returns True if the best cover is proved optimal. target:
+        """Improves the best cover by an integer program. Returns True if no cover over these columns is better. target:
         lower bound; an empty cover that meets it is optimal."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True

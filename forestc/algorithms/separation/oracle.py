@@ -84,7 +84,7 @@ def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
 class Decider:
     """A rule that turns integer scores into classes."""
 
-    threshold: int | None  # least last score of class 1; None: largest score wins
+    threshold: int | None  # class 1 if the last score is at least this; None: largest score wins
     ties_last: bool = False  # True if the last of equal scores wins
 
     def classes(self, scores: Ints) -> Ints:
@@ -127,7 +127,7 @@ class Problem:
     tree: Int32s  # (leaves,) index of each leaf's tree
     value: Ints  # (leaves, sums) addend of a leaf to each sum
     start: Ints  # (sums,) sums without trees
-    single: int  # number of sums that must be at least 0
+    single: int  # number of sums, from the first, that must be at least 0
     box: Box
 
 

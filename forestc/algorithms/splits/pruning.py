@@ -1,5 +1,5 @@
 """Prunes splits: a subtree becomes one leaf if the logistic loss rises by less than `price` times the hardware cost
-saved. Then leaves are refitted."""
+saved. Leaves are refitted before each round."""
 
 from __future__ import annotations
 

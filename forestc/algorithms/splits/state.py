@@ -37,7 +37,7 @@ class State(NamedTuple):
     alive: Bits  # True if the split still exists
     condition: Ints  # index of each split's condition
     flipped: Bits  # True if the split's sides are swapped
-    uses: Ints  # number of splits that use each condition
+    uses: Ints  # number of remaining splits that use each condition
 
 
 class Outcomes(NamedTuple):

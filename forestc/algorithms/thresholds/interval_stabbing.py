@@ -17,7 +17,7 @@ from forestc.system.compiled import compiled
 class Stabbing:
     """Points that stab intervals, and the assignment of intervals to points."""
 
-    low: Floats  # (points,) lower end of the range that a point may take
+    low: Floats  # (points,) lower end, excluded, of the range that a point may take
     high: Floats  # (points,) upper end of this range
     point: Ints  # (intervals,) index of each interval's point
     missed: Bits  # (intervals,) True if this point lies outside of the interval
