@@ -30,8 +30,8 @@ class TreeArrays(NamedTuple):
 
 
 def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
-    """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
-    int64 for a quantized forest, otherwise float64."""
+    """Returns the leaf that each row reaches, (rows, trees), as a node index counted from the tree's root. words:
+    (rows, features), int64 for a quantized forest, otherwise float64."""
     # Stored by tree, because callers read one tree after the other.
     leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
     if words.shape[1]:  # otherwise all trees are leaves
@@ -42,7 +42,7 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to; a leaf returns itself."""
+    """Returns the child that a row goes to, or the node itself if it is a leaf."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

@@ -125,7 +125,7 @@ class _Boosting:
         self.reached.append(candidate.reached.astype(np.uint16))
 
     def revisit(self, index: int) -> None:
-        """Replaces a tree by a new one, or by the old one with new leaf values if that is better."""
+        """Grows a tree anew. If the new tree is not better, the old one stays, with new leaf values."""
         old, reached = self.trees[index], self.reached[index]
         output = old.output
         self.ledger.book(old, -1)

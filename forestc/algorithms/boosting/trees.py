@@ -70,7 +70,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grown tree, with the rows in its leaves."""
+    """A grown tree, with the leaf that each row reaches."""
 
     tree: GrownTree
     reached: Ints  # leaf of each row

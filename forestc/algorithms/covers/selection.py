@@ -40,7 +40,7 @@ class Cover:
     integral: bool  # True if penalties and costs are whole numbers
 
     def rounded(self, bound: float) -> float:
-        """Returns a bound on covers, given a bound on fractional covers."""
+        """Returns a lower bound on the objective of any cover, given one for fractional covers."""
         return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 

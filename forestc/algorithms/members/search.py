@@ -100,7 +100,7 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> MemberChoice | None:
-    """Returns the best choice found from one start; None if none keeps the limits."""
+    """Returns the best choice found from one start; None if no choice keeps the limits."""
     best: MemberChoice | None = None
     current, current_worth = times, (np.inf, -np.inf)
     while scans > 0:

@@ -152,7 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns the rows of a set if exact arithmetic proves one lost; otherwise none."""
+        """Returns a set's rows if exact arithmetic proves that one is lost; otherwise an empty array."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

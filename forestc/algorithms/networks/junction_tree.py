@@ -144,7 +144,7 @@ def event_probabilities(
     """Writes the probabilities of the events first .. past - 1 to `probability`, (events,)."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
-    # Arrays of the last event that reached, began or passed each clique.
+    # Three arrays hold the last event that reached, began or passed each clique.
     reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))

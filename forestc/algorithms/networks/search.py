@@ -56,7 +56,7 @@ class AnnealingState(NamedTuple):
 
 
 def make_state(n: int, most: int, random: Words) -> AnnealingState:
-    """Returns the state of a network without arcs; its scores are not yet set."""
+    """Returns the state of a network without arcs; the families' scores are not yet set."""
     words = -(-n // 64)
     return AnnealingState(
         np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),

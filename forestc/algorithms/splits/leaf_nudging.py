@@ -54,7 +54,7 @@ def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, 
 
 
 def _most_counted(sums: Sums, chosen: Bits) -> Ints:
-    """Returns the chosen sums that fit into one program, preferring large counts."""
+    """Returns indices of chosen sums that fit into one program, preferring large counts."""
     index = np.flatnonzero(chosen)
     terms = np.count_nonzero(sums.sign[index], axis=1)
     if terms.sum() <= MOST_ENTRIES:

@@ -228,7 +228,7 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes each condition's loss to `votes` and its squared changes to `moved`."""
+    """Writes each condition's loss to `votes`, and squared changes to `moved`; returns both totals."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
