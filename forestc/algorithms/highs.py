@@ -20,8 +20,8 @@ CHECK_SECONDS = 0.1  # seconds between two checks for Ctrl-C
 
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
-    """Returns a HiGHS solver that prints nothing. Set `threads` here: if it changes between two runs, HiGHS silently
-    gives no result."""
+    """Returns a HiGHS solver that prints nothing. Set `threads` here: HiGHS silently gives no result if `threads`
+    changes between two runs."""
     import highspy
 
     solver = highspy.Highs()
@@ -45,8 +45,8 @@ def make_model(
     whole: int = 0,
     maximize: bool = False,
 ) -> Any:
-    """Returns a linear or integer program over nonnegative variables. lines: indices and values of nonzeros, by
-    constraint or variable. whole: number of integral variables, which come first."""
+    """Returns a linear or integer program over nonnegative variables. lines: indices and values of the nonzeros of each
+    constraint (`by_rows`) or variable. whole: number of integral variables, which come first."""
     import highspy
 
     model, kinds = highspy.HighsLp(), highspy.HighsVarType

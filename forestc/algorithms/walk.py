@@ -19,7 +19,7 @@ class TreeArrays(NamedTuple):
     threshold: NDArray[Any]
     left: Ints  # child, counted from the tree's root; -1 at a leaf
     right: Ints  # child, counted from the tree's root; -1 at a leaf
-    children: Int32s  # (nodes, 2) right and left child over all trees; itself at leaves
+    children: Int32s  # (nodes, 2) indices of right and left child among all nodes; own index at leaves
     missing_left: Bits
     set_start: Ints  # start of a node's set in `members`; -1 without a set
     set_end: Ints  # end of the set
@@ -30,8 +30,8 @@ class TreeArrays(NamedTuple):
 
 
 def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
-    """Returns the leaf that each row reaches, (rows, trees), counted from the tree's root. words: (rows, features),
-    int64 for a quantized forest, otherwise float64."""
+    """Returns the leaf that each row reaches, (rows, trees), as a node index counted from the tree's root. words:
+    (rows, features), int64 for a quantized forest, otherwise float64."""
     # Stored by tree, because callers read one tree after the other.
     leaves = np.zeros((len(trees.roots), len(words)), dtype=np.int64)
     if words.shape[1]:  # otherwise all trees are leaves
@@ -42,7 +42,7 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to; a leaf returns itself."""
+    """Returns the child that a row goes to, or the node itself if it is a leaf."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

@@ -26,7 +26,7 @@ class Charges:
 
     cuts: tuple[Floats, ...]  # cost of each threshold, for each column; charged once
     columns: Floats  # (columns,) cost of reading a column; charged once
-    splits: tuple[float, ...]  # cost of each level of a symmetric tree; otherwise of any split
+    splits: tuple[float, ...]  # cost of each level of a symmetric tree; otherwise splits[0] is each split's
     tree: float
 
 
@@ -125,7 +125,7 @@ class _Boosting:
         self.reached.append(candidate.reached.astype(np.uint16))
 
     def revisit(self, index: int) -> None:
-        """Replaces a tree by a new one, or by the old one with new leaf values if that is better."""
+        """Grows a tree anew. If the new tree is not better, the old one stays, with new leaf values."""
         old, reached = self.trees[index], self.reached[index]
         output = old.output
         self.ledger.book(old, -1)
@@ -190,7 +190,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,)."""
+    """Returns the best constant score of each output, (outputs,), rounded if leaf values have units."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

@@ -35,7 +35,8 @@ class Cuts:
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN, each between two neighboring quantiles."""
+    """Returns at most `count` thresholds of a column without NaN, each between two neighboring quantiles, or between
+    neighboring values if these are few."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
@@ -46,8 +47,8 @@ def quantile_cuts(column: Floats, count: int) -> Floats:
 
 
 def grid_step(column: Floats, bits: int) -> float | None:
-    """Returns the smallest power of two such that 2**bits steps cover the middle 98 % of the column. Returns None if
-    all values are equal."""
+    """Returns a power of two such that 2**bits steps cover at least the middle 98 % of the column. Returns None if all
+    values are equal."""
     low, high = np.quantile(column, [0.01, 0.99])
     if not high > low:
         low, high = column.min(), column.max()
@@ -78,8 +79,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Returns for each threshold the number of bits that its comparator reads. The finite values of `column` give the
-    range."""
+    """Returns for each threshold the number of bits that its comparator reads.
+    column: values without NaN or inf, which give the range."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)

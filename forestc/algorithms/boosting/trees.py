@@ -65,12 +65,12 @@ class Offer:
 
     columns: Ints  # indices of the columns that the tree may read
     prices: Floats  # (all columns, cuts) price of each condition
-    splits: tuple[float, ...]  # price of each level of a symmetric tree; otherwise of any split
+    splits: tuple[float, ...]  # price of each level of a symmetric tree; otherwise splits[0] is each split's
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grown tree, with the rows in its leaves."""
+    """A grown tree, with the leaf that each row reaches."""
 
     tree: GrownTree
     reached: Ints  # leaf of each row

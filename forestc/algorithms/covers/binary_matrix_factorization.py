@@ -55,7 +55,7 @@ def k_greedy(X: Bits, weight: Floats, k: int, random: np.random.Generator) -> Fa
 
 
 def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
-    """Flips single bits of A and B until no flip lowers the error; returns the new factors."""
+    """Returns factors after flips of single bits until no flip lowers the error; A and B stay unchanged."""
     return searched(X, weight, Factors(A, B, math.inf), 0, 0)
 
 
@@ -291,7 +291,7 @@ class _WeightedMatrix:
 
 
 def _distinct(X: Floats) -> tuple[_WeightedMatrix, Ints, Ints]:
-    """Returns X without repeated rows and columns, and the new index of each."""
+    """Returns X without repeated rows and columns, and each row's and each column's new index."""
     coded = np.where(np.isnan(X), 2, X).astype(np.int8)
     rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
     both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)

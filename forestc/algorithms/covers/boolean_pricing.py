@@ -78,7 +78,7 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Orders bit patterns by Hamming distance from an extreme one, which makes thresholds contiguous ranges."""
+    """Returns an order of bit patterns in which the bits of thresholds become contiguous ranges."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
@@ -99,7 +99,7 @@ class Clauses:
     """Clauses that a search found, the largest gain above the price of their literals first."""
 
     clauses: list[tuple[int, ...]]
-    worth: float = math.inf  # upper bound on gain / size of any clause
+    worth: float = math.inf  # upper bound on weight of covered rows / (literals + 1) of any clause
     complete: bool = False  # True if the search was exhaustive
 
 
@@ -142,7 +142,7 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Returns the rows' positive and negative weight; writes those of each literal to p, q."""
+    """Returns the rows' positive and negative weight; writes those of each chosen literal to p, q."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0

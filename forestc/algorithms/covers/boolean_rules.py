@@ -36,7 +36,7 @@ MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with this complexity, then doubles it up to the limit
-SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules
+SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
 SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 
 
@@ -86,7 +86,8 @@ def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[A
 
 @dataclass(frozen=True)
 class RuleLimits:
-    """Limits of a rule and of the search for it. Raises OptionError for limits not above 0."""
+    """Limits of a rule and of the search for it. Raises OptionError unless complexity, time_limit and longest are above
+    0."""
 
     complexity: int  # most clauses plus literals of the rule
     form: Form = "dnf"
@@ -163,7 +164,7 @@ def _learnt(
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
-        # An integer program over all clauses that can help proves the rule optimal.
+        # An integer program over all clauses that can help may prove the rule optimal.
         try:
             reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
             if reachable is not None:
@@ -276,7 +277,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns distinct columns of these clauses (over `identity`), at most `COLUMNS_A_ROUND`."""
+        """Returns at most `COLUMNS_A_ROUND` distinct columns of clauses, given as indices into `identity`."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:

@@ -23,7 +23,7 @@ from forestc.system.compiled import interruptible
 
 Progress = Callable[[str], None]
 
-COLUMNS_A_ROUND = 20  # columns that one pricing returns at most
+COLUMNS_A_ROUND = 20  # columns that a pricing takes from one search at most
 MOST_DROPPED = 3  # columns that one try of `refill` drops at most
 MOST_IN_VAIN = 100  # stops `refill` after this many tries without a better cover
 PRICES = (0.0, 0.5, 1.0)  # multiplies the price of the budget in `refill`, drawn for each try
@@ -59,7 +59,7 @@ LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
 SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
-EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
+EXACT_SHARE = 0.3  # share of the remaining time for FEW_TRIES, or for exact pricing by MANY_STEPS
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
 # Limits the tries of `refill`: in some rounds, without new columns, at the end.
@@ -222,8 +222,8 @@ def generate(
     progress: Progress | None = None,
     rounds: int | None = None,
 ) -> Generated:
-    """Generates columns, finds the best cover over them, and bounds the cost of every cover. Ctrl-C ends the search
-    early. `start` holds columns to begin with."""
+    """Generates columns, searches for the best cover over them, and bounds the cost of every cover. Ctrl-C ends the
+    search early. `start` holds columns to begin with."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:

@@ -40,7 +40,7 @@ class Cover:
     integral: bool  # True if penalties and costs are whole numbers
 
     def rounded(self, bound: float) -> float:
-        """Returns a bound on covers, given a bound on fractional covers."""
+        """Returns a lower bound on the objective of any cover, given one for fractional covers."""
         return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
@@ -97,7 +97,7 @@ class CoverSearch:
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
     def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
-        """Improves the best cover by an integer program. Returns True if the best cover is proved optimal. target:
+        """Improves the best cover by an integer program. Returns True if no cover over these columns is better. target:
         lower bound; an empty cover that meets it is optimal."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True

@@ -15,7 +15,7 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 @dataclass(frozen=True)
 class Solved:
-    """The best selection, with a bound on all selections."""
+    """The best selection found, with a bound on all selections."""
 
     found: MemberChoice
     bound: float  # upper bound on the value of any selection
@@ -49,20 +49,20 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """Returns the best selection that HiGHS finds, never worse than `start`. cuts: sets of patterns (rows with equal
-    votes); each set must lose one pattern's gain."""
+    """Returns the better of `start` and the best selection that HiGHS finds. cuts: sets of patterns (rows with equal
+    votes); each set must lose at least one pattern's gain."""
     import highspy
 
     program = _Program()
     members = patterns.members
     program.columns(members)
-    most = patterns.size - 1  # the largest sum of votes
+    most = patterns.size - 1  # no sum of votes is larger
     threshold = program.columns(1, upper=most)
     right = program.columns(len(patterns.gain), cost=np.abs(patterns.gain))
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
-        # Constraints (2) and (5) hold if t is 1; otherwise `slack` lifts them.
+        # Constraints (2) and (5) apply if the row's `right` is 1; otherwise `slack` lifts them.
         votes = patterns.votes[voters, row].astype(float)
         slack = most + 1.0 if gain > 0 else float(votes.sum())
         terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}

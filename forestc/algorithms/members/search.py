@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Ints
 from forestc.algorithms.members.vote_patterns import Limits, Objective
 
-SMOOTH = (0.0, 0.1, 0.3)  # weighs rows just below the threshold; starts take these weights in turn
+SMOOTH = (0.0, 0.1, 0.3)  # weighs rows exactly at the threshold; starts take these weights in turn
 KICK = 4  # changes at most this many random members at a local optimum
-MEMBERS_A_MOVE = 50  # adds one more move after each scan for every 50 members
+MEMBERS_A_MOVE = 50  # allows one more move after each scan for every 50 members
 LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each start
 
 
@@ -53,7 +53,7 @@ def search(
     few: bool = True,
 ) -> MemberChoice | None:
     """Returns the best choice found; None if no choice found keeps the limits. most_times: largest count of a member.
-    enough: value that ends the search."""
+    enough: value that ends the search unless limits have a price."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
@@ -82,7 +82,7 @@ def _starts(task: Objective, limits: Limits, count: int, random: np.random.Gener
     if limits.diversity is not None:
         pair = np.zeros(members, dtype=np.int64)
         pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
-        chosen.append(pair)  # The most diverse pair keeps the limits if any choice does.
+        chosen.append(pair)  # The most diverse pair meets the diversity limits if any choice does.
         count = max(count, len(chosen))
     chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     while len(chosen) < count:
@@ -100,7 +100,7 @@ def _climb(
     most_times: int,
     few: bool,
 ) -> MemberChoice | None:
-    """Returns the best choice found from one start; None if none keeps the limits."""
+    """Returns the best choice found from one start; None if no choice keeps the limits."""
     best: MemberChoice | None = None
     current, current_worth = times, (np.inf, -np.inf)
     while scans > 0:
@@ -161,7 +161,7 @@ class _Move(NamedTuple):
 def _moves(
     task: Objective, limits: Limits, times: Ints, sums: NDArray[Any], smooth: float, most_times: int
 ) -> list[_Move]:
-    """Returns moves, the least violation of the limits first, then the largest worth."""
+    """Returns the best moves, the least violation of the limits first, then the largest worth."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
     priced = limits.price if limits.bills else 0.0

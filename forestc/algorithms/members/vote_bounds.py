@@ -15,9 +15,9 @@ from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
-MOST_PAIRS = 200_000  # limits the pairs of conflicting rows; the largest gains come first
+MOST_PAIRS = 200_000  # stops listing conflicting pairs of rows above this number; largest gains come first
 PAIRS_A_ROUND = 4000  # limits the pairs added between two solves of the linear program
-MOST_SETS = 5000  # returns only sets with equality if there are more sets
+MOST_SETS = 5000  # returns only the sets with tight constraints if there are more sets
 SETS_A_ROUND = 40  # searches for larger sets between two solves of the linear program
 LEAST_SECONDS = 10.0  # seconds for a linear program in any case
 LEAST_VIOLATION = 1e-6  # ignores a smaller violation of a cut as rounding of the solver
@@ -29,7 +29,7 @@ class Bound:
     """Upper bounds on the value of any selection."""
 
     value: float
-    pairs: float  # the same bound from pairs of rows alone
+    pairs: float  # the same bound from single rows and pairs of rows alone
     sets: tuple[tuple[int, ...], ...]  # sets of rows; each loses at least one row
 
 
@@ -152,7 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns the rows of a set if exact arithmetic proves one lost; otherwise none."""
+        """Returns a set's rows if exact arithmetic proves that one is lost; otherwise an empty array."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

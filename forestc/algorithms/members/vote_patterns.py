@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-SHARED_WORK = 1 << 20  # rows times members above which moves are shared among the cores
+SHARED_WORK = 1 << 20  # rows times members (times classes) above which moves are shared among the cores
 
 
 class Objective(Protocol):
@@ -30,8 +30,8 @@ class Objective(Protocol):
         """Returns the value of a state, and the best threshold; 0 if the objective has none."""
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
-        """Returns the value after each member counts steps[member] times more, (members,); -inf for a step of 0.
-        `smooth` weighs rows just below the threshold."""
+        """Returns the value after one member counts steps[member] times more, for each member, (members,); -inf for a
+        step of 0. `smooth` weighs rows exactly at the threshold."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Patterns:
 
     @property
     def size(self) -> int:
-        """Largest sum of votes plus one."""
+        """Upper bound on the sum of votes, plus one."""
         return 1 + self.most * int(self.votes.max(axis=1, initial=0).sum(dtype=np.int64))
 
     def sums(self, times: Ints) -> Ints:
@@ -215,7 +215,7 @@ class Diversity:
 
 @dataclass(frozen=True)
 class Bill:
-    """A linear hardware cost of a choice: of its members, and of parts that members share."""
+    """A hardware cost of a choice: of its members, and of parts that members share."""
 
     name: str  # unit of the cost
     own: Floats  # (members,) cost of each member
@@ -246,7 +246,7 @@ class Limits:
     most: int  # number of members at most
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()
-    price: float = 0.0  # price of one unit of the first cost, in units of value
+    price: float = 0.0  # price of one unit of the first bill's cost, in units of value
 
     def violation(self, chosen: Bits) -> float:
         """Returns how far a choice breaks the limits; 0 if it keeps them."""

@@ -31,7 +31,7 @@ class BayesianNetwork:
     tables: tuple[Ints, ...] = field(repr=False)  # counts, (product of the parents' states, states)
     ess: float = 1.0  # equivalent sample size of the prior
     score: float = nan  # BDeu score of the structure on the rows
-    bound: float = inf  # upper bound on the score of any network of this treewidth
+    bound: float = inf  # upper bound on the score of any network within the search's limits
     optimal: bool = False  # True if the score is proved to be the best
     order: tuple[int, ...] = ()  # elimination order; `min_fill_order` replaces an empty one
 
@@ -166,7 +166,7 @@ def check_ess(ess: float) -> None:
 
 
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
-    """Raises ModelError unless the parents make an acyclic network of at most `MOST_CELLS` table cells."""
+    """Raises ModelError unless the parents ascend and make an acyclic network of at most `MOST_CELLS` table cells."""
     if not states:
         raise ModelError("a network needs at least one variable")
     if len(parents) != len(states):

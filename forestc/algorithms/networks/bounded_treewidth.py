@@ -25,7 +25,7 @@ from forestc.errors import OptionError, RowsError
 Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192  # columns of a table of rows at most
-SEARCH_SHARE = 0.2  # share of the time limit for a search after an unfinished proof
+SEARCH_SHARE = 0.2  # share of the time limit for search, at most before a proof, at least after it
 PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
@@ -38,7 +38,7 @@ class NetworkSearch:
     treewidth: int
     max_parents: int = 3
     ess: float = 1.0  # equivalent sample size of the BDeu score
-    method: Method = "auto"  # "exact" proves the optimum; "auto" gives up hopeless proofs
+    method: Method = "auto"  # "exact" tries to prove the optimum; "auto" gives up hopeless proofs
     time_limit: float = 60.0  # seconds
     samples: int | None = None  # number of runs of the search, instead of a time
     seed: int = 0
@@ -106,7 +106,7 @@ def _solved(
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
 ) -> NetworkProof:
-    """Returns the best network found, with a bound on all networks."""
+    """Returns the best network found, with an upper bound on all scores, possibly infinite."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
 
     def better(network: ScoredNetwork) -> None:

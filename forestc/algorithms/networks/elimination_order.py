@@ -55,7 +55,6 @@ def min_fill_order(neighbors: Sequence[set[int]]) -> tuple[int, ...]:
 
 
 def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
-    """Returns the number of neighbor pairs without an edge, and the number of neighbors."""
     around = graph[variable]
     if len(around) > MOST_WIDTH:
         return len(graph) ** 2, len(around)
@@ -65,7 +64,7 @@ def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
 
 def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Returns for each position of the order the later positions joined with it when its variable is eliminated. Raises
-    ModelError if there are more than 20."""
+    ModelError if a position has more than 20."""
     position = [0] * len(order)
     for k, variable in enumerate(order):
         position[variable] = k

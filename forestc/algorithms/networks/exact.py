@@ -167,8 +167,8 @@ def _reached(graph: Ints, v: int, gone: int) -> int:
 def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
-    """Writes to `edges` a minimal set of moral edges that makes the treewidth exceed k. Returns their number; -1 if the
-    treewidth is at most k."""
+    """Writes to `edges` a minimal set of moral edges that, with the required edges, makes the treewidth exceed k.
+    Returns their number; -1 if the treewidth is at most k."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()
@@ -247,8 +247,8 @@ def prove(
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k. If the time ends first, the result is `start` with an upper
-    bound on all scores."""
+    """Returns the best network of treewidth at most k. If the proof does not finish in time, the result is `start` with
+    an upper bound on all scores."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)

@@ -15,7 +15,7 @@ import numpy as np
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
 from forestc.system.compiled import compiled
 
-MOST_CELLS = 1 << 16  # configurations of a set at most; larger sets have the value -inf
+MOST_CELLS = 1 << 16  # configurations of a scored set at most, unless all columns are binary
 MOST_CACHED = 1 << 22  # entries of each thread's cache at most, 16 bytes each
 BLOCK = 64  # words of rows in memory at a time, for the ANDs
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -25,7 +25,7 @@ class FamilyScorer(NamedTuple):
     """Rows prepared for counting, with a cache of set values and working memory for one thread."""
 
     states: Ints  # (columns,)
-    words: Words  # (columns, words) of binary columns, else (columns, 0)
+    words: Words  # (columns, words) if all columns are binary, else (columns, 0)
     multiplicity: Ints  # (words,) number of rows that one bit counts for
     valid: Words  # (words,) bits that stand for a row
     cells: Bytes  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
@@ -274,7 +274,7 @@ def useful_parent_sets(scorer: FamilyScorer, child: int, most: int) -> list[tupl
         for parents in combinations(others, size):
             subsets = [parents[:at] + parents[at + 1 :] for at in range(size)]
             if not all(subset in best for subset in subsets):
-                continue  # a subset has too many configurations
+                continue  # no superset of some subset can be useful
             room[:size] = parents
             score = float(family_score(scorer, child, room, size))
             below = max((best[subset] for subset in subsets), default=-math.inf)

@@ -13,14 +13,14 @@ from forestc.algorithms.networks.random_words import draw
 from forestc.system.compiled import compiled
 
 LOOK = 32  # cliques of the k-tree (bags) tried for one column at most
-NOISE = 0.2  # share by which random noise changes gains, so starts differ
+NOISE = 0.2  # multiplies gains by random factors from 0.9 to 1.1, so that starts differ
 
 
 @compiled()
 def _choose(
     scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
-    """Adds parents from a clique while the score rises; returns score and number."""
+    """Writes parents from a clique to `chosen` while the score rises; returns score and number."""
     count = 0
     score = family_score(scorer, child, chosen, 0)
     while count < min(most, size):

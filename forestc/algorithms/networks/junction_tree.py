@@ -1,5 +1,5 @@
 """Computes exact probabilities of events in a Bayesian network, and draws samples, with or without evidence, by a
-junction tree (Lauritzen and Spiegelhalter 1988). Arrays are indexed by position in the elimination order."""
+junction tree (Lauritzen and Spiegelhalter 1988). Cliques are indexed by position in the elimination order."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Cliques(NamedTuple):
     states: Ints  # (n,) number of states of each variable
     table: Ints  # (n + 1,) start of each table
     message: Ints  # (n + 1,) start of each message
-    projection: Ints  # (n + 1,) start of each clique's entries in `projected`
+    projection: Ints  # (n,) start of each clique's entries in `projected`; the root has none
     projected: NDArray[np.uint32]  # entry of the message for each cell of the parent's table
     scope: Ints  # (n + 1,) start of each clique in `member` and `stride`
-    member: Ints  # later neighbors of each variable
+    member: Ints  # positions of each clique's later neighbors
     stride: Ints  # stride of each later neighbor in the message
 
 
@@ -144,7 +144,7 @@ def event_probabilities(
     """Writes the probabilities of the events first .. past - 1 to `probability`, (events,)."""
     n = len(cliques.parent)
     work = np.empty(len(conditional))  # tables times the messages received so far
-    # Arrays of the last event that reached, began or passed each clique.
+    # Three arrays hold the last event that reached, began or passed each clique.
     reached, begun, passed = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
     message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
@@ -202,12 +202,12 @@ def event_probabilities(
 # Maps each variable of the event to its state or its allowed states.
 Event: TypeAlias = Mapping[int, int | Collection[int]]
 
-_DRAWS = 2**22  # draws this many random numbers at a time
+_DRAWS = 2**22  # draws at most this many random numbers at a time
 _FEW = 64  # rows or events for which threads are not worth starting
 
 
 class JunctionTree:
-    """A junction tree of a network, possibly given evidence. Methods raise OptionError for unknown or impossible
+    """A junction tree of a network, possibly given evidence. Methods raise OptionError for unknown variables and
     states."""
 
     network: BayesianNetwork
@@ -221,7 +221,8 @@ class JunctionTree:
         normalize(self._cliques, self._logs, collect(self._cliques, self._logs))
 
     def given(self, evidence: Event) -> JunctionTree:
-        """Returns the tree given this evidence, in addition to earlier evidence."""
+        """Returns the tree given this evidence, in addition to earlier evidence. Raises OptionError if the evidence has
+        probability 0."""
         if not evidence:
             return self
         logs = self._restricted(evidence)
@@ -360,7 +361,7 @@ def _strides(states: Ints) -> list[int]:
 
 
 def _projected(states: Ints, members: Sequence[int], strides: Mapping[int, int]) -> NDArray[np.uint32]:
-    """Maps each cell of a clique's table to a cell of a smaller table."""
+    """Returns another table's cell index for each cell of a clique's table."""
     cell = np.zeros((), dtype=np.uint32)
     for member in members:
         cell = np.add.outer(cell, np.arange(states[member], dtype=np.uint32) * np.uint32(strides.get(member, 0)))

@@ -25,8 +25,8 @@ class NetworkProof(NamedTuple):
     """The best network found, with a bound on all networks."""
 
     found: ScoredNetwork
-    bound: float  # upper bound on the score of any network of this treewidth
-    nodes: int  # branches solved
+    bound: float  # upper bound on the score of any network within the limits
+    nodes: int  # number of branches solved
 
 
 def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNetwork:

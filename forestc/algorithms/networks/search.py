@@ -28,9 +28,9 @@ COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
 # Limits the moves of a run, per column and in all, if runs are counted.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
-FEW_STEPS = 2000  # starts from a grown network if fewer moves per column are possible
-WARM_SHARE = 0.03  # scales the first temperature of such a run
-SLICE, SLICE_SECONDS = 2000, 0.01  # moves and seconds between two looks at the clock, at most
+FEW_STEPS = 2000  # anneals only a grown network if fewer moves per column are possible
+WARM_SHARE = 0.03  # scales the first temperature of a run from a grown network
+SLICE, SLICE_SECONDS = 2000, 0.01  # moves (at most) and seconds (about) between two looks at the clock
 FROM_CHORDAL = 0.5  # share of new parents drawn from neighbors in the chordal graph
 
 
@@ -56,7 +56,7 @@ class AnnealingState(NamedTuple):
 
 
 def make_state(n: int, most: int, random: Words) -> AnnealingState:
-    """Returns the state of a network without arcs; its scores are not yet set."""
+    """Returns the state of a network without arcs; the families' scores are not yet set."""
     words = -(-n // 64)
     return AnnealingState(
         np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),
@@ -108,7 +108,7 @@ def _drop_family(state: AnnealingState, child: int, parents: Ints, count: int) -
 
 @compiled()
 def _reaches(state: AnnealingState, ancestor: int, start: int, besides: int) -> bool:
-    """Returns True if `ancestor` is `start` or its ancestor, without the arc to `besides`."""
+    """Returns True if `ancestor` is `start` or its ancestor, ignoring `ancestor`'s arc to `besides`."""
     seen, stack = state.seen, state.stack
     seen[:] = 0
     stack[0] = start
@@ -277,8 +277,8 @@ def search(
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
 ) -> ScoredNetwork:
-    """Returns the best network found, of treewidth at most k and with at most `most` parents per column. samples:
-    number of runs, which makes the result repeatable."""
+    """Returns the best network found, of treewidth at most k and with at most `most` parents per column. end: time of
+    time.monotonic(). samples: number of repeatable runs, instead of `end`."""
     runs = Runs(scorer, end, better)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)

@@ -5,11 +5,11 @@
     score -5231.25
     bound inf
     optimal no
-    order 2 0 1
+    order 1 0
     0 states 2 parents: 812 88
     1 states 2 parents 0: 812 -2 88
 
-A variable's counts follow the colon; `-k` stands for k zeros.
+A variable's counts follow the colon; `-k` stands for k zeros. Zeros at the end are omitted.
 """
 
 from __future__ import annotations

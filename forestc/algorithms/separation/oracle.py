@@ -84,7 +84,7 @@ def leaf_indices(tree: TreeBoxes, cells: CellArray) -> Ints:
 class Decider:
     """A rule that turns integer scores into classes."""
 
-    threshold: int | None  # least last score of class 1; None: largest score wins
+    threshold: int | None  # class 1 if the last score is at least this; None: largest score wins
     ties_last: bool = False  # True if the last of equal scores wins
 
     def classes(self, scores: Ints) -> Ints:
@@ -127,12 +127,12 @@ class Problem:
     tree: Int32s  # (leaves,) index of each leaf's tree
     value: Ints  # (leaves, sums) addend of a leaf to each sum
     start: Ints  # (sums,) sums without trees
-    single: int  # number of sums that must be at least 0
+    single: int  # number of sums, from the first, that must be at least 0
     box: Box
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Checks whether two ensembles decide alike on every input of a box. limit: number of search steps at most."""
+    """Checks whether two ensembles decide alike on every input of a box. limit: number of search steps, about."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -167,7 +167,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
         old, new = old_value @ factors.T, new_value @ new_factors.T
         start = factors @ before.bias + constants
         new_start = new_factors @ after.bias + new_constants
-        # Joint bounds weigh two demands: old class beats new class, and the reverse.
+        # Joint bounds weigh two demands: the old class wins before, the new one after.
         rank = 0 if decider.threshold is not None else new_class - (new_class > old_class)
         new_rank = 0 if decider.threshold is not None else old_class - (old_class > new_class)
         mixed = [(k * old[:, rank] + (4 - k) * new[:, new_rank])[:, np.newaxis] for k in SHARES]
@@ -181,7 +181,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
-    """Returns all boxes that meet `box`, with their values in both ensembles."""
+    """Returns arrays: boxes that meet `box`, their trees, and their values before and after."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

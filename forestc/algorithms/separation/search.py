@@ -11,7 +11,7 @@ from forestc.system.compiled import compiled
 
 NONE, FOUND, STOPPED = 0, 1, 2  # results of a search: no input; an input; the limit was reached
 TREES_TRIED = 4  # trees that offer cuts; the widest ranges of values come first
-CUTS_TRIED = 10  # cuts at the sides of leaves tried for each tree
+CUTS_TRIED = 10  # cuts at the sides of leaves tried for each tree, on average at most
 
 
 @compiled()
@@ -120,7 +120,7 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of all sums to `upper` and `lower`; drops trees with one value."""
+    """Writes bounds of the sums without `base`; moves trees with a single value to `base`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):
@@ -147,7 +147,7 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes the trees' widest value ranges to `spread`, and leaves of largest value to `best`."""
+    """Writes the widest ranges of trees' values to `spread`, and their best leaves to `best`."""
     spread[:] = 0
     at = 0
     while at < len(inside):
@@ -171,7 +171,7 @@ def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32
 
 @compiled()
 def _halves(inside: Int32s, tree: Int32s, low: Int32s, high: Int32s, cut: int, value: Ints) -> Any:
-    """Returns the largest sums left and right of a cut."""
+    """Returns upper bounds on the sums left and right of a cut."""
     on_left = on_right = np.int64(0)
     at = 0
     while at < len(inside):

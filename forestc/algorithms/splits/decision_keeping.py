@@ -15,13 +15,13 @@ from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, present_t
 from forestc.algorithms.splits.reached_leaves import leaves_on
 from forestc.algorithms.splits.state import Outcomes, Shape, State
 
-HOPELESS = 4  # gives up if wrong rows exceed this multiple of correctable rows
+HOPELESS = 4  # gives up if wrong rows exceed this number * (correctable rows + 1)
 PASSES = 3  # passes over all splits to find needless ones
 
 
 @dataclass(frozen=True)
 class RequiredDecisions:
-    """The decisions that a pruned ensemble must keep, and the cost of added trees."""
+    """The class that a pruned ensemble must give each row, and the cost of trees added to correct wrong rows."""
 
     label: Ints  # (rows,) class that each row must get
     last: bool  # True if the last of equal scores wins
@@ -49,7 +49,8 @@ class MendedEnsemble:
 def keep_decisions(
     trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, draft: Pruned, wanted: RequiredDecisions
 ) -> MendedEnsemble | None:
-    """Returns a copy of the pruned ensemble `draft` that decides every row as required; None if that fails."""
+    """Returns a changed copy of the pruned ensemble `draft`, with added trees, that decides every row as required; None
+    if that fails."""
     rows = len(wanted.label)
     before = draft.state
     alive, condition = before.alive.copy(), before.condition.copy()

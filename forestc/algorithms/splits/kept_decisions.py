@@ -1,4 +1,4 @@
-"""Changes integer leaves so that every row keeps its decision, and removes needless splits.
+"""Changes integer leaves so that rows keep their decisions, and removes needless splits.
 
 Slack is the units of score by which a row's decision holds. Method: breakout local search (Morris, AAAI 1993).
 """
@@ -86,7 +86,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """Returns how the weighted negative slack changes if rows' scores grow by `step`."""
+    """Returns how much the weighted negative slack grows if one output's scores grow by `step`."""
     change = 0
     for row in rows:
         before = slack[row]

@@ -127,7 +127,7 @@ def _sweep(
     unit: float,
     largest: int,
 ) -> Any:
-    """Moves every leaf and bias once, in place. Returns the mean loss saved."""
+    """Moves each leaf and bias at most once, in place. Returns the mean loss saved."""
     gained = 0.0
     zero, few, most = np.int64(0), np.int64(2), np.int64(32)  # numba would compile `_step` again for plain constants
     for tree in range(len(outputs)):
@@ -158,7 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns the step of a leaf value that gains most, and its gain."""
+    """Returns a step of a leaf value that lowers the loss, if any, and its gain."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

@@ -13,7 +13,7 @@ from forestc.algorithms.highs import make_highs, make_model, most_nodes, run, st
 
 ROUNDS = 24  # rounds of solving and adding wrong sums at most
 MOST_NODES = 200  # nodes of the solver in each round; unlike seconds, nodes are repeatable
-MOST_ENTRIES = 50_000  # entries of one integer program at most
+MOST_ENTRIES = 50_000  # terms of all sums in one integer program at most
 # Turns off heuristics that solve smaller integer programs, without callbacks, for ten seconds and more.
 SMALLER_PROGRAMS = ("rins", "rens", "root_reduced_cost")
 WRONG = 1e4  # weighs a unit of negative sum against one unit of change
@@ -54,7 +54,7 @@ def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, 
 
 
 def _most_counted(sums: Sums, chosen: Bits) -> Ints:
-    """Returns the chosen sums that fit into one program, preferring large counts."""
+    """Returns indices of chosen sums that fit into one program, preferring large counts."""
     index = np.flatnonzero(chosen)
     terms = np.count_nonzero(sums.sign[index], axis=1)
     if terms.sum() <= MOST_ENTRIES:
@@ -64,7 +64,7 @@ def _most_counted(sums: Sums, chosen: Bits) -> Ints:
 
 
 def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns changes that repair the chosen sums, and the steps taken."""
+    """Returns changes that leave few chosen sums negative, and the steps taken."""
     import highspy
 
     integer, sign = sums.integer[chosen], sums.sign[chosen].astype(np.float64)

@@ -55,7 +55,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
             of_class = decided.label == output
             low = np.where(of_class, -slack, -UNBOUNDED)
             high = np.where(of_class, UNBOUNDED, _rooms(decided, output))
-            high = np.where(of_class, high, np.maximum(high, 0))  # others' violations do not become worse
+            high = np.where(of_class, high, np.maximum(high, 0))  # other classes' violations do not become worse
         grown = _grown(low, high, outcomes, cost, used, output)
         if grown is None:
             return None
@@ -75,7 +75,7 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree whose values lie in all rows' intervals; None if that fails."""
+    """Returns a tree with values in all rows' intervals, and the rows' values; None on failure."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))

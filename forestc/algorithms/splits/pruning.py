@@ -1,5 +1,5 @@
 """Prunes splits: a subtree becomes one leaf if the logistic loss rises by less than `price` times the hardware cost
-saved. Then leaves are refitted."""
+saved. Leaves are refitted before each round."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest allowed steepness that keeps the loss above its minimum."""
+    """Returns the largest steepness, up to `most`, that keeps the loss above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)

@@ -27,7 +27,7 @@ def sample_for(columns: int) -> int:
 def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
 ) -> int:
-    """Gives each split the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
+    """Gives splits the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
     standard errors that a change must gain beside its price."""
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
@@ -228,7 +228,7 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes each condition's loss to `votes` and its squared changes to `moved`."""
+    """Writes each condition's loss to `votes`, and squared changes to `moved`; returns both totals."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0

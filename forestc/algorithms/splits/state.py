@@ -37,7 +37,7 @@ class State(NamedTuple):
     alive: Bits  # True if the split still exists
     condition: Ints  # index of each split's condition
     flipped: Bits  # True if the split's sides are swapped
-    uses: Ints  # number of splits that use each condition
+    uses: Ints  # number of remaining splits that use each condition
 
 
 class Outcomes(NamedTuple):
@@ -52,7 +52,7 @@ class Outcomes(NamedTuple):
 
 @compiled()
 def left_of(shape: Shape, split: int) -> Any:
-    """Returns the left child of a split; -1 if it is a leaf."""
+    """Returns the index of a split's left child; -1 if the child is a leaf."""
     if shape.middle[split] - shape.first[split] == 1:
         return -1
     return split - 1 - (shape.size[split - 1] if shape.last[split] - shape.middle[split] > 1 else 0)
@@ -60,13 +60,14 @@ def left_of(shape: Shape, split: int) -> Any:
 
 @compiled()
 def right_of(shape: Shape, split: int) -> Any:
-    """Returns the right child of a split; -1 if it is a leaf."""
+    """Returns the index of a split's right child; -1 if the child is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1
 
 
 @compiled()
 def tree_of(shape: Shape, split: int) -> Any:
-    """Returns the tree of a split, the start of its leaf values, its first output, and its number of outputs."""
+    """Returns the index of a split's tree, the start of the tree's leaf values, its first output, and its number of
+    outputs."""
     tree = shape.tree[split]
     output = shape.outputs[tree, 0]
     return tree, shape.start[tree], output, shape.outputs[tree, 1] - output

@@ -73,7 +73,7 @@ def _roundest(low: Ints, high: Ints, count: int, width: int) -> Any:
             at -= 1
             leftmost = low[i] + 1
             earliest[at] = leftmost
-    # The next point is at most the least end of all later intervals.
+    # The next point is at most the least right end of all later intervals.
     ends = np.empty(p, dtype=np.int64)
     for i in range(p - 1, -1, -1):
         ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])

@@ -17,7 +17,7 @@ from forestc.system.compiled import compiled
 class Stabbing:
     """Points that stab intervals, and the assignment of intervals to points."""
 
-    low: Floats  # (points,) lower end of the range that a point may take
+    low: Floats  # (points,) lower end, excluded, of the range that a point may take
     high: Floats  # (points,) upper end of this range
     point: Ints  # (intervals,) index of each interval's point
     missed: Bits  # (intervals,) True if this point lies outside of the interval
@@ -48,7 +48,8 @@ def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
 
 @compiled(lambda low, high: 0.2 * len(low))
 def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
-    """Returns the index of each interval's point, (p,), by Min_IntSet. `low` must ascend."""
+    """Returns the index of each interval's point, (p,), among the fewest points that stab all intervals (Min_IntSet).
+    `low` must ascend."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, high[0] if len(high) else 0
     for i in range(len(low)):
@@ -70,7 +71,8 @@ def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) 
 
 
 def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
-    """Gives each interval the first point inside it, or the nearest point if none is inside. `points` must ascend."""
+    """Returns a `Stabbing` in which each interval takes the first point inside it, or the nearest point if none is
+    inside. `points` must ascend."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -90,7 +92,7 @@ def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
 
 
 def _counter(values: Ints, limit: int) -> Int32s:
-    """Returns a wavelet matrix, which counts the values above a bound quickly."""
+    """Returns a wavelet matrix, with which `_at_least` counts values quickly."""
     bits = max(1, int(limit).bit_length())
     zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
     level = values
@@ -119,7 +121,7 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """Returns how many intervals lie between the neighboring points a < b."""
+    """Returns how many intervals lie between neighboring points, at the right ends a < b."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
@@ -187,7 +189,7 @@ def _misses(zeros: Int32s, prefix: Ints, points: list[int]) -> int:
 
 
 def _chosen(zeros: Int32s, prefix: Ints, p: int, exceptions: int) -> Ints:
-    """Returns the fewest right ends that miss at most `exceptions` intervals."""
+    """Returns indices of the fewest right ends that, as points, miss at most `exceptions` intervals."""
     low, high = 1, p + 1  # at price `low` few enough intervals are missed, at `high` too many
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,5 +1,5 @@
 """Computes how far each node's threshold may move without changing any given row's path (Nakamura and Sakurada 2022,
-section 3), or with m rows of either side changing sides (problem 4)."""
+section 3), or with at most m rows of either side changing sides (problem 4)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NodeBounds:
 
     low: Floats  # (nodes,) -inf at leaves and nodes with sets
     high: Floats  # (nodes,) inf at leaves and nodes with sets
-    count: Ints  # (nodes,) number of rows that reached the node
+    count: Ints  # (nodes,) number of rows, with copies, that reached the node
 
 
 class BoundsUpdate:
@@ -191,7 +191,7 @@ class Tails:
     """A radix selection of two values for each node; arrays are (nodes, 2), left rows first."""
 
     prefix: Words  # digits found so far; keys ascend away from the threshold
-    rank: Ints  # rank of the searched row with this prefix; negative without such
+    rank: Ints  # rank of the searched row among keys with this prefix; negative if none
     bits: int  # bits of a key
     found: int = 0  # bits found so far
 
