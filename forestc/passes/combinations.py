@@ -21,8 +21,8 @@ def most_combinations(forest: Forest) -> int:
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """Returns all combinations of leaves: for each tree (combinations,) leaf nodes. Leaves with equal values count
-    once. None if there are more than `most_combinations`."""
+    """Returns for each tree an array (combinations,) of leaf nodes, for all combinations. A tree's leaves with equal
+    values count once. None if there are more than `most_combinations`."""
     firsts = []
     for tree in forest.trees:
         nodes = np.flatnonzero(tree.left == LEAF)

@@ -151,7 +151,7 @@ def _xgboost(
 
 
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
-    """Returns the copy with a fixed number of rounds if the estimator stopped early."""
+    """Fixes the copy's number of rounds if the estimator stopped early; returns the copy."""
     parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
         taken = (

@@ -16,7 +16,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
 
 ONE_PROOF = 0.01  # share of all search steps that one proof may take
-NEIGHBORS = 16  # inputs near a counterexample that become known with it
+NEIGHBORS = 16  # inputs that become known at once: a counterexample and inputs near it
 MOST_VALUES = 24  # tries this many values for one leaf before it gives up
 
 
