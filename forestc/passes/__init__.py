@@ -43,9 +43,8 @@ def seeded(step: Pass, seed: int) -> Pass:
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns the passes of the option `-p` or of a list, adding passes that make integers if missing. Raises
-    OptionError.
-    scores: option of each round-leaves that has none.
+    """Returns the passes of the option `-p`, and adds missing passes that make integers. Raises OptionError.
+    scores: for round-leaves without this option.
     seed: for passes without a seed."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)

@@ -135,10 +135,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Returns the passes of a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError for an invalid
-    text.
+    """Returns the passes of a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
     former: maps old names to functions from options to new passes.
-    renamed: list to which a note for each old name is added."""
+    renamed: list that gets notes on old names."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

@@ -21,7 +21,7 @@ def most_combinations(forest: Forest) -> int:
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """Returns for each tree an array (combinations,) of leaf nodes, for all combinations. A tree's leaves with equal
+    """Returns all combinations of leaves, as a list with leaf nodes (combinations,) for each tree. Leaves of equal
     values count once. None if there are more than `most_combinations`."""
     firsts = []
     for tree in forest.trees:

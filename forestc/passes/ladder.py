@@ -56,9 +56,9 @@ class Ladder(Protocol):
         """Yields one setting with its forest for each of `steps`, in order. It may end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """Returns the result if no setting is good, or another pass to try. Raises OptionError if the user must loosen
-        a limit.
-        losses: the scored settings with their losses; may be empty."""
+        """Returns the result if no setting is good, or another pass to try. Raises OptionError if a limit must be
+        loosened.
+        losses: the scored settings with their losses."""
 
 
 @runtime_checkable

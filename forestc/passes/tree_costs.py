@@ -16,7 +16,7 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree and, for comparators and luts, of each comparator that trees share.
+    """Returns the cost of each tree and, for comparators and luts, of each comparator.
     unit: trees, nodes, comparators or luts.
     family: prices of luts, such as lut6 or flash."""
     trees = forest.trees

@@ -53,9 +53,9 @@ def choose(
     input_bits: int | None,
 ) -> Format:
     """Chooses the integer format of a feature.
-    raw: number type of the model's own values.
+    raw: number type in the model.
     way: option `input` of quantize-inputs.
-    input_bits: most bits of fixed point, even if it is then approximate; None for no limit."""
+    input_bits: most bits of fixed point, which may then be approximate."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds

@@ -133,9 +133,9 @@ class SplitEnsemble:
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Returns a changed ensemble that keeps the decisions of all rows; None if the search fails.
+        """Returns a changed ensemble that keeps all rows' decisions; None without success.
         mended: share of rows that added trees may correct.
-        most: results of this cost or more are returned unchecked."""
+        most: results of this cost or more are not checked."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)

@@ -37,7 +37,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # samples times trees; beyond that, fewer prices are tried
-# Prices of a LUT, in units of one row's loss; higher prices remove more.
+# Prices of a unit of `cost`, in losses of one row; higher prices remove more.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
@@ -196,7 +196,7 @@ class PruningLadder:
         """Returns the prices to try, ascending; fewer of them for many rows and trees."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        # Low prices change few decisions, and decisions changed at higher prices are corrected.
+        # The lowest prices are skipped: decisions that higher prices change can be corrected.
         if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
@@ -259,8 +259,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns what to take if no setting is good: at a given price the result of least loss, if scored; for a
-        classifier with accuracy-or-decisions the pass with keep=decisions; otherwise the unchanged forest."""
+        """Called if no setting is good. Returns the scored result of least loss at a given price; for a classifier's
+        accuracy-or-decisions the pass with keep=decisions; otherwise the unchanged forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)

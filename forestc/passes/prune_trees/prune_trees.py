@@ -120,7 +120,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Moves trees of one leaf into the bias, unless all trees are such."""
+    """Returns the forest with its one-leaf trees in the bias; unchanged if all are such."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -237,7 +237,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if a tree was trained on a row; None if unknown or too large."""
+    """Returns (trees, rows) True if the row trained the tree; None if unknown or large."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
