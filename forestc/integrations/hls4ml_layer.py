@@ -346,7 +346,7 @@ def _prepared(
 
 
 def _bare(node: NodeProto, input_names: list[str], input_shapes: list[list[int]], graph: GraphProto) -> dict[str, Any]:
-    """Reads a tree operator that is the last node of a graph."""
+    """Reads a tree operator of a model that `prepare` has not changed."""
     from onnx import TensorProto, helper
 
     outputs = "label" if node.op_type == "TreeEnsembleClassifier" else "scores"

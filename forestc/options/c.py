@@ -134,7 +134,7 @@ class COptions:
 
     @property
     def quantizes(self) -> bool:
-        """True if the header turns raw rows into words."""
+        """True if the header has a function from raw rows to words."""
         return not self.raw and self.c_quantizer != "none"
 
     @property

@@ -38,14 +38,14 @@ PASSES: dict[str, type[Pass]] = {
 
 
 def seeded(step: Pass, seed: int) -> Pass:
-    """Returns the pass with this seed, if it draws at random and has no seed of its own."""
+    """Returns the pass with this seed; unchanged if the pass draws nothing at random or has a seed."""
     return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns the passes of the option `-p`, or of a Python list, and adds passes that make integers if needed. Raises
-    OptionError.
-    scores, seed: given to passes without them."""
+    """Returns the passes of the option `-p`, and adds missing passes that make integers. Raises OptionError.
+    scores: for round-leaves without this option.
+    seed: for passes without a seed."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):

@@ -26,7 +26,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """Returns arguments of `make_tree` for nodes with these conditions; None stands for a leaf."""
+    """Returns the arguments of `make_tree` that state the conditions of nodes; None stands for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()

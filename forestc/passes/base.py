@@ -33,8 +33,8 @@ class Pass(Protocol):
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Applies the pass. rows: rows that the pass may use, or `Ranges` of the features.
-        scorer: scores forests on held-out rows."""
+        """Applies the pass. rows: rows that the pass may use, `Ranges` of the features, or None.
+        scorer: scores forests on held-out rows; None without such rows."""
 
 
 def required(scorer: Scorer | None, step: Pass) -> Scorer:
@@ -53,11 +53,12 @@ class Refusing(Protocol):
     name: ClassVar[str]
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """Raises an error if the pass can't work on this model or these rows. source: the model before all passes."""
+        """Raises an error if the pass can't work on this model or these rows. source: the model, or the forest before
+        this pass."""
 
 
 def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:
-    """Returns why a pass refuses a model or its rows; None if it does not."""
+    """Returns the error text if a pass refuses a model or its rows; otherwise None."""
     if isinstance(step, Refusing):
         try:
             step.refuse(source, rows, scorer)
@@ -134,9 +135,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Parses passes such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
+    """Returns the passes of a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
     former: maps old names to functions from options to new passes.
-    renamed: gets a note for each old name."""
+    renamed: list that gets notes on old names."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

@@ -21,8 +21,8 @@ def most_combinations(forest: Forest) -> int:
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """Returns all combinations of leaves: for each tree (combinations,) leaf nodes. Leaves with equal values count
-    once. None if there are more than `most_combinations`."""
+    """Returns all combinations of leaves, as a list with leaf nodes (combinations,) for each tree. Leaves of equal
+    values count once. None if there are more than `most_combinations`."""
     firsts = []
     for tree in forest.trees:
         nodes = np.flatnonzero(tree.left == LEAF)

@@ -19,7 +19,7 @@ _OTHERS = ("fit", "noise")
 
 
 def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
-    """Returns the passes that replace the former pass `quantize`. Raises OptionError."""
+    """Returns the passes that replace the former pass `quantize`. Raises OptionError for invalid options."""
     allowed = dict.fromkeys((*_INPUTS, *_ROUNDED, *_OTHERS))
     for name in options:
         if name not in allowed:

@@ -22,12 +22,12 @@ class Rung:
     """One setting of a pass, with the forest that the pass makes with it."""
 
     step: Laddered  # the pass with this setting
-    cost: float  # cost of the new forest, in the prices of the pass
+    cost: float  # cost of the new forest, in a unit of the pass
     make: Callable[[], Forest]  # returns the new forest
     report: dict[str, Any] = field(default_factory=dict)
     last: bool = False  # True if no later setting is worth trying
     smaller: bool = True  # False if the setting leaves the forest unchanged
-    hurried: bool = False  # True if a time limit cut the work short
+    hurried: bool = False  # True if a time limit or Ctrl-C may have cut the work short
 
     @cached_property
     def forest(self) -> Forest:
@@ -41,7 +41,7 @@ class Branch:
     steps: tuple[Pass, ...]
     grows: bool = False  # True if forests get larger from setting to setting
     give_up: int = 4  # stops a shrinking sequence after this many failures in a row
-    at_least: int = 0  # tries this many settings before it gives up without a success
+    at_least: int = 0  # tries more settings than this before it gives up without a success
     costs: tuple[float, ...] = ()  # approximate cost of each setting, if known in advance
     alone: bool = False  # True if later sequences may succeed although this one fails
     most: float = math.inf  # forests that cost this much or more are useless
@@ -56,14 +56,14 @@ class Ladder(Protocol):
         """Yields one setting with its forest for each of `steps`, in order. It may end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """Returns the result if no setting is good, or another pass to try. Raises OptionError if the user must loosen
-        a limit.
-        losses: the settings tried, with their losses."""
+        """Returns the result if no setting is good, or another pass to try. Raises OptionError if a limit must be
+        loosened.
+        losses: the scored settings with their losses."""
 
 
 @runtime_checkable
 class Laddered(Pass, Protocol):
-    """A pass with a sequence of settings. open: True if its options leave settings to choose."""
+    """A pass with a sequence of settings. open: True if a search must choose the setting."""
 
     @property
     def open(self) -> bool: ...
@@ -75,7 +75,7 @@ class Laddered(Pass, Protocol):
     def needs_scorer(self) -> bool: ...
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> Ladder:
-        """Returns the settings of the pass for a forest. scorer: adds figures to the report."""
+        """Returns the settings of the pass for a forest. scorer: may add figures to the report."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         """Returns the result of the pass with this setting. tried: how many settings were tried."""

@@ -24,7 +24,7 @@ from forestc.rows.noise import with_noise
 
 @dataclass(frozen=True)
 class RowsToFit:
-    """Samples to which a forest is fitted: all rows, then one copy of all rows after the other."""
+    """Samples to which a forest is fitted: all rows used, then one copy of these rows after the other."""
 
     words: NDArray[Any]  # (samples, features) encoded rows
     label: NDArray[Any]  # (samples,) class indices; values of a regression

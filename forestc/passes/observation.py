@@ -22,8 +22,8 @@ class Freedom:
     """How far the thresholds of one feature may move without changing any row's path."""
 
     thresholds: NDArray[np.float64]
-    low: NDArray[np.float64]  # each threshold may move above this bound
-    high: NDArray[np.float64]  # each threshold may move up to this bound
+    low: NDArray[np.float64]  # each threshold must stay above this bound
+    high: NDArray[np.float64]  # each threshold must stay at or below this bound
     smallest: float = math.inf  # smallest value in the rows
     largest: float = -math.inf  # largest value in the rows
     whole: bool = True  # True if all values are whole numbers

@@ -1,7 +1,6 @@
-"""Runs passes, verifies the forest after each pass, and checks every promise on rows. Accuracy is measured on held-out
-rows.
+"""Runs passes, verifies the forest after each pass, and checks every promise. Accuracy is measured on held-out rows.
 
-Promises about every input are also checked on inputs beside thresholds.
+The promises Exact and SameDecisions are also checked on inputs beside thresholds.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResu
 
 # About this many inputs beside thresholds test a promise about every input.
 MOST_BOUNDARY_INPUTS = 20_000
-RANDOM_INPUTS = 256  # inputs beside thresholds are derived from the rows plus this many random inputs
+RANDOM_INPUTS = 256  # adds this many random inputs, from which inputs beside thresholds are derived
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class _Ran:
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # This indexes the last forest of only floats or only integers before the pass.
+        # `floats` indexes the last forest of only floats or only integers before the pass.
         self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)

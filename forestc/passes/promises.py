@@ -1,4 +1,4 @@
-"""Defines the promises of passes. Each promise has a check, which compares evaluations before and after the pass."""
+"""Defines the promises of passes, with a check for each promise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forestc.rows.ranges import Ranges
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
 CHANGE = 0.01  # share of the range of scores that change=auto allows a regression
-NAMED_ROWS = 10  # rows that an error or a report lists before "..."
+NAMED_ROWS = 10  # rows that a note or a report lists at most
 
 
 class Promise:
@@ -146,7 +146,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """Returns a phrase: how many given rows changed, and the first numbers of these rows."""
+        """Returns a phrase with the number of changed decisions and the first changed rows."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -329,7 +329,7 @@ class _FewChangesCheck(_Changes[FewChanges]):
 class ScoresWithin(Promise):
     """Promises that values after the link change by at most `most` on the given rows."""
 
-    most: float
+    most: float  # for values that are no probabilities, a share of their range
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 
@@ -362,7 +362,7 @@ class EveryPath(Promise):
     """Promises that every input in the ranges takes the model's own path through every tree."""
 
     rounded: bool  # True if leaves were rounded
-    bound: float  # largest error of a score; infinite if not known
+    bound: float  # bound of a score's error; infinite if not known
     ranges: Ranges = field(default_factory=Ranges)  # ranges of the features; empty for all values
     decisions: bool = False  # True if all decisions stay although leaves were rounded
     guarantee: ClassVar[Guarantee] = "exact"

@@ -43,10 +43,10 @@ class Loss:
 class RowErrors:
     """The errors of a forest on rows, and the accuracy that follows."""
 
-    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision; squared errors of a regression
+    errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision, otherwise 0; squared errors of a regression
     truth: NDArray[Any]  # labels, or the forest's own answers without labels
     decides: bool
-    labeled: bool = True  # True if rows have labels
+    labeled: bool = True  # True if labels are given
 
     @property
     def measure(self) -> str:
@@ -66,7 +66,7 @@ class RowErrors:
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the accuracy. Half an error is added, so that it is not 0 without errors."""
+        """The standard error of the accuracy. For decisions, half an error is added, so that it is never 0."""
         if not self.decides:
             return self._error_of(self.errors)
         wrong = (float(self.errors.sum()) + 0.5) / (len(self.errors) + 1)
@@ -98,7 +98,7 @@ class Scorer:
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
-        """Returns the losses of several forests, reading the rows once."""
+        """Returns the loss of each forest."""
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
@@ -125,7 +125,8 @@ class Scorer:
 
 
 def row_errors(forest: Forest, rows: Rows) -> RowErrors:
-    """Returns a forest's errors on rows. Its own answers replace missing labels. Raises OptionError without rows."""
+    """Returns a forest's errors on rows. The forest's own answers replace missing labels. Raises OptionError without
+    rows."""
     parts = []
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)

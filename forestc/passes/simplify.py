@@ -1,4 +1,4 @@
-"""Implements the pass simplify: removes the parts of a forest on which no input's result depends."""
+"""Implements the pass simplify: removes conditions that change no result, and features without a condition."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns bounds of the values on one side, and True if there are any."""
+    """Returns the bounds of the values on one side, and False without values."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]

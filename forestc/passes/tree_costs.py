@@ -16,7 +16,7 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree, and of each comparator, which trees share.
+    """Returns the cost of each tree and, for comparators and luts, of each comparator.
     unit: trees, nodes, comparators or luts.
     family: prices of luts, such as lut6 or flash."""
     trees = forest.trees
@@ -39,7 +39,7 @@ def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
 
 
 def cost_of(forest: Forest) -> float:
-    """Returns the estimated LUTs of all trees."""
+    """Returns the estimated LUTs of all trees and comparators."""
     return bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
 
 

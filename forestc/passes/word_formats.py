@@ -40,7 +40,7 @@ class Format:
     """The integer type of a feature, with its thresholds as integers."""
 
     number: NumberType
-    words: NDArray[np.int64]  # distinct thresholds as integers
+    words: NDArray[np.int64]  # an integer for each distinct threshold
     keeps: str  # how exact the format is, for reports
 
 
@@ -53,9 +53,9 @@ def choose(
     input_bits: int | None,
 ) -> Format:
     """Chooses the integer format of a feature.
-    raw: number type of the model's own values.
+    raw: number type in the model.
     way: option `input` of quantize-inputs.
-    input_bits: most bits, even if the format is then approximate."""
+    input_bits: most bits of fixed point, which may then be approximate."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -122,8 +122,8 @@ def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> N
 
 
 def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
-    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None if it needs more than
-    `most` bits."""
+    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None if no format of at most
+    `most` bits does."""
     t = freedom.thresholds
     finite = np.isfinite(t)
     # `x < inf` separates infinity from all numbers, but fixed point has no infinity.
@@ -157,7 +157,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
-    """Returns the finest fixed-point format of `most` bits, with rounded thresholds."""
+    """Returns the finest fixed-point format of at most `most` bits, with rounded thresholds."""
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
     reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
@@ -171,7 +171,7 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
 
 
 def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
-    """Returns the option `formats`: types as texts by feature. Raises OptionError for an unknown feature."""
+    """Returns the option `formats` as {feature name: type}. Raises OptionError for an unknown feature."""
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):

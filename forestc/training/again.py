@@ -151,7 +151,7 @@ def _xgboost(
 
 
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
-    """Returns the copy with a fixed number of rounds if the estimator stopped early."""
+    """Fixes the copy's number of rounds if the estimator stopped early; returns the copy."""
     parameters = copy.get_params(deep=False)
     for stops, rounds, attribute in _EARLY:
         taken = (
@@ -197,7 +197,7 @@ def _settings(learner: Mapping[str, Any]) -> dict[str, Any]:
     parallel = boosters.get("gbtree", boosters).get("gbtree_model_param", {}).get("num_parallel_tree", "1")
     settings |= {"objective": learner["objective"]["name"], "num_parallel_tree": parallel}
     for name in ("process_type", "updater", "updater_seq", "n_jobs", "random_state", "device", *_ALIASES):
-        settings.pop(name, None)  # These say how training runs, or repeat a parameter under another name.
+        settings.pop(name, None)  # These parameters say how training runs, or repeat another one.
     return settings
 
 

@@ -35,7 +35,7 @@ class Trainer(Protocol):
         """Returns the parameters that a search may try."""
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Returns the settings that a search tries first, from small designs to accurate ones."""
+        """Returns the settings, if any, that a search tries first, from small designs to accurate ones."""
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Any:
         """Trains a model that `forestc.load` reads. Raises ForestcError if the rows can't be learnt. options: values of

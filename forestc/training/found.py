@@ -59,7 +59,7 @@ def parameters_of(
         return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns the distances of trainings from the model, and between two seeds."""
+        """Returns the distance of trainings from the model, and the distance between two seeds."""
         first = figures(more, 0)
         if _apart(model, first) < CLOSE:
             return _apart(model, first), 0.0
@@ -92,7 +92,7 @@ def _apart(first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class TrainedNodes:
-    """The nodes of all trees in one array, with the numbers in the file."""
+    """The nodes of all trees as arrays, with the numbers in the file."""
 
     tree: NDArray[np.int64]  # tree of each node
     depth: NDArray[np.int64]
@@ -133,7 +133,7 @@ class TrainedNodes:
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """Returns (6,) averages over trees, such as leaves and depth, that compare trainings. rows: divides gains."""
+        """Returns (6,) figures per tree, such as leaves and depth, that compare trainings. rows: divides gains."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)

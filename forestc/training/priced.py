@@ -29,7 +29,7 @@ MOST_CELLS = 1 << 24  # rows, copies included, times columns at most
 
 
 class PricedTrainer:
-    """The trainer of `--train priced`: trees share conditions, and their leaves have few bits."""
+    """The trainer of `--train priced`: trees share conditions, and their leaves may have few bits."""
 
     name = "priced"
 

@@ -12,7 +12,7 @@ import numpy as np
 
 SEEDS = ("random_state", "random_seed", "seed")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
-# Settings that make the sums of these libraries independent of threads.
+# Settings that these libraries need, beside a single thread, for the same sums each time.
 THREADED: dict[str, dict[str, Any]] = {
     "xgboost": {},
     "lightgbm": {"deterministic": True, "force_col_wise": True},

@@ -29,7 +29,7 @@ def _is_chain(tree: Tree) -> bool:
 
 
 def rules_text(forest: Forest) -> str:
-    """Returns rules as lines; the first that holds decides. Raises ModelError unless the forest is a set of rules.
+    """Returns rules as text; the first line that holds decides. Raises ModelError unless the forest is a set of rules.
 
     IF a < 1 AND b >= 2 THEN class
     ELSE class

@@ -29,7 +29,7 @@ class FeatureCells:
     """The cells of all features of a forest."""
 
     word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
-    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # words at which cells begin, and the cells
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # for each feature first words and cells
     missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
     left: tuple[NDArray[np.bool_], ...]  # for each condition True for the cells sent left
 

@@ -16,7 +16,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.passes.prune_exact.cells import FeatureCells, Merged, drawn
 
 ONE_PROOF = 0.01  # share of all search steps that one proof may take
-NEIGHBORS = 16  # inputs near a counterexample that become known with it
+NEIGHBORS = 16  # inputs that become known at once: a counterexample and inputs near it
 MOST_VALUES = 24  # tries this many values for one leaf before it gives up
 
 
@@ -110,7 +110,7 @@ class Merging:
         result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
         for kind in np.unique(classes).tolist():
             factors, constants = self.decider.demands(kind, self.forest.n_outputs)
-            # This is the least amount that the new leaf must add.
+            # `needed` is the least amount that the new leaf must add.
             needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
                 # Each demand adds at most one score and subtracts at most one.

@@ -71,7 +71,7 @@ class PruneExact(Seeded):
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the pruned forest. Raises OptionError or ModelError for a forest that it can't prune."""
+        """Returns the result with the pruned forest. Raises OptionError or ModelError for an unsuitable forest."""
         if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
         self.refuse(forest, rows, scorer)
@@ -130,7 +130,7 @@ def _leaf_bits(forest: Forest) -> int:
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """Returns the forest with its new leaves; trees of one leaf join the bias."""
+    """Returns the forest with its new leaves. Constant trees join the bias; one tree stays."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

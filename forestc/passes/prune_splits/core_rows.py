@@ -1,4 +1,4 @@
-"""Holds the core: the rows on which prune-splits works. A row outside the core joins it once pruned trees decide it
+"""Holds the core: the rows on which prune-splits works. Rows outside the core may join it if pruned trees decide them
 wrongly."""
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class CoreRows:
     all_rows: CodedRows | None  # rows that may join the core; None if the core has all
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Adds rows that the pruned trees decide wrongly to the core. Returns the share of such rows among the rows
-        read.
+        """Adds some of the rows that the new trees decide wrongly to the core; returns their share among the rows read.
         last: True if the last class wins ties."""
         if self.all_rows is None:
             return 0.0

@@ -36,9 +36,9 @@ from forestc.rows.batches import Rows
 _LeafOrder: TypeAlias = tuple[list[int], list[tuple[int, int, int, int, int]]]  # see `_leaves_in_order`
 MOST_FIT = 1 << 22  # rows times trees at most; beyond that, evenly spaced rows are used
 MOST_COPIED = 1 << 23  # rows and copies, times trees, at most; many rows need no copies
-MOST_OUTCOMES = 1 << 28  # rows times columns of conditions at most; beyond that, copies go first
-ROUNDS = 12  # times that wrongly decided rows may join the core before prune-splits fails
-HOPELESS = 0.5  # stops if wrongly decided rows exceed this share of the core
+MOST_OUTCOMES = 1 << 28  # rows times groups of conditions at most; beyond that, fewer rows are used
+ROUNDS = 12  # times that wrongly decided rows may join the core before a price fails
+HOPELESS = 0.5  # stops if an estimate of wrongly decided rows exceeds this share of the core
 MOST_BITS = 20  # bits of leaves at most; wider leaves are rounded to this
 ADDED_SPLIT = 2.5  # multiplies the cost of a split in added trees
 
@@ -133,9 +133,9 @@ class SplitEnsemble:
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Changes a pruned ensemble until it keeps all decisions; None if this fails.
+        """Returns a changed ensemble that keeps all rows' decisions; None without success.
         mended: share of rows that added trees may correct.
-        most: cost from which results are not checked."""
+        most: results of this cost or more are not checked."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
@@ -225,7 +225,7 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """Returns distinct conditions, and a row per split. Conditions that splits exchange come first."""
+    """Returns distinct conditions, and a row per split. Conditions that splits can exchange come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
@@ -278,7 +278,7 @@ def _plain(forest: Forest, condition: Condition) -> bool:
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """Groups all thresholds of a feature, ascending; every other condition is a group alone."""
+    """Groups each feature's thresholds for which `_plain` is True, ascending; other conditions stand alone."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):

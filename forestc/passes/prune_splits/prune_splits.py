@@ -36,13 +36,13 @@ from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-FULL_SEARCH = 1 << 21  # rows times trees up to which every price is tried
-# Prices of a LUT, in units of one row's loss; higher prices remove more.
+FULL_SEARCH = 1 << 21  # samples times trees; beyond that, fewer prices are tried
+# Prices of a unit of `cost`, in losses of one row; higher prices remove more.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
 FURTHER = 5.7  # stops above this many times the last price that kept all decisions
-GIVE_UP = 4  # stops after this many prices in a row that lose too much
+GIVE_UP = 4  # stops after this many failing prices in a row, if all are tried
 Bits: TypeAlias = int | Literal["same", "auto"]
 SEARCHED_BITS: tuple[Bits, ...] = (1, 2, 3, "same")  # tries these for leaf_bits=auto
 BITS_OF_VALUES: tuple[Bits, ...] = (3, 4, 6, 8, "same")  # tries these for leaf_bits=auto of a regression
@@ -53,7 +53,7 @@ class PruneSplits(Seeded, AtGivenSettings):
     """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. Runs after
     round-leaves.
 
-    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if no split is removed. With
+    Promises: approximate: scored on held-out rows, and refused beyond the tolerance; exact if the forest stays. With
     keep=decisions exact-on-data.
     """
 
@@ -195,10 +195,10 @@ class PruningLadder:
         ]
 
     def _prices(self) -> list[float]:
-        """Returns the prices to try, ascending; large forests get fewer prices."""
+        """Returns the prices to try, ascending; fewer of them for many rows and trees."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        # Low prices change few decisions, and decisions changed at higher prices are corrected.
+        # The lowest prices are skipped: decisions that higher prices change can be corrected.
         if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns the least bad result for a given price; otherwise the unchanged forest, or the pass with
-        keep=decisions."""
+        """Called if no setting is good. Returns the scored result of least loss at a given price; for a classifier's
+        accuracy-or-decisions the pass with keep=decisions; otherwise the unchanged forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -272,7 +272,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Prunes at rising prices up to the given price; returns the last ensemble."""
+        """Returns the setting `last` with its forest, pruned at rising prices up to its price."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None

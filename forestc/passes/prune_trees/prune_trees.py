@@ -40,7 +40,7 @@ GIVE_UP = 8  # stops after this many choices in a row that lose too much
 # samples times trees times scores at most; copies are left out first
 MOST_VALUES = 1 << 23
 SCANS = 8  # limits the scans of all moves, for each tree
-WORK, STARTS = 2e8, 4  # limits samples times trees times scans; searches at a given price
+WORK, STARTS = 2e8, 4  # samples times trees times scans at most; number of starts at a given price
 _SHARE = "use share, of what `cost` counts: trees, nodes, comparators or LUTs"
 _SELECT = "use forestc.algorithms.members.selection.select, which chooses among any votes"
 
@@ -120,7 +120,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Moves trees of one leaf into the bias, unless all trees are such."""
+    """Returns the forest with its one-leaf trees in the bias; unchanged if all are such."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -162,7 +162,7 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one sequence of settings: falling shares of the hardware, or only the given share or price."""
+        """Returns one sequence in a list: falling shares of the hardware, or only the given share or price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
@@ -180,7 +180,7 @@ class SelectingLadder:
         yield from list(self._each([replace(options, share=share) for share in shares]))[-1:]
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
-        """Returns the forest with all trees. Raises OptionError if a given price loses too much."""
+        """Returns the result if no setting is good: all trees. Raises OptionError if a given price loses too much."""
         if losses and self.options.price != "auto":
             _, loss = losses[-1]
             raise OptionError(
@@ -237,7 +237,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if a tree was trained on a row; None if unknown."""
+    """Returns (trees, rows) True if the row trained the tree; None if unknown or large."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:

@@ -2,7 +2,7 @@
 
 | the forest                | a selection is scored by            | chosen along with the trees            |
 |---------------------------|-------------------------------------|----------------------------------------|
-| decides on two classes    | the difference of the two scores    | the threshold of the difference        |
+| decides on two classes    | the score, or the two's difference  | the threshold of this number           |
 | decides on more classes   | the scores                          | what the dropped trees add on average  |
 | a regression              | the score                           | scale and offset, by least squares     |
 """

@@ -37,7 +37,8 @@ def choose_exact(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """Chooses a format that is exact for every value of the feature. Raises OptionError if the options allow none.
+    """Chooses a format that is exact for every value in the feature's range. Raises OptionError if the options allow
+    none.
     way: option `input` of quantize-inputs."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)

@@ -29,9 +29,9 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats with as few bits as `allowed` permits, feature by feature.
-    free: features whose words may change.
-    of_width: returns a feature's format with a number of bits."""
+    """Returns the formats, narrowed feature by feature where `allowed` permits.
+    free: indices of features whose words may change.
+    of_width: returns a feature's format with at most a number of bits."""
     chosen = list(formats)
     if not allowed(chosen):
         return chosen

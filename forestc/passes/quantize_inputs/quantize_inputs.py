@@ -107,7 +107,7 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest with integer features and thresholds. Given `Ranges` instead of rows, it is exact for
+        """Returns the result with integer features and thresholds. Given `Ranges` instead of rows, it is exact for
         every input in them."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]

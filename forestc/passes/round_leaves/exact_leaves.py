@@ -112,7 +112,7 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """Returns the largest error of a score for any input.
+    """Returns a bound of every score's error, for any input.
     leaves: for each tree (leaves, outputs) steps above the lowest.
     bias: (outputs,) in steps.
     exact: True if only division rounds."""
@@ -139,7 +139,8 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns the number of steps per unit of score, at most `most`; and True if every leaf is a multiple of a step."""
+    """Returns the number of steps per unit of score, at most `most`; and True if every leaf and bias is nearly a
+    multiple of a step."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])

@@ -53,7 +53,7 @@ MOST_LADDER_BITS = 8  # bits of leaves that -O2 and -O3 try at most
 
 @dataclass(frozen=True)
 class RoundLeaves:
-    """Turns leaves into integers, each rounded alone. All generated files compute exactly its result.
+    """Rounds leaves to integers. All generated files compute exactly its result.
 
     Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: a change beyond the allowed
     one is refused; with leaf_bits=auto, rows whose decisions change are named instead. Without rows exact: every input
@@ -116,8 +116,8 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the integer forest. Given `Ranges` instead of rows, every input in them counts. Raises ModelError if
-        features are floats or leaves are integers."""
+        """Returns the result with the integer forest. Given `Ranges` instead of rows, every input in them counts.
+        Raises ModelError if features are floats or leaves are integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if self.exact or isinstance(rows, Ranges):
@@ -162,7 +162,7 @@ class RoundLeaves:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Returns the trials within the option `scores`, or the best if none is."""
+        """Returns the trials within the option `scores`, if given; if none is, the best."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))

@@ -1,6 +1,6 @@
 """Rounds the leaves of a forest, or of each of its member models (parts), to integers.
 
-A part whose probabilities are averaged gets curves: tables from integer scores to rounded probabilities.
+A part whose probabilities are averaged may get curves: tables from integer scores to rounded probabilities.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RoundedLeaves:
     decision: Decision
     parts: tuple[Part, ...] = ()
     exact: bool = False  # True if every input is decided as by the model
-    error: float = math.inf  # largest error of a score for any input; infinite if not known
+    error: float = math.inf  # bound of a score's error for any input; infinite if not known
     weights: tuple[float, ...] | None = None  # integer weights of the parts; None to derive them from the model's
     link: Link | None = None  # link after the parts are combined; None to keep the model's
 
@@ -165,7 +165,7 @@ def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
-    """Rounds leaves without rows: exactly if `most` bits are enough, otherwise to `bits` bits. Averages and medians
+    """Rounds leaves without rows: exactly if `most` bits allow it, otherwise to `bits` bits. Averages and medians
     always get `bits` bits."""
     if forest.single:
         return _round_unseen(forest, bits, most)
@@ -208,7 +208,7 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """Returns the leaves with the largest error of a score. model: a forest without member models (parts).
+    """Returns the leaves with a bound of their scores' error. model: a forest without member models (parts).
     exact: True if only a division rounds."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)

@@ -63,7 +63,7 @@ class Settling:
 
 
 def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
-    """Returns the near ties of all inputs in the ranges; None if too many."""
+    """Returns near ties that cover every input in the ranges; None if unknown."""
     cells = every_cell(source, ranges, most_combinations(source))
     if cells is not None:
         return near_ties(source, forest, [cells.X], margin)

@@ -107,7 +107,7 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Finds integer leaves that decide near ties as the model does. Also returns the weighted number of failures.
+    """Returns integer leaves that decide near ties like the model where possible, and the weighted number of failures.
     most: largest number of leaf bits.
     steps: limit of the work."""
     finest, lie = on_steps(forest, max(bits))

@@ -103,7 +103,8 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the forest with shared thresholds. Raises OptionError if thresholds are integers, or without rows."""
+        """Returns the result with shared thresholds. Raises OptionError if thresholds are integers, or rows are
+        missing."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
