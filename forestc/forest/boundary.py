@@ -1,4 +1,4 @@
-"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side."""
+"""Generates inputs that find wrong comparisons: values on the thresholds of nodes and one step to either side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def boundary_inputs(
     """Yields batches of encoded rows (n, features) around the forest's thresholds.
 
     base: encoded rows to start from, at least one.
-    most: approximate number of rows; None uses each threshold once.
+    most: rough limit of rows, but each distinct threshold is used; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]

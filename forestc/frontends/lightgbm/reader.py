@@ -314,7 +314,7 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the texts of each column of text categories. Raises ModelError for uncertain columns."""
+    """Returns texts by category column, if the columns are known. Raises ModelError for ambiguous categories."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
@@ -346,7 +346,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists of text categories if their columns are not certain; otherwise ()."""
+    """Returns the lists if all hold texts and their columns are not certain; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()

@@ -303,7 +303,8 @@ def make_trees(
 ) -> list[Tree]:
     """Builds the operator's trees; `feature` holds indices of raw columns. Raises ModelError.
 
-    columns, texts: operator's column -> raw column or encoding.
+    columns: operator's column -> raw column with its steps.
+    texts: operator's column -> encoding.
     vocabularies: raw column of text -> vocabulary.
     """
     nodes = ensemble.nodes
