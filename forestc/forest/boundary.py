@@ -19,10 +19,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields batches of encoded rows (n, features) around the forest's thresholds.
+    """Yields batches of encoded rows (n, features) around thresholds.
 
-    base: encoded rows to start from, at least one.
-    most: rough limit of rows, but each distinct threshold is used; None uses each node once.
+    base: encoded rows, at least one.
+    most: approximate number of rows, or more for all thresholds; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]

@@ -318,7 +318,7 @@ class Forest:
 
     @property
     def adds(self) -> bool:
-        """True unless the forest has one part, which takes the largest or smallest of its trees' values."""
+        """True unless the forest is a single part with aggregate min or max."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property

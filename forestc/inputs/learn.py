@@ -90,7 +90,7 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns the cuts of each feature, in raw units, ascending; the most used MOST_COMPARATORS in all."""
+    """Returns each feature's cuts among the MOST_COMPARATORS most used, in raw units, ascending."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
@@ -260,7 +260,7 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns (rows, bits): whether values are missing, below each cut, or in each state but the last."""
+    """Returns whether values are missing, below each cut, or in each state but the last."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

@@ -228,7 +228,7 @@ class Design(FittedEstimator):
         Raises
         ------
         RowsError
-            If words are outside their features' ranges, or no integers of shape (rows, features).
+            If words are outside their features' ranges, or are not integers of shape (rows, features).
         ForestcError
             If the folder has no hardware.
         """
@@ -545,7 +545,7 @@ def _check_agrees(design: Design) -> None:
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """Returns the names of manifest fields and forests that changed since `compile`."""
+    """Returns what changed since `compile`: fields and entries of the manifest, and forests, by name."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -609,7 +609,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file that the folder's manifest and records do not account for, or ""."""
+    """Returns a file that the folder's manifest and records do not name, or ""."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

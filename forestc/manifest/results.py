@@ -127,8 +127,8 @@ def add_result(
     *,
     stream: bool = False,
 ) -> str:
-    """Adds a result to a folder's measured.json, in place of an older one of the same `key`. design: the design's hash
-    and the SHA-256 of each file. Returns why writing failed, or ""."""
+    """Adds a result to a folder's measured.json, or replaces the one of the same `key`. design: hash, and SHA-256 of
+    each file. Returns why writing failed, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])
     added = Result(command, on, stream, date, __version__, design[0], design[1], figures)

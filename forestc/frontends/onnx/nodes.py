@@ -219,7 +219,7 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains of EQ nodes, changing `false`; returns each node's head and whether the node remains."""
+    """Merges chains of EQ nodes, changing `false`; returns each node's head and which nodes remain."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# Holds a number of iterations, BEST for those up to the best, or None (library's default).
+# Holds a number of iterations, BEST for those up to the best, or None (default).
 Iterations: TypeAlias = int | Literal["best"] | None
 
 

@@ -1,4 +1,4 @@
-"""Merges several forests over the same rows into one: for voting, several prediction targets and one-vs-rest."""
+"""Merges forests over the same rows into one, such as for voting, several prediction targets and one-vs-rest."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
 
 
 def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns x with values of ZERO (-1e-35) one float lower, out of the values read as 0."""
+    """Returns x with ZERO (-1e-35) one float lower, out of the values read as 0."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 

@@ -89,8 +89,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """Reads a parsed document into a Forest. estimator: whether the Forest predicts as an estimator does. Raises
-    ForestcError."""
+    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does; files that estimators
+    saved always do. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -187,7 +187,7 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's weights or None, and whether dart is a separate booster."""
+    """Returns the document of the trees, dart's weights or None, and whether dart is separate."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")

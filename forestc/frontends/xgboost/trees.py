@@ -32,8 +32,8 @@ def read_tree(
     """Reads the tree of a document. Raises ModelError.
 
     categories: column -> number of codes.
-    weight: dart's factor for leaves, or None.
-    base: base score, or None; with a weight, leaves become ((base + leaf) - base) * weight.
+    weight: dart's factor for leaves.
+    base: base score; weighting starts from (base + leaf) - base.
     """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
