@@ -1,4 +1,4 @@
-"""Generates inputs that find wrong comparisons: for every node, values on its threshold and one step to either side."""
+"""Generates inputs that find wrong comparisons: values on the thresholds of nodes and one step to either side."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields batches of encoded rows (n, features) around the forest's thresholds.
+    """Yields batches of encoded rows (n, features) around thresholds.
 
-    base: encoded rows to start from, at least one.
-    most: approximate number of rows; None uses each threshold once.
+    base: encoded rows, at least one.
+    most: approximate number of rows, or more for all thresholds; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]

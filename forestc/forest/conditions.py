@@ -148,7 +148,7 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """Index of one condition for each distinct pair of feature and test."""
+        """Indices of conditions, ascending: one for each distinct pair of feature and test."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])

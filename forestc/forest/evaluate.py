@@ -381,8 +381,8 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """Returns `high` - `low`, by which errors of scores are divided. It is at least 2^-20 of the larger absolute score,
-    and 1 if both scores are 0."""
+    """Returns `high` - `low`, but at least 2^-20 of the larger absolute score, and 1 if both scores are 0. Errors of
+    scores are divided by this range."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 

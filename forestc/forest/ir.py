@@ -130,7 +130,7 @@ class Part:
     decision: Decision
     classes: tuple[Label, ...] = ()
     scale: float = 1.0  # factor from a quantized forest's scores to the source's scores
-    curves: tuple[tuple[int, ...], ...] = ()  # ascending integers for each score, in a quantized average
+    curves: tuple[tuple[int, ...], ...] = ()  # one curve for each score, or for all; used in a quantized average
 
     @property
     def width(self) -> int:
@@ -216,7 +216,7 @@ class Forest:
     classes : tuple of str, int, float or bool
         The source's labels by index; empty for a regression.
     scale : float, optional
-        None for a float forest. Otherwise the source's scores are (bias + sum of leaves) * scale.
+        Factor from a quantized forest's scores to the source's scores; None for a float forest.
     provenance : Provenance
         Library and hash of the model, passes that ran, and notes.
     parts : tuple of Part
@@ -318,7 +318,7 @@ class Forest:
 
     @property
     def adds(self) -> bool:
-        """True if the forest adds its trees' values; False if it takes their largest or smallest."""
+        """True unless the forest is a single part with aggregate min or max."""
         return not self.single or self.aggregate.kind == "sum"
 
     @property

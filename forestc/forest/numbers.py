@@ -68,7 +68,7 @@ NumberType: TypeAlias = Float | Fixed | Ordered | Category
 FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
-MAX_WORD_BITS = 62  # limits bits of a word, so that both neighbors fit an int64
+MAX_WORD_BITS = 62  # limits bits of an unsigned Fixed word; a signed one may have one more
 MAX_CATEGORIES = 1 << 16  # limits the memory that a file of unknown origin can claim
 MAX_FRACTION = 1100  # exceeds the exponent of every float64
 
@@ -219,6 +219,7 @@ def word_value(word: int, number: NumberType) -> float:
 
 
 def word_bits(number: NumberType) -> int:
-    """Returns the number of bits of the type's words. The type must not be a Float."""
+    """Returns the number of bits of the type's words; for a category, without a word for missing. The type must not be
+    a Float."""
     assert not isinstance(number, Float)
     return number.count.bit_length() if isinstance(number, Category) else number.bits

@@ -38,10 +38,10 @@ class Tree:
     left: IntArray  # left child; -1 at a leaf
     right: IntArray  # right child; -1 at a leaf
     missing_left: NDArray[np.bool_]  # True if missing values go left
-    leaf: IntArray  # row of `values`; -1 at an inner node
+    leaf: IntArray  # row of `values` for each leaf; not used at inner nodes
     values: NDArray[Any]  # (leaves, outputs) float64, or int64 once quantized
-    outputs: tuple[int, ...]  # output to which each column of `values` adds
-    cover: NDArray[np.float64] | None  # weight of the training rows at each node
+    outputs: tuple[int, ...]  # output that each column of `values` feeds
+    cover: NDArray[np.float64] | None  # weight of the training or counted rows at each node
     ids: IntArray  # the source library's number of each node
     drawn: Draw | None = None  # rows that the tree was trained on, if known
 

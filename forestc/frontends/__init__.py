@@ -72,7 +72,7 @@ def load(source: object, *, trust_pickle: bool = False, iterations: int | str | 
         with located(str(path)):
             kind = kind_of(content)
             forest = carrying(read(content, kind, trust_pickle=trust_pickle))
-    if kind is TEXT:  # it holds a name and a hash
+    if kind is TEXT:  # forestc text holds a name and a hash
         return forest
     return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))
 

@@ -99,7 +99,7 @@ def exported(model: CatBoost, where: str) -> Document:
 
 
 def _values(forest: Forest) -> bytes:
-    """Returns the values of all leaves, in the order of the leaves' numbers."""
+    """Returns the leaf values as bytes, tree by tree, in order of leaf numbers."""
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 

@@ -24,14 +24,14 @@ Event = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class ForestActivity:
-    """Probabilities over rows: exact under an input model, or counted on `count` rows."""
+    """Probabilities over rows: exact under an input model where possible, otherwise counted on `count` rows."""
 
     conditions: FloatArray  # (conditions,) probability that a row goes left
     exact_conditions: NDArray[np.bool_]  # (conditions,) True if the probability is exact
     toggles: FloatArray  # (conditions,) probability that the result changes between rows
     leaves: tuple[FloatArray, ...]  # for each tree (nodes,) probabilities of leaves; 0 at inner nodes
     exact_leaves: tuple[NDArray[np.bool_], ...]  # for each tree (nodes,), True if the probability is exact
-    labels: FloatArray  # (classes,) counted; empty for a regression or several targets
+    labels: FloatArray  # (classes,) counted probabilities; empty for a regression or several targets
     label_errors: FloatArray  # standard errors of `labels`
     count: int  # number of rows
 
@@ -133,8 +133,8 @@ class _Events:
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
     def condition(self, index: int) -> list[Event] | None:
-        """Returns the disjoint events of a threshold's condition: a smaller value and, if it goes left, a missing
-        value. Returns None if the input model does not determine them."""
+        """Returns the disjoint events of a condition: a value below the threshold; a missing value that goes left.
+        Returns None for sets and for events that the model cannot express."""
         condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None

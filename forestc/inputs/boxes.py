@@ -62,8 +62,8 @@ class Domain:
         return Values(((low, high + 1),), limits.missing is not None)
 
     def raw_span(self, span: Span) -> tuple[float, float]:
-        """Returns the ends of the raw numbers low <= x < high that have a word in the span. An end of the domain
-        becomes infinite."""
+        """Returns the ends of the raw numbers low <= x < high that have a word in the span. The ends of a numeric
+        domain become infinite."""
         (first, last), number = self.all_values.spans[0], self.feature.number
         if isinstance(number, Category):
             return float(span[0]), float(span[1])

@@ -1,7 +1,7 @@
 """Describes a column of an input model and the network's variables for it.
 
-A few cuts, the anchors, divide values into spans. The first variable holds a value's span or "missing"; each other cut
-has a binary variable.
+For numbers, some cuts (the anchors) divide values into spans. The first variable holds a value's span or "missing";
+each other cut has a binary variable.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class InputColumn:
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """For each binary variable its parents: the column's first variable and, in the same span, the variable of the
-        cut before."""
+        """For each binary variable the indices of its parents: the first variable and, in the same span, the variable
+        of the cut before."""
         before = [0, *self.fine]
         return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
 
@@ -83,8 +83,8 @@ class InputColumn:
         return np.searchsorted(np.array(self.cuts), round_to(values, self.raw), side="right")
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Returns a random value for each row of states: NaN for missing, a random code of a category, otherwise a
-        uniform number between its cuts."""
+        """Returns a random value for each row of states: NaN for missing, a code for a category, a uniform number
+        between neighboring cuts for a number."""
         if not self.states:
             return self._somewhere(np.zeros(len(states), dtype=np.int64), random)
         first = states[:, 0].astype(np.int64)
@@ -107,8 +107,8 @@ class InputColumn:
         return wrong
 
     def literals(self, low: float, high: float) -> Literals:
-        """Returns the states that variables can have for low <= x < high, as exactly as the cuts allow. For a category,
-        x is the code."""
+        """Returns, by variable, the states possible for low <= x < high, as exactly as the cuts allow; other variables
+        are free. For a category, x is the code."""
         if not self.states:
             return {}
         if self.category:
@@ -126,11 +126,12 @@ class InputColumn:
         return literals
 
     def absent_literals(self) -> Literals:
-        """Returns the states that variables can have for a missing value; empty if the rows had none."""
+        """Returns, by variable, the states possible for a missing value; empty if the rows had none."""
         return {} if self.missing is None else {0: (self.spans,)}
 
     def uniform(self, low: float, high: float, random: np.random.Generator) -> float:
-        """Returns a random value low <= x < high, within the range of the rows if the two overlap."""
+        """Returns a random finite value low <= x < high, if there is one, and within the range of the rows if the two
+        overlap."""
         a, b = (float(end) for end in self._ends(np.array([low]), np.array([high]))[:, 0])
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 

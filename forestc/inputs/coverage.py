@@ -43,8 +43,8 @@ class Coverage:
         return visits
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
-        """Returns how many leaves, inner nodes and comparator results were reached, cannot be reached, and exist.
-        Without `reachable`, the second number is None."""
+        """Returns for leaves, inner nodes and sides of comparators how many were reached, are unreachable, and exist.
+        Without `reachable`, the number of unreachable ones is None."""
         seen = self._counted([self.visits(index) > 0 for index in range(len(self.forest.trees))])
         total = self._counted([np.ones(tree.size, dtype=bool) for tree in self.forest.trees])
         possible = None if reachable is None else self._counted(reachable.nodes)

@@ -1,7 +1,7 @@
 """Learns an input model from rows, over the comparators of a forest.
 
-A network of bounded treewidth is learnt over the first variables of all columns. The cuts inside a span form a chain
-behind the first variable.
+A network of bounded treewidth is learnt over the first variables of the columns. The binary variables of a span's cuts
+form a chain behind the first variable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from forestc.rows.batches import Rows
 TREEWIDTH, SECONDS = 4, 20.0  # the network's default treewidth, and default seconds of its search
 MOST_COMPARATORS = 2000  # thresholds and cuts in an input model, at most
 MOST_SPANS = 8  # states of a column's first variable, without one for missing, at most
-MOST_CLIQUE_CELLS = 2**20  # entries of all cliques of the first variables together, at most
+MOST_CLIQUE_CELLS = 2**20  # bounds the entries of all cliques together, unless two spans exceed it
 MOST_BYTES = 2**28  # bytes of all rows' states; beyond, only every n-th row is counted
 
 
@@ -90,7 +90,7 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns the most used cuts of each feature, in raw units, ascending."""
+    """Returns each feature's cuts among the MOST_COMPARATORS most used, in raw units, ascending."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
@@ -260,7 +260,7 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns whether each value is missing, below each cut, or in each category state."""
+    """Returns whether values are missing, below each cut, or in each state but the last."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

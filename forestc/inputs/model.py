@@ -95,7 +95,7 @@ class InputModel:
 
     @cached_property
     def by_column(self) -> Mapping[int, int]:
-        """The index among `inputs` of each column of the rows."""
+        """Maps the column of each input to the input's index in `inputs`."""
         return {column.column: index for index, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
@@ -175,7 +175,7 @@ class InputModel:
         """Draws raw rows from the model.
 
         Between two cuts a value is uniform within the range of the rows that the model was learnt from. It is whole if
-        all values of these rows were whole numbers.
+        all finite values of its column in these rows were whole.
 
         Parameters
         ----------

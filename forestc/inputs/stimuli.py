@@ -1,6 +1,7 @@
 """Generates rows that follow an input model and reach every reachable leaf of a quantized forest.
 
-For leaves that drawn rows miss, it draws rows given the leaf, and moves values outside the leaf's box into it.
+For leaves that drawn rows miss, it draws rows given the leaf (for at most 2,000 leaves), and moves values into the
+leaf's box.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Stimuli:
     rows: FloatArray
     drawn: int  # number of rows drawn without a condition; these come first
     conditioned: int  # number of leaves for which rows were drawn given the leaf
-    steered: int  # number of leaves for which rows were moved into the box
+    steered: int  # number of other leaves, for which drawn rows were moved into the box
     moved: int  # number of rows, drawn given a leaf, with a moved value
     coverage: Coverage = field(repr=False)  # counts of the rows drawn without a condition
 

@@ -23,7 +23,7 @@ VERSION = 1  # rises with each change of the text form
 # Limits the size of a text of unknown origin.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
-MOST_COUNT = 2**53  # integers that float64 holds
+MOST_COUNT = 2**53  # bounds the integers that float64 holds exactly
 HEADER = f"forestc-inputs {VERSION}"
 NOTE = "# Counts and ranges of the rows that it was learnt from; not the rows."
 REMEDY = "give a file that forestc model-inputs wrote, of this version"

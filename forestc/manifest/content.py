@@ -186,7 +186,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """Returns the manifest's entries of the results of C, under the names of hardware outputs."""
+    """Returns the manifest's entries for C's results, under the names of hardware outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)

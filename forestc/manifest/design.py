@@ -228,7 +228,7 @@ class Design(FittedEstimator):
         Raises
         ------
         RowsError
-            If words are outside their features' ranges.
+            If words are outside their features' ranges, or are not integers of shape (rows, features).
         ForestcError
             If the folder has no hardware.
         """
@@ -459,7 +459,7 @@ def open_design(folder: str | Path) -> Design:
     Raises
     ------
     ForestcError
-        If a file is missing, damaged or changed; names the file and the field.
+        If the manifest or a forest in the folder is missing, damaged or changed.
 
     Examples
     --------
@@ -529,7 +529,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _check_agrees(design: Design) -> None:
-    """Raises DamagedError if the manifest describes another forest."""
+    """Raises DamagedError if the manifest or the model does not belong to the quantized forest."""
     written, forest = design.manifest, design.forest
     features = [{"name": feature.name, "column": feature.column} for feature in forest.features]
     described = [{key: feature[key] for key in ("name", "column")} for feature in written["features"]]
@@ -545,7 +545,7 @@ def _check_agrees(design: Design) -> None:
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """Returns the names of manifest fields and forests that changed since `compile`."""
+    """Returns what changed since `compile`: fields and entries of the manifest, and forests, by name."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -565,7 +565,7 @@ def _digest_of(folder: Path, name: str) -> str | None:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises ForestcError if `write_folder` could not write the folder."""
+    """Raises ForestcError if the folder is a file, holds files that forestc did not write, or can't be written."""
     where, folder = str(folder), folder.absolute()
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
@@ -609,7 +609,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file that the folder's manifest and records do not account for, or ""."""
+    """Returns a file that the folder's manifest and records do not name, or ""."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

@@ -37,7 +37,7 @@ AGAIN = "remove it, and run synth or measure again"
 
 _OPTIONAL: Schema = FIGURE | {"type": ["number", "null"]}
 _TEXTS: Schema = {"type": "array", "items": TEXT}
-# Holds counts of one run.
+# Describes a row's instructions or cycles, by their mean and maxima over rows.
 _RUN: Schema = {
     "type": ["object", "null"],
     "required": ["mean", "max", "max_of_all"],
@@ -64,7 +64,7 @@ _BUDGET: Schema = {
     "type": "object",
     "additionalProperties": {"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2},
 }
-# Lists the figures of each command; those in `_MORE` are optional.
+# Lists the required figures of each command; `_MORE` lists optional ones.
 _NEEDED: dict[str, dict[str, Schema]] = {
     "synth": {
         "device": TEXT, "lut": COUNT, "ff": COUNT, "carry": COUNT, "bram": COUNT, "depth": _OPTIONAL,
@@ -127,7 +127,7 @@ def add_result(
     *,
     stream: bool = False,
 ) -> str:
-    """Adds a result to a folder's measured.json, in place of an older one. design: the design's hash and the SHA-256 of
+    """Adds a result to a folder's measured.json, or replaces the one of the same `key`. design: hash, and SHA-256 of
     each file. Returns why writing failed, or ""."""
     date = datetime.now(UTC).isoformat(timespec="seconds")
     on = str(figures["cpu" if command == "measure" else "device"])

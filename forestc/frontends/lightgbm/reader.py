@@ -189,7 +189,7 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
 
 
 def _number(text: str, where: str) -> float:
-    """Parses a parameter like LightGBM's parser, which may round differently from `float`."""
+    """Parses a number with LightGBM's rounding; exponents above 22 may differ in the last bit."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
         raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
@@ -314,7 +314,7 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns the texts of each column of text categories. Raises ModelError for uncertain columns."""
+    """Returns texts by category column, if the columns are known. Raises ModelError for ambiguous categories."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
@@ -346,7 +346,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists of text categories if their columns are not certain; otherwise ()."""
+    """Returns the lists if all hold texts and their columns are not certain; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()
@@ -361,7 +361,7 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Assigns the lists of categories to columns in order; [] unless exactly one assignment fits."""
+    """Returns each category list's column; [] unless exactly one assignment in order fits."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
@@ -379,7 +379,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] without one."""
+    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] if not all fit."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):

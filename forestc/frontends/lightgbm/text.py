@@ -73,7 +73,7 @@ class SavedModel:
     categories: Sequence[Sequence[NDArray[np.int64]]]  # sets of codes of each tree
 
     def first(self, trees: int) -> SavedModel:
-        """Returns the model with its first trees only. trees: their number."""
+        """Returns the model with its first `trees` trees only."""
         if trees >= len(self.leaves):
             return self
         leaves = int(self.leaves[:trees].sum())

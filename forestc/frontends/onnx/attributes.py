@@ -105,7 +105,7 @@ class Attributes:
         return attribute
 
     def ints(self, name: str) -> NDArray[np.int64]:
-        """Returns a list of integers; empty if the attribute is absent."""
+        """Returns the attribute's integers as an array; empty if the attribute is absent."""
         attribute = self._get(name, _INTS, "a list of whole numbers")
         numbers = () if attribute is None else attribute.ints
         return np.fromiter(numbers, np.int64, len(numbers))

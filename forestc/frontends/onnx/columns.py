@@ -40,7 +40,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()  # parameters of the function
 
 
-# rounds to float32; as the first step it becomes `Feature.raw`
+# rounds to float32; becomes `Feature.raw` if all readers of a column begin with it
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 

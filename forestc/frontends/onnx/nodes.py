@@ -219,7 +219,7 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains of EQ nodes (x == a), also in `false`; returns heads, remaining nodes."""
+    """Merges chains of EQ nodes, changing `false`; returns each node's head and which nodes remain."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -403,7 +403,7 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """Returns the node and interval of each member; onnxruntime truncates lookups in long sets."""
+    """Returns the node and interval of each member. In some sets onnxruntime truncates values."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)

@@ -301,10 +301,11 @@ def make_trees(
     vocabularies: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """Builds the operator's trees; `feature` holds indices of raw columns. Raises ModelError.
+    """Builds the operator's trees; `feature` holds raw columns. Raises ModelError.
 
-    columns, texts: operator's column -> raw column or encoding.
-    vocabularies: raw column of text -> vocabulary.
+    columns: operator's column -> raw column with its steps.
+    texts: operator's column -> encoding.
+    vocabularies: raw column -> vocabulary.
     """
     nodes = ensemble.nodes
     inner = nodes.inner

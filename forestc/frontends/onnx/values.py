@@ -35,7 +35,7 @@ class Tensor:
     dtype: np.dtype[Any]
     width: int | None  # number of columns; None if unknown
     column: Callable[[int], RawColumn | TextColumn]  # returns the i-th column
-    depth: int = 0  # length of the chain of nodes behind the tensor
+    depth: int = 0  # length of the longest chain of nodes before the tensor
     text: bool = False  # True if all columns come from text
     dims: int = 2  # 2 is a table, 1 a column, 3 encoded text
     inner: int = 0  # last dimension of encoded text
@@ -78,7 +78,7 @@ class TreeScores:
     shown: Shown
     classifier: bool  # True if a classifier made the scores
     rounded: bool = False  # True if the operator rounded its sums to float32
-    part: bool = False  # True if some columns are left out
+    part: bool = False  # True if columns may be left out
 
     @property
     def columns(self) -> int:

@@ -32,7 +32,7 @@ class Document:
         return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
 
     def get(self, key: str, default: object = None) -> Document:
-        """Returns the part with this key, otherwise `default`. Raises ModelError if there is neither."""
+        """Returns the part with this key, or else `default` as a Document. Raises ModelError if there is neither."""
         if not self.has(key) and default is None:
             raise self.fail(f"has no {key!r}", "is it a whole model?")
         value = self.value[key] if self.has(key) else default

@@ -41,10 +41,11 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Returns for each monotone predicate the least order key that satisfies it, otherwise `high`.
+    """Returns for each monotone predicate the least order key between `low` and `high` that satisfies it; `high` if
+    none does.
 
     holds: tests n keys at once.
-    low, high: (n,) bounds; only keys between are tested.
+    low, high: (n,).
     """
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# Holds a number of iterations, BEST for the best ones, or None (library's default).
+# Holds a number of iterations, BEST for those up to the best, or None (default).
 Iterations: TypeAlias = int | Literal["best"] | None
 
 
@@ -29,7 +29,7 @@ def taken(
 ) -> tuple[int, tuple[str, ...]]:
     """Returns the number of iterations to read, and notes. Raises ForestcError.
 
-    stops: True if the library itself predicts with the best ones only.
+    stops: True if the library predicts with the first `best` iterations only.
     unknown: remedy if `best` is None.
     """
     if requested == BEST and best is None:

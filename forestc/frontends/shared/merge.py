@@ -1,4 +1,4 @@
-"""Merges several forests over the same rows into one: for voting, several prediction targets and one-vs-rest."""
+"""Merges forests over the same rows into one, such as for voting, several prediction targets and one-vs-rest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def side_by_side(
         for feature in forest.features:
             before = by_column.setdefault(feature.column, feature)
             by_column[feature.column] = _both(before, feature, where)
-    # A forest that refuses missing values refuses them in every column of the rows.
+    # A forest that refuses missing values in one column also refuses them in unread columns.
     strict = [forest for forest in forests if not all(feature.missing for feature in forest.features)]
     for column in by_column:
         if any(column not in {feature.column for feature in forest.features} for forest in strict):

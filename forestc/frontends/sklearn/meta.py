@@ -73,7 +73,8 @@ def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def refuse_normalized(estimator: BaseEstimator, where: str) -> None:
-    """Raises ModelError for a one-vs-rest member, which divides its probabilities by their sum."""
+    """Raises ModelError for a one-vs-rest member of three classes or more, which divides its probabilities by their
+    sum."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
             "takes the probabilities of a one-vs-rest model, which are divided by their sum",

@@ -90,7 +90,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
 
 
 def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lowers x equal to ZERO: LightGBM's sparse input does not read ZERO as 0."""
+    """Returns x with ZERO (-1e-35) one float lower, out of the values read as 0."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
@@ -131,7 +131,7 @@ def _takes_missing(step: object) -> bool:
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the columns as one array: with a common type, sparse if any is sparse."""
+    """Returns the columns with the type of their joint array, all sparse if any is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]

@@ -41,7 +41,7 @@ TRUSTED = frozenset(
         "functools": ("partial",),
         "sklearn.utils.validation": ("check_array",),
         "sklearn.feature_selection._univariate_selection": ("f_classif", "f_regression", "chi2", "r_regression"),
-        # forestc reads only attributes of the calibrators below.
+        # forestc reads attributes of the calibrators below, and calls their method predict.
         "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
         # A search holds the types below besides its best estimator.
         "sklearn.model_selection._search_successive_halving": meta.SEARCHES,

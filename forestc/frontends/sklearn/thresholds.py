@@ -1,6 +1,6 @@
 """Reads scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
-The class changes at one score. Bisection with the library's own function finds this score, the forest's threshold.
+Where a threshold decides, bisection with the library's own function finds the score at which the class changes.
 """
 
 from __future__ import annotations

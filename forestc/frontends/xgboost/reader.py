@@ -29,7 +29,7 @@ from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tre
 if TYPE_CHECKING:
     from xgboost import Booster, XGBModel
 
-# Maps an objective to the link from margin to prediction; base_score uses the inverse.
+# Maps an objective to its link. Several expectiles or quantiles have other links.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
     **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
@@ -89,8 +89,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """Reads a parsed document into a Forest. estimator: whether the Forest predicts as an estimator does. Raises
-    ForestcError."""
+    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does; files that estimators
+    saved always do. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -187,7 +187,7 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's weights, and whether dart is a separate booster."""
+    """Returns the document of the trees, dart's weights or None, and whether dart is separate."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
@@ -246,7 +246,7 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns category names by column. Raises ModelError for numbers other than their codes."""
+    """Returns category names by column; updates `categories`. Raises ModelError for numbers other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}

@@ -33,7 +33,7 @@ def read_tree(
 
     categories: column -> number of codes.
     weight: dart's factor for leaves.
-    base: base score; leaves become (base + leaf) - base.
+    base: base score; weighting starts from (base + leaf) - base.
     """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
