@@ -42,7 +42,7 @@ def leaves_reached(trees: TreeArrays, words: NDArray[Any]) -> Ints:
 
 @compiled(inline="always")
 def _child(trees: TreeArrays, words: Floats | Ints, row: int, node: int) -> Any:
-    """Returns the child that a row goes to, or the node itself if it is a leaf."""
+    """Returns the child that a row goes to; at a leaf, the node itself."""
     feature = trees.feature[node]
     word = words[row, feature]
     if trees.set_start[node] < 0:

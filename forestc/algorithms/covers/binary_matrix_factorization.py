@@ -199,7 +199,7 @@ class Factorization:
 
     A: Bits  # (n, k)
     B: Bits  # (k, m)
-    error: int  # number of entries where the product A o B differs from X
+    error: int  # number of entries, without missing ones, where A o B differs from X
     bound: float  # lower bound on the error of any factors of rank k
     optimal: bool
     model_error: float  # least objective found of MIP(rho) or MIP(1)

@@ -142,7 +142,7 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Returns the rows' positive and negative weight; writes those of each chosen literal to p, q."""
+    """Returns positive and negative weight of rows; writes both by chosen literal to p, q."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0

@@ -35,7 +35,7 @@ SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
-FIRST_COMPLEXITY = 4  # starts with this complexity, then doubles it up to the limit
+FIRST_COMPLEXITY = 4  # starts with this complexity if no clauses are given, then doubles it
 SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
 SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 
@@ -51,7 +51,7 @@ class RuleLearning:
     bound: float  # lower bound on the loss of any rule within the limits
     optimal: bool  # True if the loss equals the bound
     interrupted: bool  # True if Ctrl-C ended the search early
-    rounds: int  # number of rounds of column generation
+    rounds: int  # number of rounds of column generation at the last complexity tried
     candidates: tuple[Clause, ...]  # all clauses generated; the rule's clauses come first
 
     @property

@@ -59,7 +59,7 @@ LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
 SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
-EXACT_SHARE = 0.3  # share of the remaining time for FEW_TRIES, or for exact pricing by MANY_STEPS
+EXACT_SHARE = 0.3  # share of remaining time for FEW_TRIES, or for pricing with MANY_STEPS
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
 # Limits the tries of `refill`: in some rounds, without new columns, at the end.

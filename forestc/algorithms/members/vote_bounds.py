@@ -15,7 +15,7 @@ from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
 from forestc.algorithms.members.vote_patterns import Patterns
 
-MOST_PAIRS = 200_000  # stops listing conflicting pairs of rows above this number; largest gains come first
+MOST_PAIRS = 200_000  # stops listing conflicting pairs of rows soon after this number
 PAIRS_A_ROUND = 4000  # limits the pairs added between two solves of the linear program
 MOST_SETS = 5000  # returns only the sets with tight constraints if there are more sets
 SETS_A_ROUND = 40  # searches for larger sets between two solves of the linear program
@@ -152,7 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns a set's rows if exact arithmetic proves that one is lost; otherwise an empty array."""
+        """Returns a set of rows if exact arithmetic proves one lost; otherwise an empty array."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.arrays import Bits, Bytes, Floats, Int32s, Ints
 from forestc.system.compiled import compiled, share_out
 
-SHARED_WORK = 1 << 20  # rows times members (times classes) above which moves are shared among the cores
+SHARED_WORK = 1 << 20  # rows x members x classes above which cores share the moves
 
 
 class Objective(Protocol):

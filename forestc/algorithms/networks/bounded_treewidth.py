@@ -25,7 +25,7 @@ from forestc.errors import OptionError, RowsError
 Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192  # columns of a table of rows at most
-SEARCH_SHARE = 0.2  # share of the time limit for search, at most before a proof, at least after it
+SEARCH_SHARE = 0.2  # share of the time limit reserved for search around a proof
 PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most

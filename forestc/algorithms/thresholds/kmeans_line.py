@@ -30,7 +30,7 @@ def kmeans_line(values: Floats, clusters: int) -> tuple[Floats, Ints]:
 
 @compiled()
 def _spread(mass: Floats, first: Floats, second: Floats, begin: int, end: int) -> Any:
-    """Returns the sum of squared distances of values begin .. end - 1 from their mean."""
+    """Returns the squared distances of values[begin:end] from their mean, summed."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
