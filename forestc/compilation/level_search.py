@@ -172,7 +172,7 @@ _SET_ASIDE = (
 
 
 def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
-    """Returns a list with a note if given rows are among held-out rows."""
+    """Returns a list with a note if held-out rows are also given ones; otherwise empty."""
     others = _some(held_out)
     shared = count_shared(_some(fit), others)
     if not shared:

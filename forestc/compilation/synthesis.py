@@ -77,7 +77,7 @@ def placement(
     progress: Progress = quiet,
 ) -> Placement:
     """Places and routes a design. Raises OptionError for an unsupported device, ForestcError for a too large design,
-    ToolError if a tool fails. device: by default the folder's."""
+    ToolError if a tool fails. device: None for the folder's."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)
@@ -190,8 +190,8 @@ def check_fits(netlist: Netlist, device: str) -> None:
 
 
 def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
-    """Synthesizes a design, and places and routes it if possible. Returns the figures of `forestc synth --json`,
-    without notes."""
+    """Synthesizes a design; places and routes it if device and options allow. Returns the figures of `forestc synth
+    --json`, without notes."""
     device, native, progress, stream = options.device, options.native, options.progress, options.stream
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:

@@ -325,7 +325,7 @@ def register() -> None:
 
 
 def input_format(node: Layer) -> Fixed:
-    """Returns the fixed-point type of a layer's input. Raises ModelError unless it has 1 to 62 bits."""
+    """Returns the fixed-point type of a layer's input. Raises ModelError unless it is fixed point of 1 to 62 bits."""
     precision = node.get_input_variable().type.precision
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
     if not isinstance(width, int) or not isinstance(integer, int) or not 1 <= width <= 62:

@@ -26,7 +26,8 @@ def amount(given: int | str, unit: str) -> int | None:
 
 
 def tolerance_of(given: float | str | None) -> float | None:
-    """Returns a tolerance such as 0.01 or 1% as a share. Raises OptionError unless it is 0 to MOST_TOLERANCE."""
+    """Returns a tolerance such as 0.01 or 1% as a share; None for None. Raises OptionError unless it is 0 to
+    MOST_TOLERANCE."""
     if given is None:
         return None
     text = str(given).strip()

@@ -1,4 +1,4 @@
-"""Describes the settings of a pass as a ladder, on which a search finds the smallest sufficient forest.
+"""Describes the settings of a pass as a ladder, on which a search finds the cheapest good forest.
 
 A ladder has branches: sequences of settings. A rung is one setting with its forest.
 """
@@ -53,7 +53,7 @@ class Ladder(Protocol):
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields one setting with its forest for each of `steps`, in order. It may end early."""
+        """Yields a rung for each of `steps` in order: the setting with its forest. The sequence may end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
         """Returns the result if no setting is good, or another pass to try. Raises OptionError if a limit must be
@@ -78,7 +78,7 @@ class Laddered(Pass, Protocol):
         """Returns the settings of the pass for a forest. scorer: may add figures to the report."""
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
-        """Returns the result of the pass with this setting. tried: how many settings were tried."""
+        """Returns the result of the pass with the setting of `rung`. tried: how many settings were tried."""
 
 
 def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:

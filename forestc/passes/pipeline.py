@@ -155,7 +155,7 @@ class _Ran:
     def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
         """Checks a batch of rows.
         evaluated: evaluation of each forest.
-        index: position of the forest after this pass.
+        index: index in `evaluated` of the forest after this pass.
         generated: True if rows were generated from ranges."""
         old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)

@@ -148,7 +148,7 @@ class TrainedNodes:
 
 
 def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
-    """Returns eta, lambda, alpha, the largest depth and `tree_method`, if found."""
+    """Returns settings: max_depth and, if found, eta, lambda, alpha and `tree_method`."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)

@@ -37,7 +37,7 @@ class Merging:
         self.scores = np.zeros((0, forest.n_outputs), np.int64)
 
     def run(self) -> None:
-        """Tries to turn every subtree into a leaf, the largest subtrees first."""
+        """Tries to turn subtrees into leaves, the largest first, until the steps are used up."""
         sizes = [_splits_below(tree) for tree in self.forest.trees]
         queue = [
             (-int(sizes[index][node]), index, node)

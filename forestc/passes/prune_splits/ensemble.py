@@ -133,8 +133,8 @@ class SplitEnsemble:
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Returns a changed ensemble that keeps all rows' decisions; None without success.
-        mended: share of rows that added trees may correct.
+        """Returns a changed ensemble that keeps all rows' decisions; None if it fails.
+        mended: share of rows for added trees to correct.
         most: results of this cost or more are not checked."""
         if self.core is None:
             return None

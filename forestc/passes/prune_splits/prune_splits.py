@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Called if no setting is good. Returns the scored result of least loss at a given price; for a classifier's
-        accuracy-or-decisions the pass with keep=decisions; otherwise the unchanged forest."""
+        """Returns a fallback: at a given price the scored result of least loss; for a classifier with
+        keep=accuracy-or-decisions the pass with keep=decisions; otherwise the result with the unchanged forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -272,7 +272,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Returns the setting `last` with its forest, pruned at rising prices up to its price."""
+        """Returns the setting `last` with its forest, which is pruned at lower prices first."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None

@@ -80,7 +80,7 @@ def _step(model: Forest) -> float | None:
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Returns the decision for class 1 if its sum exceeds half of the trees."""
+    """Returns the decision for class 1 if its sum exceeds half the number of trees."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 

@@ -435,7 +435,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns weights of votes as integers, and the weight that integer 1 stands for."""
+    """Returns votes' weights as whole numbers, rounded if needed, and the weight of number 1."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
