@@ -22,7 +22,7 @@ def boundary_inputs(
     """Yields batches of encoded rows (n, features) around thresholds.
 
     base: encoded rows, at least one.
-    most: approximate number of rows, or more for all thresholds; None uses each node once.
+    most: rough number of rows, but enough for every threshold; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]

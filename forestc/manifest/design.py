@@ -609,7 +609,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file that the folder's manifest and records do not name, or ""."""
+    """Returns a file that, judging by its name, forestc did not write; "" if none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

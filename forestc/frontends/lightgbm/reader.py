@@ -379,7 +379,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] if not all fit."""
+    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] if impossible."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):
