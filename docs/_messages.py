@@ -21,7 +21,10 @@ PASSES = sorted(
     path.stem.replace("_", "-") for path in (ROOT / "forestc/passes").iterdir() if (path / "__init__.py").exists()
 )
 # Names a place within the text: an option, a pass, a field with its value, or a value in quotes.
-NAMED = re.compile(r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|\w=\{|!r\}|" + "|".join(PASSES))
+NAMED = re.compile(
+    r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|stream: \w|\{name\} has no value|opts\[0\]|\{name\}=\{text|\w=\{|!r\}|"
+    + "|".join(PASSES)
+)
 # Names the code that adds a place to errors of a folder.
 ADDED = {
     "forestc/frontends/": "load",

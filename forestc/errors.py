@@ -16,6 +16,7 @@ _FLAG = re.compile(
     r"(?<![\w-])(--[a-z][a-z0-9-]*)"
     r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
 )
+_FLAGS = re.compile(r"--[a-z][a-z0-9-]*(?:, --[a-z][a-z0-9-]*)*")
 
 # Matches commands to a terminal: escape sequences, control characters, marks of text direction.
 _COMMANDS = re.compile(
@@ -150,14 +151,13 @@ def located(where: str, name: str = "") -> Iterator[None]:
 
 
 def in_python(text: str) -> str:
-    """Returns the text with keywords of Python in place of flags: `label=COL` for `--label COL`."""
-
-    def keyword(flag: re.Match[str]) -> str:
-        name = KEYWORDS.get(flag[1], flag[0])
-        alone = flag.string[: flag.start()].endswith("; ") and flag.string[flag.end() :].startswith(";")
-        return name.removesuffix("=") if alone else name
-
-    return _FLAG.sub(keyword, text)
+    """Returns the text with Python keywords in place of flags: `label=COL` for `--label COL`."""
+    parts = text.split("; ")
+    names = [", ".join(KEYWORDS.get(flag, flag).removesuffix("=") for flag in part.split(", ")) for part in parts]
+    plain = [_FLAG.sub(lambda flag: KEYWORDS.get(flag[1], flag[0]), part) for part in parts]
+    return "; ".join(
+        name if _FLAGS.fullmatch(part) else text for part, name, text in zip(parts, names, plain, strict=True)
+    )
 
 
 def known_names(given: str, known: Iterable[str]) -> str:

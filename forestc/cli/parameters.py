@@ -33,7 +33,7 @@ class _Command(typer.core.TyperCommand):
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for index, parameter in enumerate(order):
             if parameter in order[:index] and not parameter.multiple and not parameter.is_eager:
-                raise OptionError(f"{parameter.opts[0]} is given twice", where="the command line", do="give it once")
+                raise OptionError(f"{parameter.opts[0]} is given twice", do="give it once")
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
@@ -182,20 +182,19 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         if kind is bool and not has_value:
             value = "true"
         if entry.name in result:
-            raise OptionError(f"{flag} {name} is given twice", where="the command line", do="give it once")
+            raise OptionError(f"{flag} {name} is given twice", do="give it once")
         result[entry.name] = _value(f"{flag} {name}", value.strip(), kind)
         rest = after
 
 
 def _value(name: str, text: str, kind: type) -> str | int | bool:
     if not text:
-        raise OptionError(f"{name} has no value", where="the command line", do=f"write {name}=VALUE")
+        raise OptionError(f"{name} has no value", do=f"write {name}=VALUE")
     if kind is bool and text in ("true", "false"):
         return text == "true"
     if kind is bool or (kind is int and not text.removeprefix("-").isdecimal()):
         raise OptionError(
             f"{name}={text}",
-            where="the command line",
             do="give a whole number" if kind is int else "give true or false",
         )
     return int(text) if kind is int else text

@@ -67,22 +67,17 @@ class StreamOptions:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
             raise OptionError(
                 f"stream: tdata of {self.tdata_bits} bits",
-                where="--stream tdata",
                 do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
             )
         if self.align and self.tdata_bits & (self.tdata_bits - 1):
             raise OptionError(
                 f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
-                where="--stream tdata",
                 do="use a power of 2, or packed rows",
             )
         if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
-            raise OptionError(
-                f"stream: tuser of {self.user_bits} bits", where="--stream tuser", do=f"use 1 to {WIDEST} bits"
-            )
+            raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
         if self.align not in (0, *SIZES):
             raise OptionError(
                 f"stream: lanes of {self.align} bits",
-                where="--stream align",
                 do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows",
             )

@@ -330,7 +330,7 @@ def test_word_out_of_range(bad: int, port: int, value: int) -> None:
     words[bad, port] = value
     words[min(bad + 1, 9999) :, port] = value
     limits = ("0 to 7", "-4 to 3")[port]
-    message = f"port '{'xy'[port]}' holds {value}, outside {limits}; vector {bad}$"
+    message = f"port '{'xy'[port]}' holds {value}, outside {limits}; vector {bad}; give"
     with pytest.raises(RowsError, match=message):
         Simulator(two_ports()).run(words)
     with pytest.raises(RowsError, match=message):
@@ -343,7 +343,7 @@ def test_first_vector_out_of_range_is_named(x: int, y: int, first: str) -> None:
     words[x:, 0] = 8
     words[y:, 1] = 4
     for run in (Simulator(two_ports()).run, lambda words: clock_rows(two_ports(), words)):
-        with pytest.raises(RowsError, match=f"{first}, .*; vector 99$"):
+        with pytest.raises(RowsError, match=f"{first}, .*; vector 99; give"):
             run(words)
 
 
