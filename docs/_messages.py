@@ -22,8 +22,8 @@ PASSES = sorted(
 )
 # Names a place within the text: an option, a pass, a field with its value, or a value in quotes.
 NAMED = re.compile(
-    r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|stream: \w|\{name\} has no value|opts\[0\]|\{name\}=\{text|\w=\{|!r\}|"
-    + "|".join(PASSES)
+    r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|stream: \w|"
+    r"\{name\} has no value|opts\[0\]|\{name\}=\{text|\w=\{|!r\}|" + "|".join(PASSES)
 )
 # Names the code that adds a place to errors of a folder.
 ADDED = {

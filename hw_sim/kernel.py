@@ -160,7 +160,7 @@ def _slot(base: Number, slot: Number | int, width: Width) -> Number:
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads the plane whose slot stands at `index` in `code`."""
+    """Reads the plane in slot `code[index]`."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 

@@ -90,9 +90,9 @@ class ProjectOptions:
 def emit(
     netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
-    """Returns {role: (path in the language's folder, text)}.
-    sources: {role: file name} in this folder; the role `core` is required.
-    language: "verilog" or "vhdl"."""
+    """Returns the files of a project as {role: (path, text)}; paths and `sources` are relative to the language's
+    folder.
+    sources: {role: file name}; the role `core` is required. language: "verilog" or "vhdl"."""
     options = options or ProjectOptions()
     module = module_name(netlist)
     vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)

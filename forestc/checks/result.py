@@ -111,7 +111,8 @@ class CheckResult:
         Returns
         -------
         list of str
-            A line for each engine that did not run, and one more if no engine ran a generated file.
+            A line for each engine that did not run. If there are any and no engine ran a generated file, one more
+            line says so.
         """
         lines = [
             f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None

@@ -42,8 +42,9 @@ def vectors(
     boundary: int | None = None,
     inputs: Rows | None = None,
 ) -> Iterator[Vectors]:
-    """Yields all rows, then words near thresholds, then random words. inputs: rows drawn from an input model; words
-    near ties are then added. boundary: approximate number near thresholds."""
+    """Yields all rows, then words near thresholds, then random words.
+    inputs: rows drawn from an input model; with them, words near ties follow the words near thresholds.
+    boundary: approximate number near thresholds."""
     base: WordArray | None = None
     for origin, some in (("rows", rows), ("inputs", inputs)):
         for batch in some.batches() if some is not None else ():

@@ -96,7 +96,7 @@ def add_command(app: typer.Typer, kind: object, run: Callable[[Call], None]) -> 
 
 
 def _parameters(kind: object) -> Iterator[Parameter]:
-    """Yields the fields, and hidden flags for keys, as parameters of typer."""
+    """Yields typer's parameters: one for each field or group of keys, and a hidden flag for each key."""
     groups, shown = groups_of(kind), set[str]()
     for entry, spec in options_of(kind):
         for name, group in groups.items():

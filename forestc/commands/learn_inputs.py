@@ -42,7 +42,7 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     out : str or path, optional
         A file for the input model's text form.
     label : str or list of str, optional
-        Column of the labels in the rows, as in `compile`. Labels are not learnt.
+        Column of the labels in the rows, as in `compile`. The input model leaves them out.
     treewidth : int, default=4
         The largest treewidth of the network. Larger ones model more columns together.
     seconds : float, default=20.0

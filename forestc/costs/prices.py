@@ -49,7 +49,7 @@ UNIT = 30.0
 _SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
 # Bytes in the C layout `nodes`: per condition, per split, per tree.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
-# Price added per distinct condition, as GCC then finds more equal subtrees.
+# Price added for each distinct condition: with fewer of them, GCC finds more equal subtrees.
 _SHARED = 1.0
 _MOST_BITS = 65  # entries of a table of prices, for 0 to 64 bits
 FIGURES = ("flash", "instructions")

@@ -362,7 +362,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "isolation":
             return np.asarray(-(dtype.type(2) ** -scores))
         case "softmax" | "softmax-zero":
-            # Libraries round powers before they divide, so different scores may have equal powers.
+            # Libraries round exp(score) before they divide, so different scores may have equal probabilities.
             powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
             if kind == "softmax-zero":
                 little = np.abs(scores) <= dtype.type(1e-7)

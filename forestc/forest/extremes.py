@@ -21,6 +21,6 @@ def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray
 
 
 def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns an output's values times `sign`: for all rows of `tree.values`, and for leaves."""
+    """Returns two arrays of an output's values times `sign`: by row of `tree.values`, and by leaf."""
     values = sign * tree.values[:, tree.outputs.index(output)]
     return values, values[tree.leaf[tree.left == LEAF]]

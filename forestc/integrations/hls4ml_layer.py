@@ -262,8 +262,8 @@ class _LayerWriter:
 
 @cache
 def register() -> None:
-    """Registers the Forest layer with hls4ml, which then reads models of `prepare`. Raises MissingExtraError without
-    hls4ml."""
+    """Registers the Forest layer with hls4ml, which can then read models from `prepare`, and tree operators as they
+    are. Raises MissingExtraError without hls4ml."""
     try:
         import hls4ml
         from hls4ml.backends.template import FunctionCallTemplate

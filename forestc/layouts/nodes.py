@@ -168,7 +168,7 @@ class _Coder:
                 self.split[condition] = [symbol[condition]]
 
     def number(self, number: int) -> list[int]:
-        """Returns the units of a leaf or a jump, from its number."""
+        """Encodes the number of a leaf or a jump as one or two units of the stream."""
         if number < self.single:
             return [self.symbols + number]
         high, low = divmod(number - self.single, self.units)

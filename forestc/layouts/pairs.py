@@ -100,7 +100,7 @@ class Layout:
         return 1 << (self.word_bits.bit_length() - 1)
 
     def blocks(self, tree: Tree) -> Blocks:
-        """Returns a tree as blocks. Time O(nodes)."""
+        """Returns a tree as a graph of blocks of adjacent nodes."""
         return _Graph(self, tree).finished()
 
 

@@ -140,7 +140,7 @@ def added(draft: Draft, words: Sequence[Word]) -> Sum:
 
 
 def _better_bit_by_bit(largest: Sequence[int]) -> bool:
-    """Returns True for narrow words that do not fit one table. largest: each word's maximum."""
+    """Returns True if words are narrow and too many for one table, so that summing them bit by bit is better."""
     widest = max(largest, default=0).bit_length()
     return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not _in_one_table(largest)
 

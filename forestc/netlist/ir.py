@@ -85,7 +85,8 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A weighted sum of words. All their bits form the index of a table for each bit of the sum."""
+    """A constant plus a weighted sum of words, by look-up: each bit of the sum has a table, indexed by the joined bits
+    of all words."""
 
     words: tuple[tuple[Net, int], ...]  # (net, factor) pairs; the first net has the lowest index bits
     constant: int

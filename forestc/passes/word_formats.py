@@ -85,7 +85,8 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """Returns the format for the user's type `number`. Raises OptionError unless it is an integer type."""
+    """Returns the format for the user's type `number`. Raises OptionError unless its words are integers: uint8,
+    fixed<12,4>, ordered32."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")

@@ -15,8 +15,8 @@ from forestc.rows.opening import ArrayTable, open_table
 
 
 def with_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """Returns the forest with names of categories, matched to its columns by means of the rows; unchanged if none
-    match."""
+    """Returns the forest with each of its lists of category names assigned to a feature, found from the rows; unchanged
+    if that fails."""
     if not forest.categories:
         return forest
     named = label_columns(label, rows)

@@ -85,7 +85,8 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
-    """Returns random values of a feature: (RANDOM,)."""
+    """Returns random values of a feature, (RANDOM,): anywhere in its range, near thresholds, at the ends, and of any
+    size."""
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)

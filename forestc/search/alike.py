@@ -59,10 +59,10 @@ class StandInDifference:
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> StandInDifference:
-    """Returns how stand-ins differ from the model.
-    trained: trains a stand-in, from rows and a seed.
-    fewer: `rows` as a share of the training rows.
-    kind: True if parameters may differ."""
+    """Returns how models trained again on `rows` differ from the model.
+    trained: trains one, given a seed; `step=k` takes every k-th row.
+    fewer: number of `rows` over the number of rows that trained the model.
+    kind: True if the trainer's parameters may differ from the model's."""
     first = trained(0)
     why, far = "", False
     for (name, alike, most), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):

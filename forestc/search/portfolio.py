@@ -140,7 +140,7 @@ class LevelSearch:
         self._repeats: dict[int, list[tuple[Fold, _PassRuns]]] = {}
 
     def repeat(self, number: int) -> list[tuple[Fold, _PassRuns]]:
-        """Returns the folds of another split of the rows, each with the results of passes on it."""
+        """Returns the folds of split `number`, each with a cache of the results of passes on its model."""
         assert self.repeated is not None
         if number not in self._repeats:
             self._repeats[number] = [(fold, _PassRuns(fold.model, fold.fit)) for fold in self.repeated(number)]

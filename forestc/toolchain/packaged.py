@@ -37,8 +37,8 @@ def need_command(program: str, native: bool = False) -> tuple[str, ...]:
 
 @cache
 def prepare(package: str, command: tuple[str, ...]) -> None:
-    """Compiles a packaged program once, while other processes that need it wait. Does nothing without a writable cache
-    folder."""
+    """Compiles a packaged program (WebAssembly) by a first run, under a lock for other processes. Does nothing without
+    a writable cache folder."""
     try:
         from platformdirs import user_cache_dir  # as the package itself does
     except ImportError:

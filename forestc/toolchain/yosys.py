@@ -63,8 +63,9 @@ def synthesize(
     netlist: str | None = None,
     native: bool = False,
 ) -> CellCounts:
-    """Synthesizes Verilog files of one folder and counts the cells. flows: yosys commands; the last is tried if the
-    first crashes. netlist: output file for nextpnr. Raises ToolError."""
+    """Synthesizes Verilog files of one folder and counts the cells. Raises ToolError.
+    flows: yosys commands; if the packaged yosys crashes on the first, the last is tried. netlist: output file for
+    nextpnr."""
     command = need_yosys(native)
     folder = files[0].parent  # The packaged program sees only its working directory.
     result, paths = (folder / f"{top}.{name}" for name in ("stat.json", "ltp.txt"))

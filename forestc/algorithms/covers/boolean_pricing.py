@@ -78,7 +78,8 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
 
 
 def _ordered(patterns: Bits) -> Ints:
-    """Returns an order of bit patterns in which the bits of thresholds become contiguous ranges."""
+    """Returns an order of the rows of `patterns` in which the True entries of each column are contiguous, if the
+    columns are thresholds of one feature."""
     end = int(np.argmax((patterns != patterns[0]).sum(axis=1)))
     return np.argsort((patterns != patterns[end]).sum(axis=1), kind="stable")
 
@@ -282,7 +283,8 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Writes the literals worth adding to `tail`, and bounds on their worth; returns their number."""
+    """Finds the literals that may extend the clause: writes them to `tail`, and to `bound` an upper bound on the worth
+    of clauses with each. Returns their number; 0 if no extension can pay."""
     count = len(candidates)
     order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)

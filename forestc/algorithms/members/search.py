@@ -52,8 +52,9 @@ def search(
     enough: float = np.inf,
     few: bool = True,
 ) -> MemberChoice | None:
-    """Returns the best choice found; None if no choice found keeps the limits. most_times: largest count of a member.
-    enough: value that ends the search unless limits have a price."""
+    """Returns the best choice found; None if no choice found keeps the limits.
+    most_times: largest count of a member.
+    enough: the search ends once a choice is worth this much; ignored if the limits have a price."""
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))

@@ -168,7 +168,7 @@ def blame(
     families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
 ) -> int:
     """Writes to `edges` a minimal set of moral edges that, with the required edges, makes the treewidth exceed k.
-    Returns their number; -1 if the treewidth is at most k."""
+    Returns their number; -1 if the treewidth of the moral graph is at most k."""
     n = len(chosen)
     masks, scores, first = families
     graph = required.copy()

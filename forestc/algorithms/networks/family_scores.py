@@ -41,7 +41,9 @@ class FamilyScorer(NamedTuple):
 
 
 def make_scorer(bits: Bytes, states: Ints, largest: int, ess: float) -> FamilyScorer:
-    """Returns a scorer for bits, (rows, columns) states. largest: most members of a set to be scored."""
+    """Returns a scorer of families of columns.
+    bits: (rows, columns) the state of each value. states: (columns,) number of states. largest: most members of a set
+    to be scored."""
     distinct, weight = distinct_rows(bits)
     binary = bool((states <= 2).all())
     columns = bits.shape[1]

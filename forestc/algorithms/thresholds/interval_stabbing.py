@@ -63,7 +63,7 @@ def min_intset(low: Floats | Ints, high: Floats | Ints) -> Any:
 
 
 def _stabbing(low: Floats, high: Floats, point: Ints, missed: Bits, count: int) -> Stabbing:
-    """Returns a `Stabbing`: each point may move within the intervals that it stabs."""
+    """Returns a `Stabbing`: each point may move within the intersection of the intervals that it stabs."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -127,7 +127,8 @@ def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Returns each right end's predecessor in the cheapest set of points ending there."""
+    """Returns, for each right end, the point before it in the cheapest set whose last point it is; the last entry is
+    for the whole problem. -1: no point before."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)

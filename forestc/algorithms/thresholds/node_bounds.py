@@ -89,7 +89,6 @@ class BoundsUpdate:
     def _pass(self, columns: Columns, drawn: Bytes | None, begin: Int32s, end: Int32s) -> Int32s:
         trees = self._trees
         counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        # Partitioning writes each row to both sides, so it needs a spare entry.
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
         arguments = np.ascontiguousarray(columns), counts, trees.roots, self._nodes, trees.members, trees.deepest
         share_out(len(trees.roots), lambda first, last: _arrange(*arguments, index, begin, end, first, last))

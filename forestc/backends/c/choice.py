@@ -114,8 +114,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
-    """Returns the layouts that `auto` chooses from. Only `branches` is possible without splits, or if trees are not
-    added. Only `nodes` is possible for more than MOST_BRANCHES splits."""
+    """Returns the layouts that `auto` chooses from: `branches` alone if the forest does not add its trees or has no
+    splits; otherwise `nodes` alone if it has more than MOST_BRANCHES splits."""
     if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)

@@ -67,8 +67,8 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
 def run_core(
     core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
 ) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
-    """Simulates a core. Yields for each clock y, packed into 32-bit words, and out_valid. words: inputs (sequences,
-    features) for each clock. valid: in_valid for each clock."""
+    """Simulates a core. Yields (y, out_valid) for each clock, y packed into 32-bit words.
+    words: inputs (sequences, features) for each clock. valid: in_valid for each clock."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
     fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]

@@ -111,8 +111,8 @@ class Evidence:
         return total
 
     def sums_below(self, label: Net, sums: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
-        """Searches the logic before `label` for nets that hold one of `sums` plus any constant. Returns (form, net)
-        pairs in the order of the nets."""
+        """Searches the operand `label` and the logic before it for the nearest nets that hold one of `sums` plus any
+        constant. Returns (form, net) pairs in the order of the nets."""
         held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:

@@ -104,7 +104,8 @@ class ShareProof:
         return operand
 
     def share(self, kind: int, operand: Operand) -> None:
-        """Proves that an operand holds a class's share of the sum of all classes' levels. kind: index of the class."""
+        """Proves that an operand holds a class's level divided by the sum of the levels of all classes. kind: index of
+        the class."""
         evidence, taken = self.evidence, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         evidence.forms.clear()

@@ -20,7 +20,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-# Lists the numbers of a split and of a leaf that are read.
+# Maps the columns read of splits and of leaves to their types.
 SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,

@@ -168,5 +168,5 @@ def _shown(
 
 
 def _as_output(scores: TreeScores) -> TreeScores:
-    """Returns the scores without the properties that do not matter at an output."""
+    """Returns the scores with dtype, rounded and part reset, so that outputs can be compared."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

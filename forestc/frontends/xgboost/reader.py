@@ -267,7 +267,7 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise category.fail("is not a list of names")
-        # XGBoost 3.2 counts characters, not bytes, so columns with names beyond ASCII take codes.
+        # XGBoost 3.2 gives offsets in characters, not bytes: category names beyond ASCII are dropped.
         if (values < 0).any() or (values > 127).any():
             continue
         raw = bytes(values.astype(np.uint8))

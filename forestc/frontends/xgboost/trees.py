@@ -1,4 +1,4 @@
-"""Reads the arrays of a tree in an XGBoost document into a Tree."""
+"""Reads a tree of an XGBoost document, stored as arrays."""
 
 from __future__ import annotations
 

@@ -175,7 +175,8 @@ class SplitEnsemble:
             yield replace(result, price=price)
 
     def start_of(self, arrays: Mapping[str, NDArray[Any]]) -> Start | None:
-        """Returns the start of pruning from stored arrays; None if the arrays do not fit this ensemble."""
+        """Returns stored arrays as the state from which pruning starts; None if their names, types, shapes or values do
+        not fit this ensemble."""
         leaves = np.diff(self.trees.start) // np.diff(self.trees.outputs)[:, 0]
         most = {
             "group": np.repeat(leaves, leaves) - 1,

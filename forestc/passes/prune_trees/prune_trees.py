@@ -57,8 +57,8 @@ class PruneTrees(Seeded, AtGivenSettings):
         float | Literal["auto"],
         Range(0, 1e6, "a number above 0, such as 0.1", above=True, below=True),
         tried_from(0.003, 30.0, log=True),
-        "what saving a unit of `cost` is worth, in rows decided rightly (for a regression, in a row's share of R "
-        "squared). auto: as little hardware as the tolerance allows.",
+        "how many rightly decided rows may be lost to save one unit of `cost` (for a regression, in a row's share of "
+        "R squared). auto: as little hardware as the tolerance allows.",
     ] = "auto"
     share: Annotated[
         float | Literal["auto"],

@@ -56,8 +56,9 @@ class RoundLeaves:
     """Rounds leaves to integers. All generated files compute exactly its result.
 
     Promises: exact-on-data if no decision of the given rows changes. Otherwise approximate: a change beyond the allowed
-    one is refused; with leaf_bits=auto, rows whose decisions change are named instead. Without rows exact: every input
-    takes the model's own path, and the report gives a bound of the scores' error.
+    one is refused; with leaf_bits=auto, rows whose decisions change are named instead. With a tolerance approximate:
+    held-out rows must meet it. With exact=true, or ranges instead of rows, exact: every input takes the model's own
+    path, and the report bounds the error of scores if a bound is known.
     """
 
     leaf_bits: Annotated[

@@ -38,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns (trial number, hypervolume): the share of the space between worst and best values that trials up to this
-    number dominate."""
+    """Returns (trial number, hypervolume) for each trial: the share of the box from worst to best values that the
+    trials so far dominate."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
