@@ -201,7 +201,7 @@ def test_questions_that_are_refused(ask, text):
     tree = JunctionTree(counted(np.zeros((1, 2), dtype=np.uint8), [(), (0,)], [2, 3]))
     with pytest.raises(OptionError) as error:
         ask(tree)
-    assert str(error.value) == text
+    assert str(error.value).startswith(text)
 
 
 def test_sizes_that_are_refused():

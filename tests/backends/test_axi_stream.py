@@ -220,7 +220,7 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
     assert f"32'h{output['hash'][:8]}" in design.path("axi_lite").read_text()
     plain = forestc.compile(model, X, tmp_path / "plain", targets=["verilog"], passes="simplify").design
     assert "stream" not in plain.manifest and "stream" not in plain.manifest["options"]
-    with pytest.raises(OptionError, match="a stream wrapper needs the core; add the target verilog or vhdl"):
+    with pytest.raises(OptionError, match="a stream wrapper needs the core; stream; add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", targets=["c"], stream=stream)
 
 

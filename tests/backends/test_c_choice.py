@@ -106,7 +106,9 @@ def test_auto_keeps_the_budgets(forest):
     assert chosen_layout(forest, COptions(cpu=cpu, instructions="1M")) == "nodes"
     bounded = min(known.values(), key=lambda estimate: estimate.worst)
     assert chosen_layout(forest, COptions(cpu=cpu, instructions=bounded.worst)) == bounded.layout
-    ends = f"nodes needs the least, {known['nodes'].ranges['flash'][0]:,} to {least:,}; raise the budget to that"
+    ends = (
+        f"nodes needs the least, {known['nodes'].ranges['flash'][0]:,} to {least:,}; c_layout; raise the budget to that"
+    )
     for budget in (900, least - 1):
         with pytest.raises(
             OptionError, match=rf"flash budget of {budget:,} bytes for predict on .* for certain: {ends}"

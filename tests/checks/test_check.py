@@ -154,7 +154,7 @@ def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
         result = check(folder, X[:20], random_rows=10)
     assert "not run: icarus: Icarus Verilog is not on the PATH; install iverilog" in result.not_run()
     for more in ({"engines": ["icarus"]}, {"require": True}):
-        wanted = "the engine icarus can't run: Icarus Verilog is not on the PATH; install iverilog"
+        wanted = "the engine icarus can't run: Icarus Verilog is not on the PATH; engines; install iverilog"
         with pytest.raises(CheckError, match=wanted):
             check(folder, X[:20], random_rows=10, **more)
 
@@ -207,7 +207,7 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
     tools = json.loads(checked("--json")[1])["tools"]
     assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
-    error = "forestc: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
+    error = "forestc: the engine c can't run: no C compiler was found; --engines; install gcc or clang, or set CC\n"
     assert checked("--engines", "netlist,c") == (3, "", error)
 
 

@@ -30,7 +30,9 @@ def test_it_is_the_first_latency_whose_estimate_reaches_the_clock(device, seed):
 def test_progress_says_how_far_it_is_and_what_is_out_of_reach_is_an_error():
     lines: list[str] = []
     forest = random_forest(4, True, "vector")
-    with pytest.raises(OptionError, match=f"no latency up to {MOST_STAGES} reaches 5000 MHz; the estimate reaches"):
+    with pytest.raises(
+        OptionError, match=f"no latency up to {MOST_STAGES} reaches 5000 MHz; clock_mhz; the estimate reaches"
+    ):
         latency_for(forest, LoweringOptions(family="ecp5"), 5000.0, "ecp5-85k", lines.append)
     assert lines
     assert all("MHz, about" in line and line.endswith("s left") for line in lines)

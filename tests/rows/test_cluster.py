@@ -137,7 +137,9 @@ def test_a_failing_cluster_is_one_line(cluster, folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     rows = rows_from(folder, forest, "y")
     with on_cluster(rows, cluster.scheduler_address) as there:
-        with pytest.raises(ToolError, match=r"the cluster failed .ZeroDivisionError: of all things.; start it"):
+        with pytest.raises(
+            ToolError, match=r"the cluster failed .ZeroDivisionError: of all things.; scheduler; start it"
+        ):
             there.reduce(Broken())
         gone = replace(rows, table=replace(rows.table, path=str(tmp_path / "gone")))
         with pytest.raises(RowsError, match="can't be read"):

@@ -93,7 +93,7 @@ def test_what_is_kept_of_given_rows_beside_the_accuracy(keep, tmp_path):
 
 
 def test_a_kept_promise_needs_a_level_that_searches(tmp_path):
-    with pytest.raises(OptionError, match="a keep needs -O2 or -O3; add -O3"):
+    with pytest.raises(OptionError, match="a keep needs -O2 or -O3; -O; add -O3"):
         compiled("xgboost-binary", tmp_path / "a", keep="paths")
     with pytest.raises(OptionError, match="keep=all; use decisions or paths"):
         compiled("xgboost-binary", tmp_path / "a", keep="all", level=2)

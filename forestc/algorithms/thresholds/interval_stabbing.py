@@ -77,7 +77,7 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
     before, behind = np.maximum(after - 1, 0), np.minimum(after, len(points) - 1)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         left, right = np.abs(low - points[before]), np.abs(points[behind] - high)
     nearest = np.where((after > 0) & ((after == len(points)) | (left <= right)), before, behind)
     return _stabbing(low, high, np.where(inside, after, nearest), ~inside, len(points))
