@@ -34,18 +34,18 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """A lookup table that holds the sum of its index words, each times a factor."""
+    """A table of sums: the index consists of several words, and the sum adds each word times its factor."""
 
     words: tuple[tuple[int, int], ...]  # (bits, factor) of each index word, lowest bits first
     constant: int  # added to each sum
 
     @property
     def size(self) -> int:
-        """The number of entries."""
+        """The number of the table's entries."""
         return 1 << sum(bits for bits, _ in self.words)
 
     def values(self, position: int) -> int:
-        """Returns one bit of all sums as a number: its bit i is bit `position` of the sum for index i."""
+        """Returns an integer whose bit i is bit `position` of the table's sum at index i."""
         values = 0
         for index in range(self.size):
             total, rest = self.constant, index

@@ -239,7 +239,8 @@ class _NodeWords:
         self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
 
     def next(self, *refusals: tuple[int, int, int]) -> int:
-        """Returns the next word. Raises ImageRefusedError outside of a range (error, lowest, highest)."""
+        """Returns the next word. refusals: (error number, lowest, highest word accepted). Raises ImageRefusedError for
+        other words, and at the end of the image."""
         word = int(self.words[self.at])
         self.at += 1
         for error, low, high in refusals:

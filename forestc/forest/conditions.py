@@ -148,7 +148,8 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """Indices of conditions, ascending: one for each distinct pair of feature and test."""
+        """The index of the first condition with each distinct pair of feature and test: ascending; conditions may
+        differ in `missing_left` alone."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -209,7 +210,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """Returns the distinct sets, ascending, and the set number (or NO_SET) of inner nodes."""
+    """Returns the distinct sets, sorted, and for each inner node of all trees the number of its set, or NO_SET."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)

@@ -48,7 +48,7 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """The facts that a model's trees share."""
+    """What all trees of a model have in common."""
 
     bits: Literal[32, 64]  # width of the thresholds' float type
     vector: list[int]  # shape of leaf vectors
@@ -173,7 +173,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
-    """Returns the outputs that a tree feeds; -1 stands for all targets or classes."""
+    """Returns the outputs to which a tree adds. target, cls: -1 means all targets, or all classes."""
     outputs: list[int] = []
     first = 0
     for index, width in enumerate(widths):

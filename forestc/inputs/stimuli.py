@@ -74,7 +74,7 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
 
 
 class _BoxSampler:
-    """A sampler of rows inside boxes, with the counts that `Stimuli` reports."""
+    """Draws rows inside boxes, and counts how each row was found, for `Stimuli`."""
 
     def __init__(
         self, inputs: InputModel, model: Forest, forest: Forest, drawn: FloatArray, random: np.random.Generator
@@ -101,7 +101,8 @@ class _BoxSampler:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """Returns the allowed states of the network's variables, given a span (None: missing) per feature."""
+        """Returns {variable of the network: allowed states}. chosen: each feature's range of words (span); None for
+        missing."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]

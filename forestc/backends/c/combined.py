@@ -46,7 +46,7 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Returns statements that return the class index; none for argmax and for regressions."""
+        """Returns C statements that return the class index; an empty list for argmax and for regressions."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []

@@ -73,7 +73,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """Returns the share of rows that end in each node: (nodes,), 0 at splits."""
+    """Returns the fraction of rows that end in each node: (nodes,), 0 at splits."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -88,7 +88,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` (nodes,) over the splits above it: (nodes,), 0 at splits."""
+    """Returns for each leaf the sum of `amount` (nodes,) over all splits on its path: (nodes,), with 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -98,7 +98,8 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns the share of rows at a condition's nodes that fail the condition: (conditions,); half without covers."""
+    """Returns for each condition which fraction of the rows at its nodes fails it: (conditions,). Without covers it is
+    0.5."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -166,7 +167,8 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns the number of additions to scores at each leaf of a tree, and their bytes: (nodes,), 0 at splits."""
+    """Returns two arrays (nodes,), by name: how many additions to scores each leaf needs, and their bytes. Both are 0
+    at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":

@@ -128,7 +128,8 @@ class SlotsInC:
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(value: str, cast: str = "") -> str:
-            """Returns C for the value to rank. cast: the C type to which a struct's member is converted."""
+            """Returns C for the integer that is ranked in place of a value. cast: the C type to which a struct's member
+            is converted."""
             plain = f"({cast}){value}" if cast else value
             return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 
@@ -163,7 +164,7 @@ class SlotsInC:
         ]
 
     def _twin(self, index: int) -> bool:
-        """Returns True if the next slot belongs to the same feature."""
+        """Returns True if the slot is followed by a second slot of the same feature, in which missing counts as low."""
         after = self.slots.slots[index + 1 : index + 2]
         return any(slot.missing_low and slot.condition is None for slot in after)
 

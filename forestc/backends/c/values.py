@@ -38,12 +38,12 @@ class ValuesInC:
 
     @property
     def power(self) -> bool:
-        """True if `lines` call the C function for powers of 2."""
+        """True if `lines` call the helper function for powers of 2."""
         return "_power(" in "".join(self.lines)
 
     @property
     def capped(self) -> bool:
-        """True if `lines` call the C function that limits a probability to 1."""
+        """True if `lines` call the helper function that limits probabilities to 1."""
         return "_capped(" in "".join(self.lines)
 
     @property
@@ -161,7 +161,7 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends C that computes each probability. Returns the largest error, None without `code`."""
+        """Appends C that computes each probability by `code`. Returns the largest error; None if `code` is None."""
         if code is None:
             return None
         part, first = self.part, self.first
@@ -191,7 +191,7 @@ class _Target:
         return body, rate.error + UNIT / 2
 
     def _share(self) -> tuple[list[str], float] | None:
-        """Returns the statements for scores that are probabilities already, and the largest error; otherwise None."""
+        """Returns (statements, largest error) if the scores, times the scale, are probabilities; otherwise None."""
         decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
@@ -265,7 +265,7 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """Returns C for a linear link in fixed point: (type, text, step, dropped bits)."""
+        """Returns (C type, C expression, value of one step, bits dropped) of a linear link in fixed point."""
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(slope, fraction + drop))

@@ -93,8 +93,8 @@ class _Tournament:
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `label` is the index of the largest sum, or None. Of equal sums the
-        earlier pair wins."""
+        """Returns (sum, class index) pairs, if the cells of `label` select the class of the largest sum; otherwise
+        None. Of equal sums, the earlier pair wins."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -108,8 +108,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None for unrecognized
-        cells."""
+        """Returns (sum, class index) pairs of which `value` selects the largest sum and `index` its class index; None
+        for unrecognized cells."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

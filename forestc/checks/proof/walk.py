@@ -53,7 +53,7 @@ def common(spans: Spans, others: Spans) -> Spans:
 
 @dataclass(frozen=True)
 class Columns:
-    """The possible words of a row's columns, counted from 0 as in the image."""
+    """The words that each column of an engine's row can hold; the smallest word is 0, as in the image."""
 
     forest: Forest
     top: int  # largest word
@@ -120,8 +120,8 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """Yields each next address with the words of `spans` that lead there. Raises UnprovedError if a mask must be
-        tried on too many words."""
+        """Yields (next address, the words among `spans` that lead to it). Raises UnprovedError if a mask would be tried
+        on too many words."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -145,7 +145,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """Rows that arrive at a node of the image."""
+    """A set of rows that arrive at a node of the image and at a node of the tree."""
 
     node: int  # node of the tree
     box: Box  # possible words of the rows
@@ -218,7 +218,7 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """Moves states down the tree as far as their words decide, then joins states."""
+        """Moves states down the tree as far as their words decide, then merges states at the same node."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -256,7 +256,7 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """Raises UnprovedError unless all leaves within reach of the state's words add `values`."""
+        """Raises UnprovedError unless every leaf that the state's rows can reach has these values, by output."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()

@@ -138,7 +138,8 @@ def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
 
 
 def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the output, array or data frame, of a step that concatenates or selects columns."""
+    """Returns the output columns of a step that concatenates or selects columns; if they form an array, all get one
+    type."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -292,7 +293,7 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """Returns the column after an encoder: categories become images, other values `unknown`."""
+    """Returns the column after an encoder that maps each category to its image, and other values to `unknown`."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]

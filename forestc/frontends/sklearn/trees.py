@@ -153,7 +153,8 @@ def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
 
 
 def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
-    """Returns a tree's values (nodes, targets, most classes) as (nodes, classes of all targets)."""
+    """Returns `tree.value` without padding, (nodes, classes of all targets); the library pads each target to the most
+    classes."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"

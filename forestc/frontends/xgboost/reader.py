@@ -75,7 +75,7 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with class labels, and if needed with a 0.5 threshold on predictions."""
+    """Returns the forest with class labels; a regression with one output also gets a threshold at a prediction of 0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -187,7 +187,7 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's weights or None, and whether dart is separate."""
+    """Returns (document of the trees, dart's weights or None, True if the booster is named dart)."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
