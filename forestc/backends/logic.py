@@ -13,7 +13,7 @@ MOST_INDEX_BITS = 6  # limits the index bits of a table, which HLS code stores i
 
 
 class Spelling(NamedTuple):
-    """A cell's text in each language, as a format of net names; empty if unused."""
+    """A cell as text in each language: a format string with places for net names, or "" if unused."""
 
     verilog: str = ""
     vhdl: str = ""
@@ -56,7 +56,7 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
-    """Returns the content of a table. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
+    """Returns a table of the netlist as a Lookup. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
     lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
     if lookup.size > 1 << MOST_INDEX_BITS:
         raise InternalError(
@@ -74,8 +74,8 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns an expression that is 1 if a word is below a threshold, from single bits.
-    bit: returns a bit's text, from its index and True to invert."""
+    """Returns the text of a logic expression over single bits that is 1 if a word is below a threshold.
+    bit: returns the text of one bit, from its index and whether to invert it."""
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)

@@ -106,7 +106,8 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Returns a tree's inner nodes and their thresholds, with an entry for each cut."""
+    """Returns two arrays: inner nodes of a tree, and a threshold of each. A node with a set of cuts appears once for
+    each cut."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:

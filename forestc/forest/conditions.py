@@ -230,12 +230,10 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns a tree's `threshold`, `set_index` and `sets` for given conditions.
-
+    """Returns {"threshold", "set_index", "sets": values} for a tree with these conditions.
     node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
     threshold: (conditions,) thresholds.
-    sets: condition index -> set.
-    """
+    sets: condition index -> set."""
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

@@ -191,7 +191,8 @@ _FIELDS: tuple[str, ...] = (
 
 
 def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
-    """Returns a tree's arrays. categories: updated with the number of codes of each categorical column."""
+    """Returns {name of a field: array} of a tree. categories: column -> number of codes, raised in place if the tree
+    has larger codes."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
@@ -250,7 +251,8 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
 def _values(
     arrays: Arrays, is_leaf: NDArray[np.bool_], shape: _Shape, target: int, cls: int, where: str
 ) -> NDArray[np.float64]:
-    """Returns the leaf values (leaves, outputs). Vectors lose the padding behind a target's classes."""
+    """Returns the leaf values (leaves, outputs). In leaf vectors, padding beyond a target's number of classes is
+    removed."""
     size = int(np.prod(shape.vector))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)

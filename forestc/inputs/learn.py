@@ -90,7 +90,8 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns each feature's cuts among the MOST_COMPARATORS most used, in raw units, ascending."""
+    """Returns for each feature a tuple of raw cuts, ascending: those among the MOST_COMPARATORS most used of all
+    features."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner

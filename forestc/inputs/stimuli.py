@@ -113,7 +113,8 @@ class _BoxSampler:
         return evidence
 
     def _move(self, rows: FloatArray, chosen: Mapping[int, Span | None]) -> int:
-        """Moves values into their chosen spans, in place. Returns the number of rows that changed."""
+        """Replaces, in place, values outside the span chosen for their feature by values inside. Returns the number of
+        rows changed."""
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
@@ -129,7 +130,8 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns a random span of the values, preferably a seen one; None means missing."""
+        """Returns one of the ranges of words (spans) in `values`, at random, if possible one that training rows
+        reached; None means missing."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

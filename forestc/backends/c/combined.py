@@ -90,7 +90,8 @@ class CombinedScores:
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
-        """Returns statements that set each class's score to the weighted sum of the parts' values."""
+        """Returns C statements that set each class's score to the weighted sum of the values of all member models
+        (parts)."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self.forest.integer_weights, strict=True)):

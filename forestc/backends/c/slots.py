@@ -59,7 +59,7 @@ class SlotsInC:
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
-        """Returns the ranked features by C type: {type: [(index of the slot, slot)]}."""
+        """Returns {C type: [(index of the slot, slot)]} of the features that are ranked."""
         by_kind: dict[str, list[tuple[int, FeatureSlot]]] = {}
         for index, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
@@ -108,7 +108,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template's variables for the C function that computes ranks."""
+        """Returns the template variables of the C function that ranks values of one C type."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {

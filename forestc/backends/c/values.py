@@ -81,7 +81,7 @@ def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
 
 
 def _reach(forest: Forest, score: int) -> tuple[int, int]:
-    """Returns bounds (low, high) of a score, also if parts are combined into it."""
+    """Returns bounds (low, high) of the score with this index, after parts are combined."""
     if not forest.combined:
         return reach_of(forest, score)
     parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
@@ -97,7 +97,7 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
 
 
 def _upwards(bound: float) -> float:
-    """Returns an error bound rounded up to two digits, with room for rounding in float64."""
+    """Returns the error bound rounded up to two digits, and never below the exact bound."""
     digits = math.floor(math.log10(bound)) - 1
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
@@ -146,7 +146,8 @@ class _Target:
         return f"out[{index}] = {text};"
 
     def probabilities(self, lines: list[str]) -> float | None:
-        """Appends the C statements to `lines`. Returns the largest error, or None if the link has no C code."""
+        """Appends C statements that compute the target's probabilities to `lines`. Returns the largest error; None if
+        there is no C code for this link."""
         part = self.part
         width = part.stop - part.start
         if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
@@ -276,7 +277,7 @@ class _Target:
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Returns the C that stores each output. text: uses @ for the score."""
+        """Returns C that stores all outputs. text: C for one output, with @ for its score."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]

@@ -14,8 +14,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree of a member model (part), and by node the class at each leaf. Returns None if there is not
-    exactly one such tree."""
+    """Returns the only tree of a member model (part), and a list with the class at each node that is a leaf; None if
+    not exactly one tree feeds the part."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -57,7 +57,8 @@ def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence
 
 
 def largest_of(evidence: Evidence, net: Net) -> set[Form]:
-    """Returns the sums among which a net selects the largest. Raises UnprovedError for nets that are no sums."""
+    """Returns the sums among which a net selects the largest. Raises UnprovedError if the cells select among other
+    nets."""
     tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]

@@ -49,7 +49,7 @@ class Evidence:
         return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """Returns a net as a linear form of proved nets. Raises UnprovedError for a net that has no such form or may
+        """Returns a net as a linear form of proved nets. Raises UnprovedError if it has none, or if the net may
         overflow."""
         stack = [net]
         while stack:

@@ -205,7 +205,8 @@ class Solver:
                 assert_never(cell)
 
     def differ(self, a: Term, b: Term) -> Model | None:
-        """Returns values of the free words for which two terms differ; None if there are none. Raises TimeoutError."""
+        """Returns values of the free words in a case where two terms differ; None if they never differ. Raises
+        TimeoutError."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
 
     def wrong_class(

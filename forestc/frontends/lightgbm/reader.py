@@ -273,7 +273,7 @@ def _location(saved: SavedModel, split: int, where: str) -> str:
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Converts LightGBM's numbers of children to node indices. The tree lists splits first, then leaves."""
+    """Returns children as node indices, of splits first, then leaves; LightGBM numbers leaf k as -1 - k."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
@@ -369,7 +369,8 @@ def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists of categories fit them, or []."""
+    """Returns the columns that the model treats as categories, if the lists of categories fit them in order; otherwise
+    []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []

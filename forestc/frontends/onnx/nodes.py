@@ -276,13 +276,13 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns arrays low, high of intervals [low, high), each with one of the numbers alone; high is NaN for infinity."""
+    """Returns arrays (low, high) of intervals [low, high) that hold one number each; high is NaN for infinity."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """Returns the conditions of inner nodes. equal: (node, low, high) of each number that a node compares for equality."""
+    """Returns the conditions of inner nodes. equal: (node, low, high) of each number that a node tests for equality."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)

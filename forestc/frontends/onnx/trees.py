@@ -274,7 +274,7 @@ def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> Non
 
 
 def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
-    """Returns for each output whether all leaves of some tree have a weight for it."""
+    """Returns (outputs,): True if some tree has a weight for the output at every leaf."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
     pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)

@@ -235,7 +235,7 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition on the raw column: these cuts, corrected for raw values whose image is not the function's."""
+    """Returns the condition on the raw column: these cuts, corrected at the raw values in `points` of the column."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():

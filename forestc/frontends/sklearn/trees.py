@@ -204,7 +204,8 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and bias of an initial regressor that sums or averages trees."""
+    """Returns the trees and the bias of the regressor from which boosting starts. Raises ModelError unless it is a sum
+    of trees."""
     from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)

@@ -75,7 +75,7 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with class labels; a regression with one output also gets a threshold at a prediction of 0.5."""
+    """Returns the forest with class labels; a regression also gets a threshold at a prediction of 0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -246,7 +246,8 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns category names by column; updates `categories`. Raises ModelError for numbers other than codes."""
+    """Returns {column: names of its categories}; numbers of codes in `categories` grow to the number of names. Raises
+    ModelError for numbers other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}
