@@ -56,7 +56,7 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
-    """Returns a table of the netlist as a Lookup. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
+    """Returns a netlist's table as a Lookup. Raises InternalError for an index of over MOST_INDEX_BITS bits."""
     lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
     if lookup.size > 1 << MOST_INDEX_BITS:
         raise InternalError(

@@ -221,7 +221,7 @@ def _distinct_sets(
     number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # Index -1, which is NO_SET, finds the last entry.
+        # NO_SET is -1, and as an index finds the last entry: NO_SET again.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)

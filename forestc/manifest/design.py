@@ -610,8 +610,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns the path, within the folder, of a file whose name tells that forestc did not write it; "" if there is
-    none."""
+    """Returns the path in the folder of a file that forestc did not write, judging by names; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

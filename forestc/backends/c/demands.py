@@ -89,7 +89,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` (nodes,) over all splits on its path: (nodes,), with 0 at splits."""
+    """Returns for each leaf the sum of `amount` (nodes,) over the splits on its path: (nodes,), 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -99,8 +99,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition which fraction of the rows at its nodes fails it: (conditions,). Without covers it is
-    0.5."""
+    """Returns for each condition the fraction of rows at its nodes that fail it: (conditions,); 0.5 without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -168,8 +167,7 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns two arrays (nodes,), by name: how many additions to scores each leaf needs, and their bytes. Both are 0
-    at splits."""
+    """Returns two arrays (nodes,), by name: the additions to scores at each leaf, and their bytes; 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -187,7 +185,7 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns {kind of operation: (conditions + 1,)}, how many each condition takes; the last entry, for leaves, is 0."""
+    """Returns {operation: (conditions + 1,)}: how many each condition takes; the last entry, for leaves, is 0."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}

@@ -17,7 +17,7 @@ POWER_ERROR = 3 * UNIT  # bounds the error of a power: all roundings sum up to 2
 TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
 MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
 _FLOAT = 2.0**-24  # bounds the relative error of rounding to float32
-# Gives, by option: C type, value of one step, largest rounding error.
+# Maps the option for probabilities to (C type, value of one step, largest rounding error).
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
     "q31": ("uint32_t", 2.0**-31, 0.0),

@@ -19,7 +19,7 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
 Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
-# A set of rows: words of each column; a missing column allows any word.
+# A set of rows, as the words allowed in each column; a column without entry allows any word.
 Box = dict[int, Spans]
 MOST_MASKED = 1 << 17  # words tried one by one with a node's mask, at most
 MOST_STATES = 4_000_000  # limits the states of a walk; with more, the proof fails

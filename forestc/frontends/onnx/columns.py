@@ -40,7 +40,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()  # parameters of the function
 
 
-# rounds to float32; becomes `Feature.raw` if all readers of a column begin with it
+# A step that rounds to float32. `Feature.raw` replaces it if all readers of a column begin with it.
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 
@@ -86,7 +86,7 @@ class CutArrays:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Returns for each i whether condition i holds for values[i]. values: (n,), without NaN."""
+        """Returns (n,): entry i is True if condition i holds for values[i]. values: (n,), without NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
@@ -161,7 +161,8 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Translates conditions on the output of the steps to conditions on their input."""
+    """Returns the conditions translated from values after the steps to values before them. steps: the steps of each
+    column, with equal kinds. column_of: index in `steps` of each condition's column."""
     end = len(steps[0])
     while end:
         last = [column[end - 1] for column in steps]

@@ -31,7 +31,7 @@ from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats on either side of a cut tested at first
-# floats on either side that are tested at most; functions that still change are refused
+# floats on either side of a cut tested at most; functions that change farther away are refused
 MOST_WINDOW = 1 << 16
 AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
