@@ -143,8 +143,8 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """Returns the first raw value that its column's C type does not hold, as text; "" if there is none.
-    start: number of the first row, from 0; None leaves row numbers out of the text."""
+    """Returns the first value that its column's C type does not hold, as text; "" if there is none.
+    start: number of rows before these; None hides row numbers."""
     wrong = np.argwhere(~fits(forest, types, rows))
     if not len(wrong):
         return ""

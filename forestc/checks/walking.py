@@ -68,8 +68,8 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """Sends rows (rows, beats) to the engine. Returns a list of results, one integer per row, and the program's
-        messages. Raises ToolError if rows are lost or added.
+        """Sends rows (rows, beats) to the engine. Returns one integer per row, and the program's messages. Raises
+        ToolError for lost or added rows.
         stall: in how many of 16 clocks a side waits."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:

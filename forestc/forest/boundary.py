@@ -106,8 +106,7 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Returns two arrays: inner nodes of a tree, and a threshold of each. A node with a set of cuts appears once for
-    each cut."""
+    """Returns two arrays: inner nodes of a tree, once for each threshold or cut, and these thresholds and cuts."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:

@@ -191,8 +191,7 @@ _FIELDS: tuple[str, ...] = (
 
 
 def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
-    """Returns {name of a field: array} of a tree. categories: column -> number of codes, raised in place if the tree
-    has larger codes."""
+    """Returns {field: array} of a tree. categories: column -> number of codes, increased for larger codes."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():

@@ -134,8 +134,8 @@ class _Events:
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
     def condition(self, index: int) -> list[Event] | None:
-        """Returns the disjoint events of a condition: a value below the threshold; a missing value that goes left.
-        Returns None for sets and for events that the model cannot express."""
+        """Returns the disjoint events in which a condition holds, in a list; None for sets and for events that the
+        model cannot express."""
         condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None

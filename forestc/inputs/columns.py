@@ -107,8 +107,8 @@ class InputColumn:
         return wrong
 
     def literals(self, low: float, high: float) -> Literals:
-        """Returns, by variable, the states possible for low <= x < high, as exactly as the cuts allow; other variables
-        are free. For a category, x is the code."""
+        """Returns {variable: its possible states} for low <= x < high, as exactly as the cuts allow; variables without
+        entry are free. For a category, x is the code."""
         if not self.states:
             return {}
         if self.category:

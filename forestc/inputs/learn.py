@@ -262,8 +262,8 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns booleans (rows, bits): missing, if that is a state; then below each cut or, for a category, in each state
-    but the last."""
+    """Returns booleans (rows, bits): missing (if possible), then below each cut or, for categories, in each state but
+    the last."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

@@ -77,7 +77,7 @@ class Columns:
         return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
-        """Returns the column read by a tree's node, and the words that go left."""
+        """Returns the column read by a tree's node, and this column's words for which a row goes left."""
         feature = self.forest.features[int(tree.feature[node])]
         span = word_range(feature.number, feature.missing)
         chosen, high = int(tree.set_index[node]), span.high - span.low + 1
@@ -187,7 +187,7 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """Returns the reachable addresses in topological order, and the longest path's number of steps."""
+        """Returns the reachable addresses, each before those to which it leads, and the longest walk's number of steps."""
         following: dict[int, list[int]] = {}
         finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
@@ -276,7 +276,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns, by output, the nonzero values that a walker at a leaf adds in a slot."""
+        """Returns {output: nonzero value} of what a walker at this leaf adds in a slot."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0

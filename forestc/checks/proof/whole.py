@@ -83,8 +83,7 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """Returns for each feature an array of words such that every other word gives the same results as one of them; None
-    if there are too many."""
+    """Returns for each feature an array of words that suffice to test all words; None if there are too many."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
     enumerated: set[int] = set()

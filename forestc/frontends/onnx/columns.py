@@ -161,8 +161,8 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Returns the conditions translated from values after the steps to values before them. steps: the steps of each
-    column, with equal kinds. column_of: index in `steps` of each condition's column."""
+    """Returns the conditions translated from values after the steps to values before them. steps: each column's steps.
+    column_of: each condition's index in `steps`."""
     end = len(steps[0])
     while end:
         last = [column[end - 1] for column in steps]

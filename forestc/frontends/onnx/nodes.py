@@ -220,8 +220,8 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains of EQ nodes with equal results into their first node, by changing `false` in place. Returns the
-    first node of each node's chain, and True for nodes that remain."""
+    """Merges each chain of EQ nodes into its first node, by changing `false`. Returns each node's first node, and True
+    for nodes that remain."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)

@@ -246,8 +246,8 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns {column: names of its categories}; numbers of codes in `categories` grow to the number of names. Raises
-    ModelError for numbers other than codes."""
+    """Returns {column: names of its categories}; raises counts in `categories` to these. Raises ModelError for numbers
+    other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}
