@@ -187,7 +187,7 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """Returns the reachable addresses, each before those to which it leads, and the longest walk's number of steps."""
+        """Returns the reachable addresses in topological order, and the longest walk's number of steps."""
         following: dict[int, list[int]] = {}
         finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
