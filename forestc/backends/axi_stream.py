@@ -150,7 +150,7 @@ def register_map() -> dict[str, int]:
 
 
 def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
-    """Returns the object `stream` of the manifest."""
+    """Returns the object that describes the stream wrapper in the manifest."""
     stream = stream_of(netlist, options)
     return {
         "module": f"{stream.module}_axis",
@@ -167,7 +167,7 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits offset .. offset + bits - 1 of m_axis_tdata."""
+    """Bits of m_axis_tdata, copied from a result or zero."""
 
     offset: int
     bits: int
@@ -176,7 +176,7 @@ class _Piece:
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
-    """Yields the pieces of m_axis_tdata, lowest first: results, sign extensions and zeros."""
+    """Yields the pieces that together make up m_axis_tdata, from its lowest bits on."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:

@@ -13,7 +13,7 @@ MOST_INDEX_BITS = 6  # limits the index bits of a table, which HLS code stores i
 
 
 class Spelling(NamedTuple):
-    """A cell's text in each language, as a format of net names; empty if unused."""
+    """A cell as text in each language: a format string with places for net names, or "" if unused."""
 
     verilog: str = ""
     vhdl: str = ""
@@ -34,18 +34,18 @@ SPELLINGS: Mapping[type[Cell], Spelling] = {
 
 
 class Lookup(NamedTuple):
-    """A lookup table that holds the sum of its index words, each times a factor."""
+    """A table of sums: the index consists of several words, and the sum adds each word times its factor."""
 
     words: tuple[tuple[int, int], ...]  # (bits, factor) of each index word, lowest bits first
     constant: int  # added to each sum
 
     @property
     def size(self) -> int:
-        """The number of entries."""
+        """The number of the table's entries."""
         return 1 << sum(bits for bits, _ in self.words)
 
     def values(self, position: int) -> int:
-        """Returns one bit of all sums as a number: its bit i is bit `position` of the sum for index i."""
+        """Returns an integer whose bit i is bit `position` of the table's sum at index i."""
         values = 0
         for index in range(self.size):
             total, rest = self.constant, index
@@ -56,7 +56,7 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
-    """Returns the content of a table. Raises InternalError for an index of more than MOST_INDEX_BITS bits."""
+    """Returns a netlist's table as a Lookup. Raises InternalError for an index of over MOST_INDEX_BITS bits."""
     lookup = Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
     if lookup.size > 1 << MOST_INDEX_BITS:
         raise InternalError(
@@ -74,8 +74,8 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns an expression that is 1 if a word is below a threshold, from single bits.
-    bit: returns a bit's text, from its index and True to invert."""
+    """Returns the text of a logic expression over single bits that is 1 if a word is below a threshold.
+    bit: returns the text of one bit, from its index and whether to invert it."""
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)

@@ -77,7 +77,7 @@ class ProjectOptions:
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:
-        """Returns the part if the device is one of `tool`, such as "vivado"; otherwise the default."""
+        """Returns the part name of the device if it is for the tool, such as "vivado"; otherwise the default."""
         vendor, _, part = self.device.partition(":")
         return part if vendor == tool else default
 

@@ -20,7 +20,7 @@ def _hardware(options: Mapping[str, Any]) -> list[str]:
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """Returns a function that gives the roles if the options have the target."""
+    """Returns a function from options to roles: these roles if the options name the target, otherwise ()."""
     return lambda options: roles if name in options["targets"] else ()
 
 

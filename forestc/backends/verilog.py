@@ -70,7 +70,7 @@ VERILOG = Language(
 
 
 def _unused(netlist: Netlist, names: list[str]) -> list[str]:
-    """Returns the nets, or low bits of nets, that no cell reads."""
+    """Returns the Verilog names of nets, or of low bits of nets, that nothing reads."""
     cells, types = netlist.cells, netlist.types
     idle = [word.width for word in types]  # number of low bits of each net that no cell reads
     for _, net in netlist.outputs:

@@ -56,8 +56,8 @@ def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Generates raw rows near thresholds and at random. Returns them as text with their expected y, for the stream's
-    test bench."""
+    """Returns text for the stream's test bench: a line for each generated raw row, with the values and the expected y
+    in hexadecimal."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))

@@ -37,8 +37,8 @@ class CoverageOfVectors:
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 
     def covered(self, drawn: Stimuli | None) -> Covered:
-        """Returns what the vectors added so far reached, for each origin and for all. drawn: rows drawn from an input
-        model."""
+        """Returns which leaves, nodes and comparator sides the vectors reached, by origin and in all. drawn: rows drawn
+        from an input model."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
         by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}

@@ -121,14 +121,14 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Returns words (rows, input ports): the features' words and 1 for the port in_valid."""
+    """Returns a word for each input port (rows, ports): the features' words, and 1 for in_valid if it exists."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Runs a simulator on feature words. Returns (rows, fields): label, score0, ... run: maps words of all inputs to
-    words of all outputs."""
+    """Runs a simulator on feature words. Returns (rows, fields): label, score0, ...
+    run: returns the words of all outputs (rows, outputs) for the words of all inputs (rows, inputs)."""
     indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 
@@ -386,7 +386,7 @@ class CEngine(Engine):
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """Returns the evaluator's values (rows, columns): a column for each class; for regression, for each output."""
+    """Returns the evaluator's values (rows, columns). A column is a class or, for a regression, an output."""
     columns = []
     for part in forest.targets:
         values = evaluation.values[:, part.start : part.stop]
@@ -396,7 +396,8 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
 
 
 def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
-    """Returns (C function, category name as C literal, expected word) for known and unknown names."""
+    """Returns a list of (C function, category name as C literal, word that the function must return), for known and
+    unknown names."""
     codes = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:

@@ -77,7 +77,7 @@ class EngineShape:
 
 
 class Algebra(Protocol[W, C]):
-    """The operations of a step on words (W) and conditions (C): either arrays or a solver's terms."""
+    """The operations of which a step consists. Words (W) and conditions (C) are arrays, or terms of a solver."""
 
     def bits(self, word: W, low: int, count: int) -> W: ...
     def equal(self, word: W, value: int) -> C: ...
@@ -110,7 +110,7 @@ def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gi
 
 
 class Numbers:
-    """The operations of a step on arrays with an entry for each row."""
+    """The operations of a step, on arrays with one entry per row."""
 
     def bits(self, word: Ints, low: int, count: int) -> Ints:
         return word >> low & ((1 << count) - 1)
@@ -239,7 +239,8 @@ class _NodeWords:
         self.data, self.words, self.at = data, np.frombuffer(data, dtype="<u4").tolist(), 0
 
     def next(self, *refusals: tuple[int, int, int]) -> int:
-        """Returns the next word. Raises ImageRefusedError outside of a range (error, lowest, highest)."""
+        """Returns the next word. refusals: (error number, lowest, highest word accepted). Raises ImageRefusedError for
+        other words, and at the end of the image."""
         word = int(self.words[self.at])
         self.at += 1
         for error, low, high in refusals:
@@ -312,7 +313,8 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """Converts a forest's words (rows, features) to an engine's words (rows, columns), with 0 as the lowest."""
+    """Returns the words of an engine's row (rows, columns) for a forest's words (rows, features). Each feature's
+    smallest word becomes 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)

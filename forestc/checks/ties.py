@@ -19,8 +19,8 @@ FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any mar
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Returns the margin of each row: its last score minus the threshold, or the lead of its largest score. Returns
-    None for other decisions and for several member models."""
+    """Returns for each row the last score minus the threshold, or for argmax the largest score minus the second
+    largest; None for other decisions and for several member models."""
     if not forest.single:
         return None
     match forest.decision.kind:

@@ -82,7 +82,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """Returns words and raw rows that encode to them; words without a raw value are replaced."""
+    """Returns vectors of raw rows and their words. A word that no raw value has is replaced by the word of a nearby
+    value."""
     raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -142,8 +143,8 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
 
 
 def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
-    """Returns the first value outside its column's C type as text; "" if there is none. start: number of earlier rows;
-    None hides row numbers."""
+    """Returns the first value that its column's C type does not hold, as text; "" if there is none.
+    start: number of rows before these; None hides row numbers."""
     wrong = np.argwhere(~fits(forest, types, rows))
     if not len(wrong):
         return ""

@@ -68,8 +68,9 @@ class Simulation:
     def run(
         self, loads: Sequence[Load], beats: NDArray[np.uint64], stall: int = 0, seed: int = 1
     ) -> tuple[list[int], str]:
-        """Sends rows (rows, beats) to the engine. Returns its results and a report. stall: clocks of 16 that a side
-        waits. Raises ToolError if rows are lost or added."""
+        """Sends rows (rows, beats) to the engine. Returns one integer per row, and the program's messages. Raises
+        ToolError for lost or added rows.
+        stall: in how many of 16 clocks a side waits."""
         parts = [np.array([len(loads)], dtype="<u4")]
         for load in loads:
             parts += [np.array([load.after, len(load.words)], dtype="<u4"), load.words.astype("<u4")]

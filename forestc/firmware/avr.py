@@ -64,7 +64,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """Returns the cycles, stack and results of each input: (rows, bytes)."""
+        """Returns, as bytes for each input, the cycles, the stack and the results of its call: (rows, bytes)."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(

@@ -68,7 +68,8 @@ def _depths(tree: Tree) -> NDArray[np.int64]:
 
 
 def _values(forest: Forest) -> list[NDArray[np.int64]]:
-    """Returns up to MOST_VALUES words to try for each feature."""
+    """Returns for each feature an array of about MOST_VALUES words to try, taken from its thresholds and the ends of
+    its range."""
     candidates: list[set[int]] = [set() for _ in forest.features]
     for index in range(len(forest.conditions)):
         condition = forest.conditions[index]

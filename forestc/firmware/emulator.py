@@ -113,7 +113,7 @@ class Emulator(Machine):
         self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
     def _block(self, machine: Uc, at: int, size: int, _: object) -> None:
-        """Adds the instructions of a basic block. Instructions that an IT block skips count, too."""
+        """Adds the number of a basic block's instructions to the count, including skipped instructions of IT blocks."""
         counted = self.sizes.get((at, size))
         if counted is None:
             counted = self.sizes[at, size] = instructions(self.family, bytes(machine.mem_read(at, size)))

@@ -47,7 +47,8 @@ class Entry:
         return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
-        """Returns the inputs as they lie in memory: (rows, bytes). aligned: True to align numbers to their sizes."""
+        """Returns the bytes of the function's input for each vector: (rows, bytes). aligned: True to align numbers to
+        their sizes."""
         return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:

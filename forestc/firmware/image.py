@@ -64,8 +64,8 @@ class StackUse:
 
 
 def static_stack(build: Build) -> StackUse:
-    """Returns the deepest stack of the measured function and its callees, from the compiler's frame sizes; unknown for
-    recursion and variable frames."""
+    """Returns the deepest stack of the measured function with its callees, from the compiler's frame sizes. Its size is
+    None for recursion and variable frames."""
     from elftools.elf.elffile import ELFFile
 
     with _reading(build.object), build.object.open("rb") as file:

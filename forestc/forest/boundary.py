@@ -106,7 +106,7 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Returns a tree's inner nodes and their thresholds, with an entry for each cut."""
+    """Returns two arrays: inner nodes of a tree, once for each threshold or cut, and these thresholds and cuts."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
@@ -178,7 +178,8 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of the rows at, below and above their node's threshold, and missing values."""
+    """Returns copies of the rows with the tested feature one step below, at and one step above the threshold, or
+    missing."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

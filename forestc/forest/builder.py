@@ -154,8 +154,8 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that conditions read, and the trees with indices of features instead of
-    columns. Raises ModelError for a column outside the rows."""
+    """Returns a Feature for each column that conditions read, and the trees with `feature` changed from columns to
+    indices of features. Raises ModelError for a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):

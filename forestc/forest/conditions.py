@@ -148,7 +148,8 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """Indices of conditions, ascending: one for each distinct pair of feature and test."""
+        """The index of the first condition with each distinct pair of feature and test: ascending; conditions may
+        differ in `missing_left` alone."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -209,7 +210,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """Returns the distinct sets, ascending, and the set number (or NO_SET) of inner nodes."""
+    """Returns the distinct sets, sorted, and for each inner node of all trees the number of its set, or NO_SET."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)
@@ -220,7 +221,7 @@ def _distinct_sets(
     number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # Index -1, which is NO_SET, finds the last entry.
+        # NO_SET is -1, and as an index finds the last entry: NO_SET again.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)
@@ -229,12 +230,10 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns a tree's `threshold`, `set_index` and `sets` for given conditions.
-
+    """Returns {"threshold", "set_index", "sets": values} for a tree with these conditions.
     node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
     threshold: (conditions,) thresholds.
-    sets: condition index -> set.
-    """
+    sets: condition index -> set."""
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

@@ -205,7 +205,7 @@ def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[An
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Returns two arrays (features,): whether a word of the feature means missing, and that word (0 if none)."""
+    """Returns two arrays (features,): True if the feature has a word for missing, and this word (0 if none)."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
     taken = np.array([word is not None for word in words], dtype=np.bool_)
     return taken, np.array([word or 0 for word in words], dtype=np.int64)

@@ -115,7 +115,7 @@ class WordRange:
 
     @property
     def top(self) -> int:
-        """The highest word, the word for missing included."""
+        """The largest word; if there is a word for missing, this is it."""
         return self.high if self.missing is None else self.missing
 
 

@@ -23,7 +23,7 @@ class Draw:
     rows: int
 
     def indices(self) -> NDArray[np.int64]:
-        """Returns the numbers of the drawn rows, with repetitions: (count,)."""
+        """Returns the indices of the drawn rows, (count,); rows may repeat."""
         return np.random.RandomState(self.seed).randint(0, self.rows, self.count)
 
 
@@ -73,8 +73,8 @@ class Tree:
         return np.flatnonzero(self.left != LEAF)
 
     def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
-        """Returns the leaves (node indices) with the source numbers `ids`. A leaf and an inner node may have the same
-        number."""
+        """Returns the node indices of the leaves that have the numbers `ids` in the source. An inner node may have the
+        number of a leaf."""
         nodes = np.flatnonzero(self.left == LEAF)
         order = nodes[np.argsort(self.ids[nodes], kind="stable")]
         return np.asarray(order[np.searchsorted(self.ids[order], ids)])

@@ -75,7 +75,7 @@ def _verify_features(forest: Forest) -> None:
 
 
 def _verify_reach(forest: Forest) -> None:
-    """Checks the size of scores, and that each minimum or maximum has a tree."""
+    """Raises ModelError if scores may need too many bits, or a minimum or maximum has no tree."""
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
@@ -146,7 +146,8 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """Checks a part's curves. Only the parts of a quantized average have curves."""
+    """Raises ModelError for invalid curves of a part, or if a part lacks curves. Only parts of a quantized average have
+    curves."""
     averaged = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
     # A part needs no curve if its values are its scores.

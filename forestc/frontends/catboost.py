@@ -99,7 +99,7 @@ def exported(model: CatBoost, where: str) -> Document:
 
 
 def _values(forest: Forest) -> bytes:
-    """Returns the leaf values as bytes, tree by tree, in order of leaf numbers."""
+    """Returns the bytes of all leaf values, tree by tree, in the order of CatBoost's leaf numbers."""
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 
@@ -256,7 +256,7 @@ def _tree(
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """Builds a tree of nested splits; leaves get the library's numbers."""
+    """Builds a tree from nested splits. Its leaves are numbered as CatBoost numbers them."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
@@ -307,7 +307,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
-    """Returns link, decision and labels, either once for all outputs or for each target."""
+    """Returns a list of (link, decision, labels): one entry for all outputs together, or one for each target."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")

@@ -100,7 +100,7 @@ def _is_treelite(content: Content) -> bool:
 
 
 def _message(content: Content) -> bytes | None:
-    """Returns the first byte of a protobuf message's field 2; b"" without it, otherwise None."""
+    """Returns the first byte of field 2 if this may be a protobuf message (b"" without the field), otherwise None."""
     if content.data[:1] != b"\x08" or not 0 < int.from_bytes(content.data[1:2], "little") < 64:
         return None
     if content.data[2:3] != b"\x12":

@@ -106,7 +106,8 @@ def _of_lightgbm(text: str) -> dict[str, Any]:
 
 
 def _of_catboost(root: Document) -> dict[str, Any]:
-    """Returns the user's parameters in `CATBOOST`, and the learning rate and class weights used."""
+    """Returns the user's parameters that `CATBOOST` lists; if there are any, also the learning rate and class weights
+    that CatBoost chose."""
     params = root.get("model_info", {}).get("params", {})
     given = params.get("flat_params", {}).value
     settings = {key: value for key, value in given.items() if key in CATBOOST} if isinstance(given, Mapping) else {}

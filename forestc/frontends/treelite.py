@@ -48,7 +48,7 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """The facts that a model's trees share."""
+    """What all trees of a model have in common."""
 
     bits: Literal[32, 64]  # width of the thresholds' float type
     vector: list[int]  # shape of leaf vectors
@@ -173,7 +173,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
-    """Returns the outputs that a tree feeds; -1 stands for all targets or classes."""
+    """Returns the outputs to which a tree adds. target, cls: -1 means all targets, or all classes."""
     outputs: list[int] = []
     first = 0
     for index, width in enumerate(widths):
@@ -191,7 +191,7 @@ _FIELDS: tuple[str, ...] = (
 
 
 def _arrays(model: Model, index: int, categories: dict[int, int]) -> Arrays:
-    """Returns a tree's arrays. categories: updated with the number of codes of each categorical column."""
+    """Returns {field: array} of a tree. categories: column -> number of codes, increased for larger codes."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
@@ -250,7 +250,8 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
 def _values(
     arrays: Arrays, is_leaf: NDArray[np.bool_], shape: _Shape, target: int, cls: int, where: str
 ) -> NDArray[np.float64]:
-    """Returns the leaf values (leaves, outputs). Vectors lose the padding behind a target's classes."""
+    """Returns the leaf values (leaves, outputs). In leaf vectors, padding beyond a target's number of classes is
+    removed."""
     size = int(np.prod(shape.vector))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)

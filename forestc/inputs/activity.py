@@ -123,7 +123,8 @@ class _Events:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """Returns the probability of each list of disjoint events; for None, the counted probability."""
+        """Returns an array with the total probability of each list of disjoint events; for None in place of a list, its
+        entry of `counted`."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [
@@ -133,8 +134,8 @@ class _Events:
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
     def condition(self, index: int) -> list[Event] | None:
-        """Returns the disjoint events of a condition: a value below the threshold; a missing value that goes left.
-        Returns None for sets and for events that the model cannot express."""
+        """Returns the disjoint events in which a condition holds, in a list; None for sets and for events that the
+        model cannot express."""
         condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None

@@ -62,8 +62,8 @@ class Domain:
         return Values(((low, high + 1),), limits.missing is not None)
 
     def raw_span(self, span: Span) -> tuple[float, float]:
-        """Returns the ends of the raw numbers low <= x < high that have a word in the span. The ends of a numeric
-        domain become infinite."""
+        """Returns (low, high) such that exactly the raw numbers low <= x < high have words in the span. At the ends of
+        a numeric domain they are infinite."""
         (first, last), number = self.all_values.spans[0], self.feature.number
         if isinstance(number, Category):
             return float(span[0]), float(span[1])
@@ -86,7 +86,7 @@ class Domain:
 
     @cached_property
     def _dense(self) -> bool:
-        """True if every word surely has a raw value."""
+        """True only if every word of the number type is known to have a raw value."""
         digits = 24 if self.feature.raw == Float(32) else 53
         match self.feature.number:
             case Category():
@@ -99,7 +99,7 @@ class Domain:
                 return False
 
     def reached(self, values: Values) -> Values:
-        """Returns the values without the spans that no raw value reaches."""
+        """Returns the values, but keeps only ranges of words (spans) with a word that some raw value has."""
         return Values(tuple(span for span in values.spans if self.inhabited(span)), values.missing)
 
 
@@ -134,7 +134,8 @@ class Boxes:
 
 
 def _sides(condition: Condition) -> tuple[tuple[Spans, bool], tuple[Spans, bool]]:
-    """Returns for the left and the right side: spans, and whether missing values go there."""
+    """Returns (ranges of words, whether missing values are included) for the left and for the right side of a
+    condition."""
     test = condition.test
     cuts: tuple[float, ...]
     if isinstance(test, OneOf):

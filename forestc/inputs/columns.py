@@ -38,7 +38,7 @@ class InputColumn:
 
     @property
     def spans(self) -> int:
-        """The number of states of the first variable, without a state for missing."""
+        """The number of states of the first variable, not counting the state for missing values."""
         return len(self.groups) if self.category else len(self.anchors) + 1
 
     @property
@@ -107,8 +107,8 @@ class InputColumn:
         return wrong
 
     def literals(self, low: float, high: float) -> Literals:
-        """Returns, by variable, the states possible for low <= x < high, as exactly as the cuts allow; other variables
-        are free. For a category, x is the code."""
+        """Returns {variable: its possible states} for low <= x < high, as exactly as the cuts allow; variables without
+        entry are free. For a category, x is the code."""
         if not self.states:
             return {}
         if self.category:
@@ -126,7 +126,8 @@ class InputColumn:
         return literals
 
     def absent_literals(self) -> Literals:
-        """Returns, by variable, the states possible for a missing value; empty if the rows had none."""
+        """Returns {variable: states possible for a missing value}; an empty dictionary if no training row missed this
+        column."""
         return {} if self.missing is None else {0: (self.spans,)}
 
     def uniform(self, low: float, high: float, random: np.random.Generator) -> float:
@@ -136,7 +137,8 @@ class InputColumn:
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns each row's cell, an interval between neighboring cuts, as the index of its end."""
+        """Returns for each row the interval between neighboring cuts that its states mean, as the index of the upper
+        cut."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)
@@ -167,7 +169,7 @@ class InputColumn:
         return self._ends(edges[:-1], edges[1:])
 
     def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
-        """Returns (2, n): the least and largest value in [low, high) that rows may hold."""
+        """Returns (2, n): the least and the largest value that rows may hold in [low, high)."""
         most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
         a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
         if self.whole:

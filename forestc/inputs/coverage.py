@@ -72,13 +72,13 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Reachable:
-    """The nodes that some raw row can reach. nodes: for each tree (nodes,) whether the node is reachable."""
+    """The nodes of a forest that some raw row can reach."""
 
     nodes: tuple[NDArray[np.bool_], ...]
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decides exactly for each node of a quantized forest whether some raw row can reach it."""
+        """Returns exactly which nodes of a quantized forest some raw row can reach."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)

@@ -33,7 +33,7 @@ MOST_BYTES = 2**28  # bytes of all rows' states; beyond, only every n-th row is 
 
 @dataclass
 class _Seen:
-    """Facts about a column in all rows. below: for each cut, the number of values below it."""
+    """Facts about a column over all rows."""
 
     least: float
     largest: float
@@ -90,7 +90,8 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns each feature's cuts among the MOST_COMPARATORS most used, in raw units, ascending."""
+    """Returns for each feature a tuple of raw cuts, ascending: those among the MOST_COMPARATORS most used of all
+    features."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner
@@ -147,7 +148,8 @@ def _codes(feature: Feature) -> int:
 
 
 def _spans(features: int, treewidth: int) -> int:
-    """Returns the largest number of spans that keeps clique tables small; at least 2."""
+    """Returns how many states the first variable of a column may have, so that the network's tables stay small; at
+    least 2."""
     spans = 2
     while spans < MOST_SPANS and (spans + 2) ** (treewidth + 1) * features <= MOST_CLIQUE_CELLS:
         spans += 1
@@ -180,7 +182,7 @@ def _anchors(below: NDArray[np.int64], present: int, spans: int) -> tuple[int, .
 
 
 def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the codes of each state; codes that no condition distinguishes share a state."""
+    """Returns, for each state, a tuple of its category codes. Codes that no condition distinguishes share a state."""
     sets = [
         frozenset(test.codes)
         for test in map(forest.conditions.test, forest.conditions.of(index).tolist())
@@ -260,7 +262,8 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
 
 
 def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
-    """Returns whether values are missing, below each cut, or in each state but the last."""
+    """Returns booleans (rows, bits): missing (if possible), then below each cut or, for categories, in each state but
+    the last."""
     first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
     parts = [absent[:, None]] if column.missing is not None else []

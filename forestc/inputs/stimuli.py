@@ -74,7 +74,7 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
 
 
 class _BoxSampler:
-    """A sampler of rows inside boxes, with the counts that `Stimuli` reports."""
+    """Draws rows inside boxes, and counts how each row was found, for `Stimuli`."""
 
     def __init__(
         self, inputs: InputModel, model: Forest, forest: Forest, drawn: FloatArray, random: np.random.Generator
@@ -101,7 +101,8 @@ class _BoxSampler:
         return rows
 
     def _evidence(self, chosen: Mapping[int, Span | None]) -> dict[int, tuple[int, ...]]:
-        """Returns the allowed states of the network's variables, given a span (None: missing) per feature."""
+        """Returns {variable of the network: allowed states}. chosen: each feature's range of words (span); None for
+        missing."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
             column, start = self.own[feature], self.starts[feature]
@@ -112,7 +113,8 @@ class _BoxSampler:
         return evidence
 
     def _move(self, rows: FloatArray, chosen: Mapping[int, Span | None]) -> int:
-        """Moves values into their chosen spans, in place. Returns the number of rows that changed."""
+        """Replaces, in place, values outside the span chosen for their feature by values inside. Returns the number of
+        rows changed."""
         words = encode_numbers(self.forest, rows)
         changed: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
         for feature, span in chosen.items():
@@ -128,7 +130,8 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns a random span of the values, preferably a seen one; None means missing."""
+        """Returns one of the ranges of words (spans) in `values`, at random, if possible one that training rows
+        reached; None means missing."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

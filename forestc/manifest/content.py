@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
     return result
 
 
-# Holds the values before and after a pass; some passes give one number.
+# Describes a pair of values, before and after a pass; some passes give one number.
 _PAIR: Schema = FIGURE | {"type": ["array", "number", "null"], "items": FIGURE, "minItems": 2, "maxItems": 2}
 _PAIRS = ("comparator_bits", "input_bits", "splits", "cost", "trees", "nodes", "comparators", "luts")
 _SHARE_OR_NONE: Schema = FIGURE | {"type": ["number", "null"]}
@@ -83,7 +83,8 @@ def digest(text: str | bytes) -> str:
 
 
 def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a manifest's fields with the SHA-256 of each field and each file. files: path -> text."""
+    """Returns the fields of a manifest and, as a further field, the SHA-256 of each of them and of each file. files:
+    path -> text."""
     return {
         **fields,
         "sha256": {

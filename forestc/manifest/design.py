@@ -545,7 +545,8 @@ def _check_agrees(design: Design) -> None:
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """Returns what changed since `compile`: fields and entries of the manifest, and forests, by name."""
+    """Returns the names of what changed since `compile`: fields of the manifest, its lists of files, and the two
+    forests."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
@@ -609,7 +610,7 @@ _ANY_FORMAT: Schema = {
 
 
 def _foreign_file(folder: Path) -> str:
-    """Returns a file that, judging by its name, forestc did not write; "" if none."""
+    """Returns the path in the folder of a file that forestc did not write, judging by names; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     own: set[str] = set()
     with suppress(ForestcError):

@@ -259,7 +259,8 @@ def _is_probability(model: Forest, part: Part) -> bool:
 
 
 def _normalized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normalizes probabilities to (rows, classes); a single column is class 1."""
+    """Returns probabilities (rows, classes) that add up to 1 in each row. A single column of `values` is class 1 of
+    two."""
     if values.shape[1] == 1:
         positive = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - positive, positive], axis=1)

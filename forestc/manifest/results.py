@@ -37,7 +37,7 @@ AGAIN = "remove it, and run synth or measure again"
 
 _OPTIONAL: Schema = FIGURE | {"type": ["number", "null"]}
 _TEXTS: Schema = {"type": "array", "items": TEXT}
-# Describes a row's instructions or cycles, by their mean and maxima over rows.
+# Describes the mean and the maxima, over rows, of instructions or cycles.
 _RUN: Schema = {
     "type": ["object", "null"],
     "required": ["mean", "max", "max_of_all"],

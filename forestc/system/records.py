@@ -28,7 +28,7 @@ TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": int(LARGEST)}
 FIGURE: Schema = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-# Hashes of files, by path.
+# Maps paths to the SHA-256 of files; null for a file that can't be read.
 FILES: Schema = {"type": "object", "additionalProperties": {"anyOf": [SHA256, {"type": "null"}]}}
 # Accepts a path inside the record's folder, with / as separator.
 INNER_PATH: Schema = {

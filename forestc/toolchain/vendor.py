@@ -71,7 +71,8 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
-        """Returns the numbers in the first row found with one of these names."""
+        """Returns the numbers in the row of the table that begins with the first name found; None if there is no such
+        row."""
         for name in names:
             row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
             if row:

@@ -57,7 +57,7 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns statements that set each score to its trees' largest or smallest value."""
+        """Returns C statements that set each score to the largest (for min, smallest) of its trees' values."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -85,7 +85,7 @@ class BranchesInC:
         return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
 
     def _taken(self, target: str, value: str) -> list[str]:
-        """Returns C that replaces a score by a larger (or, for min, smaller) value."""
+        """Returns C statements that replace the score by the value if the value is larger (for min, smaller)."""
         sign = ">" if self.context.forest.aggregate.kind == "max" else "<"
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
@@ -265,7 +265,7 @@ def _constant(forest: Forest) -> Demand:
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
-    """Returns 1 at splits on a feature that no split above reads, otherwise 0: (nodes,)."""
+    """Returns for each node 1 if it is a split on a feature that no split on its path reads, otherwise 0: (nodes,)."""
     loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():

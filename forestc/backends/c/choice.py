@@ -91,7 +91,8 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout =
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
-    """Returns the estimate of one layout. Raises OptionError if there is none."""
+    """Returns the estimated bytes and instructions in one layout. Raises OptionError if the measured costs do not cover
+    this forest."""
     demand = LAYOUTS[layout].demand(inputs)
     fits = {kind: compiler.layouts[layout] for kind, compiler in costs.compilers.items()}
     amounts = {"flash": ("flash", demand.flash), "ram": ("stack", demand.stack)}
@@ -158,7 +159,7 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the best estimate for a goal. It compares middle estimates, not upper ones."""
+    """Returns the best estimate for a goal, judged by middle estimates, not upper ones."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":
@@ -176,7 +177,7 @@ def _ways(options: COptions, smaller: str) -> str:
 
 
 def entry_of(forest: Forest) -> str:
-    """Returns the name of the C function that estimates and budgets are for."""
+    """Returns the name of the C function to which estimates and budgets apply."""
     return "predict" if forest.decides else "scores"
 
 

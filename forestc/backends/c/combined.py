@@ -46,7 +46,7 @@ class CombinedScores:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _predict(self) -> list[str]:
-        """Returns statements that return the class index; none for argmax and for regressions."""
+        """Returns C statements that return the class index; an empty list for argmax and for regressions."""
         count, (part,) = self.forest.n_scores, self.forest.targets
         if not self.forest.decides or part.decision.kind == "argmax":
             return []
@@ -90,7 +90,8 @@ class CombinedScores:
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
-        """Returns statements that set each class's score to the weighted sum of the parts' values."""
+        """Returns C statements that set each class's score to the weighted sum of the values of all member models
+        (parts)."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self.forest.integer_weights, strict=True)):

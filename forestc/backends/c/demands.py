@@ -40,7 +40,8 @@ class Demand:
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns the counts of an average row by the trees' covers. Without covers each split halves its rows."""
+        """Returns how often an average row needs each operation, by name. Covers tell how rows split; without covers,
+        half go left."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -73,7 +74,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """Returns the share of rows that end in each node: (nodes,), 0 at splits."""
+    """Returns the fraction of rows that end in each node, (nodes,): 0 at splits."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -88,7 +89,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` (nodes,) over the splits above it: (nodes,), 0 at splits."""
+    """Returns for each leaf the sum of `amount` (nodes,) over the splits on its path: (nodes,), 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -98,7 +99,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns the share of rows at a condition's nodes that fail the condition: (conditions,); half without covers."""
+    """Returns for each condition the fraction of rows at its nodes that fail it: (conditions,); 0.5 without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -109,14 +110,14 @@ def failing(forest: Forest) -> NDArray[np.float64]:
 
 
 def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
-    """Adds the counts of leaf values to `flash`. score: bytes of a score."""
+    """Adds to `flash` how many leaf values need long constants, and their bytes. score: bytes of a score."""
     for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
         flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
     flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
 
 
 def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts for filling one row's slots."""
+    """Returns {name: count} of the operations that fill the slots for one row."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = comparisons(inputs)["test"]
@@ -166,7 +167,7 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns the number of additions to scores at each leaf of a tree, and their bytes: (nodes,), 0 at splits."""
+    """Returns two arrays (nodes,), by name: the additions to scores at each leaf, and their bytes; 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -184,7 +185,7 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns how many C comparisons each condition takes, by kind: (conditions + 1,), with 0 at the end for leaves."""
+    """Returns {operation: (conditions + 1,)}: how many each condition takes; the last entry, for leaves, is 0."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
@@ -217,7 +218,7 @@ def comparisons(inputs: Inputs) -> Arrays:
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """Returns True for each feature beyond the reach of short load instructions."""
+    """Returns a list: for each feature True if short load instructions do not reach it in x."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0

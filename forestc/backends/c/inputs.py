@@ -58,7 +58,7 @@ class Inputs:
         return not self.struct and (not self.raw or columns == list(range(len(columns))))
 
     def place(self, index: int) -> str:
-        """Returns C for a feature's value in x."""
+        """Returns a C expression for a feature's element or member in x."""
         if self.struct:
             return f"x->{self.names[index]}"
         return f"x[{self.at(index)}]"
@@ -72,8 +72,8 @@ class Inputs:
         return self.kinds[index] if self.struct else self.type
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns raw rows with values that the C types hold. Values of integer columns are rounded down in even rows
-        and up in odd rows, then clipped; NaN becomes 0."""
+        """Returns raw rows that the C types hold. In integer columns, even rows are rounded down and odd rows up, then
+        clipped; NaN becomes 0."""
         result = rows.copy()
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):
@@ -126,12 +126,12 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
 
 
 def rows_of(forest: Forest, kind: str) -> Inputs:
-    """Returns the raw rows that a header's quantizer takes: all columns as floats of one C type."""
+    """Returns the parameter x of a header's quantizer: raw rows with all columns, as floats of one C type."""
     return _array(forest, kind, (TYPES[kind],) * forest.width)
 
 
 def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
-    """Returns all columns of the rows as an array x of one C type."""
+    """Returns the parameter x as an array of one C type that holds all columns of a raw row."""
     width = forest.width
     return Inputs(forest, True, kind, (kind,) * max(1, width), (), tuple(range(width)), types, forest.carried)
 

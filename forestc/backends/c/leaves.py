@@ -36,12 +36,11 @@ class LeafSums:
 
     @property
     def index(self) -> str:
-        """The C type of a tree's index."""
+        """The C type of a variable that counts trees."""
         return int_type(0, max(1, len(self.leaves.trees)))
 
     @property
     def _last(self) -> int:
-        """The bit that marks the last pair of a leaf in the table of outputs."""
         return 1 << (7 if self.forest.n_outputs <= 128 else 15)
 
     def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
@@ -96,13 +95,13 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns C for a score plus a leaf's value, without signed overflow."""
+        """Returns a C expression for a score plus a leaf's value that has no signed overflow."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """Returns the C that adds trees of one output each, sorted by output."""
+        """Returns C that adds the values of all trees, if each tree has one output and trees are sorted by output."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)

@@ -41,7 +41,6 @@ class MasksInC:
 
     @property
     def _last(self) -> int:
-        """The bit that marks the last entry of a condition in the table of trees."""
         return 1 << (7 if len(self.masks.reached) <= 128 else 15)
 
     def declarations(self) -> list[str]:

@@ -87,7 +87,7 @@ class RankedInC:
 
     @property
     def _numbered(self) -> bool:
-        """True if trees return the numbers of their leaves."""
+        """True if the functions of trees return leaf numbers, not values."""
         return self.ranks.leaves.kind != "value"
 
     @property
@@ -96,7 +96,7 @@ class RankedInC:
 
     @property
     def _reads_x(self) -> bool:
-        """True if the functions of trees take x."""
+        """True if the functions of trees have the parameter x."""
         return not self._ranked or bool((self.ranks.slots.slot == APART).any())
 
     @property
@@ -106,7 +106,7 @@ class RankedInC:
 
     @property
     def _sum(self) -> str:
-        """The C type of the sum that trees take and return."""
+        """The C type of the running sum that each tree's function takes and returns."""
         return self.leaves.score.replace("int", "int_fast")
 
     @property

@@ -41,7 +41,7 @@ class RawType:
 
     @property
     def whole(self) -> bool:
-        """True for an integer type. No integer means missing."""
+        """True for an integer type, which has no value for missing."""
         return isinstance(self.number, Fixed)
 
     @property
@@ -86,8 +86,8 @@ def parsed(text: str) -> dict[str, str]:
 
 
 def by_position(forest: Forest, text: str) -> str:
-    """Returns the option with columns named by their position, counted from 1. Passes may then remove features. Raises
-    OptionError for an unknown column, or for a column with two types."""
+    """Returns the option with each column's name replaced by its position, from 1, which stays valid if passes remove
+    features. Raises OptionError for an unknown column, or one with two types."""
     names = {feature.name: feature.column for feature in forest.features}
     kinds: dict[int, str] = {}
     given = parsed(text)
@@ -182,7 +182,7 @@ class _RawWords:
         return toggled(int(cut) if cut > least else self.span.low for cut in cuts if cut <= greatest)
 
     def _code_span(self, code: int) -> tuple[int, int]:
-        """Returns the range of raw words with a category's code: (first, one past the last)."""
+        """Returns (first, past the last) of the raw words that have a category's code."""
         number = self.feature.number
         assert isinstance(number, Category)
         rounds, zero = number.rounding != "none", number.rounding == "trunc" and code == 0
@@ -198,7 +198,7 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """Returns the least raw word that meets each condition, tested by `reaches`: (count,)."""
+        """Returns the least raw word for which each entry of `reaches` is True: (count,)."""
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)

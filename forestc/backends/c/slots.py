@@ -59,7 +59,7 @@ class SlotsInC:
         return [] if self.in_place else [f"{self.flash.prefix}_fill(x, slots);"]
 
     def _by_kind(self) -> dict[str, list[tuple[int, FeatureSlot]]]:
-        """Returns the ranked features by C type: {type: [(index of the slot, slot)]}."""
+        """Returns {C type: [(index of the slot, slot)]} of the features that are ranked."""
         by_kind: dict[str, list[tuple[int, FeatureSlot]]] = {}
         for index, slot in self.slots.ranks:
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
@@ -108,7 +108,7 @@ class SlotsInC:
         return render("c/slots.h.j2", prefix=p, ranks=ranks, slot=kind, x=self.x, body=body).splitlines()
 
     def _rank(self, kind: str, ranks: Sequence[tuple[int, FeatureSlot]]) -> dict[str, object]:
-        """Returns the template's variables for the C function that computes ranks."""
+        """Returns the template variables of the C function that ranks values of one C type."""
         table, floats = f"cuts_{kind}", FLOATS.get(kind)
         steps = max(_step(slot) for _, slot in ranks).bit_length() - 1
         return {
@@ -128,7 +128,8 @@ class SlotsInC:
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(value: str, cast: str = "") -> str:
-            """Returns C for the value to rank. cast: the C type to which a struct's member is converted."""
+            """Returns C for the integer that is ranked in place of a value. cast: the C type to which a struct's member
+            is converted."""
             plain = f"({cast}){value}" if cast else value
             return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 
@@ -163,7 +164,7 @@ class SlotsInC:
         ]
 
     def _twin(self, index: int) -> bool:
-        """Returns True if the next slot belongs to the same feature."""
+        """Returns True if the slot is followed by a second slot of the same feature, in which missing counts as low."""
         after = self.slots.slots[index + 1 : index + 2]
         return any(slot.missing_low and slot.condition is None for slot in after)
 

@@ -33,11 +33,11 @@ class FlashTables:
         self.text += [head, *lines, line.rstrip(","), "};"]
 
     def read(self, name: str, index: str) -> str:
-        """Returns C that reads a table by index."""
+        """Returns a C expression for the entry of a table at an index."""
         return self.read_at(name, f"{self.prefix}_{name} + {index}")
 
     def read_at(self, name: str, address: str) -> str:
-        """Returns C that reads a table by address."""
+        """Returns a C expression for the entry of a table at an address."""
         kind = self.kinds[name]
         text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({address})"
         return f"({kind}){text}" if not kind.startswith("u") else text

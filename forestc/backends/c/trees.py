@@ -49,12 +49,12 @@ class TreeContext:
         return f"const {self.inputs.type} {'*x' if self.inputs.struct else array}"
 
     def tables(self, slots: Slots, leaves: Leaves) -> tuple[FlashTables, SlotsInC, LeafSums]:
-        """Returns empty tables, with the writers of slots and leaves that fill them."""
+        """Returns an empty table collection, and the writers of slots and of leaves, which add tables to it."""
         flash = FlashTables(self.prefix)
         return flash, SlotsInC(self.conditions, flash, slots, self.x), LeafSums(self.forest, self.score, flash, leaves)
 
     def only(self, trees: list[int]) -> TreeContext:
-        """Returns the context with only these trees. The type of scores stays the same."""
+        """Returns the context with these trees alone. Scores keep their C type."""
         forest = replace(self.forest, trees=tuple(self.forest.trees[index] for index in trees))
         return replace(self, inputs=replace(self.inputs, forest=forest))
 
@@ -71,5 +71,5 @@ class TreesInC(Protocol):
         ...
 
     def sums(self, into: str) -> list[str]:
-        """Returns statements that write the trees' results into the array `into`, with one element for each output."""
+        """Returns C statements that write the trees' result for each output into the array `into`."""
         ...

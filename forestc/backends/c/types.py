@@ -65,7 +65,7 @@ def score_type(forest: Forest) -> str:
 
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
-    """Returns bounds (low, high) of the partial sums of one output, in any order of trees and bias."""
+    """Returns bounds (low, high) of one output's partial sums; trees and bias may be added in any order."""
     used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
     return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
@@ -135,7 +135,7 @@ class FloatType:
 
     @property
     def halves_turned(self) -> str:
-        """The preprocessor condition that doubles have their 32-bit halves in reverse order; "" for float."""
+        """A preprocessor condition: true if doubles have their 32-bit halves in reverse order; "" for float."""
         turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
         return turned if self.bits == 64 else ""
 

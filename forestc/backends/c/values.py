@@ -17,7 +17,7 @@ POWER_ERROR = 3 * UNIT  # bounds the error of a power: all roundings sum up to 2
 TABLE = tuple(round(2.0 ** (31 - index / 32)) for index in range(32))
 MOST_EXPONENT = 500  # limits the exponents of 2 in values of the link exp
 _FLOAT = 2.0**-24  # bounds the relative error of rounding to float32
-# Gives, by option: C type, value of one step, largest rounding error.
+# Maps the option for probabilities to (C type, value of one step, largest rounding error).
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
     "q31": ("uint32_t", 2.0**-31, 0.0),
@@ -38,12 +38,12 @@ class ValuesInC:
 
     @property
     def power(self) -> bool:
-        """True if `lines` call the C function for powers of 2."""
+        """True if `lines` call the helper function for powers of 2."""
         return "_power(" in "".join(self.lines)
 
     @property
     def capped(self) -> bool:
-        """True if `lines` call the C function that limits a probability to 1."""
+        """True if `lines` call the helper function that limits probabilities to 1."""
         return "_capped(" in "".join(self.lines)
 
     @property
@@ -81,7 +81,7 @@ def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
 
 
 def _reach(forest: Forest, score: int) -> tuple[int, int]:
-    """Returns bounds (low, high) of a score, also if parts are combined into it."""
+    """Returns bounds (low, high) of the score with this index, after parts are combined."""
     if not forest.combined:
         return reach_of(forest, score)
     parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
@@ -97,7 +97,7 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
 
 
 def _upwards(bound: float) -> float:
-    """Returns an error bound rounded up to two digits, with room for rounding in float64."""
+    """Returns the error bound rounded up to two digits, and never below the exact bound."""
     digits = math.floor(math.log10(bound)) - 1
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
@@ -146,7 +146,8 @@ class _Target:
         return f"out[{index}] = {text};"
 
     def probabilities(self, lines: list[str]) -> float | None:
-        """Appends the C statements to `lines`. Returns the largest error, or None if the link has no C code."""
+        """Appends C statements that compute the target's probabilities to `lines`. Returns the largest error; None if
+        there is no C code for this link."""
         part = self.part
         width = part.stop - part.start
         if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
@@ -161,7 +162,7 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends C that computes each probability. Returns the largest error, None without `code`."""
+        """Appends C that computes each probability by `code`. Returns the largest error; None if `code` is None."""
         if code is None:
             return None
         part, first = self.part, self.first
@@ -191,7 +192,7 @@ class _Target:
         return body, rate.error + UNIT / 2
 
     def _share(self) -> tuple[list[str], float] | None:
-        """Returns the statements for scores that are probabilities already, and the largest error; otherwise None."""
+        """Returns (statements, largest error) if the scores, times the scale, are probabilities; otherwise None."""
         decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
@@ -265,7 +266,7 @@ class _Target:
         return ValuesInC(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
     def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
-        """Returns C for a linear link in fixed point: (type, text, step, dropped bits)."""
+        """Returns (C type, C expression, value of one step, bits dropped) of a linear link in fixed point."""
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(slope, fraction + drop))
@@ -276,7 +277,7 @@ class _Target:
         return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Returns the C that stores each output. text: uses @ for the score."""
+        """Returns C that stores all outputs. text: C for one output, with @ for its score."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]

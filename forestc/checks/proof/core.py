@@ -28,7 +28,7 @@ class Choose(NamedTuple):
 
 
 class Addend(NamedTuple):
-    """An operand of a sum: a word with further bits in front."""
+    """An operand of a sum: a word, extended by further bits above its highest bit."""
 
     word: Word
     more: int = 0  # number of bits in front of the word
@@ -55,7 +55,7 @@ class Membership(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A chain of one-bit operations: bit op (bit op (... bit))."""
+    """Bits joined by one-bit operators, from the left: bits[0] op (bits[1] op (...))."""
 
     bits: tuple[tuple[bool, str, int], ...]  # (inverted, name, index) of each; -1 for a one-bit name
     operators: str

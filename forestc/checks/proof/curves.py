@@ -44,7 +44,8 @@ def prove_step_function(
 def prove_curve(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> int:
-    """Proves the same as `prove_step_function`, for every value of the argument `free`."""
+    """Proves that `operand` holds step[0] * level + step[1] for every value of the argument `free`;
+    `prove_step_function` defines the level. Returns the largest value. Raises UnprovedError or TimeoutError."""
     few = free.high - free.low < MOST_VALUES
     wrong = (_wrong_value if few else _wrong_by_solver)(evidence, operand, curve, step, free)
     if wrong:

@@ -14,8 +14,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree of a member model (part), and by node the class at each leaf. Returns None if there is not
-    exactly one such tree."""
+    """Returns the only tree of a member model (part), and a list with the class at each node that is a leaf; None if
+    not exactly one tree feeds the part."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -57,7 +57,8 @@ def is_argmax(evidence: Evidence, label: Net, decision: Decision, sums: Sequence
 
 
 def largest_of(evidence: Evidence, net: Net) -> set[Form]:
-    """Returns the sums among which a net selects the largest. Raises UnprovedError for nets that are no sums."""
+    """Returns the sums among which a net selects the largest. Raises UnprovedError if the cells select among other
+    nets."""
     tournament, netlist = _Tournament(evidence), evidence.netlist
     sums: set[Form] = set()
     stack = [net]
@@ -93,8 +94,8 @@ class _Tournament:
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `label` is the index of the largest sum, or None. Of equal sums the
-        earlier pair wins."""
+        """Returns (sum, class index) pairs, if the cells of `label` select the class of the largest sum; otherwise
+        None. Of equal sums, the earlier pair wins."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -108,8 +109,8 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, index) pairs such that `value` is the largest sum and `index` its index; None for unrecognized
-        cells."""
+        """Returns (sum, class index) pairs of which `value` selects the largest sum and `index` its class index; None
+        for unrecognized cells."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

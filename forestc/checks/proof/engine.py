@@ -98,7 +98,8 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """Yields a new part of the proof and catches its failure. stop: raises UnprovedError again."""
+    """Yields a new part of the proof. UnprovedError and TimeoutError only make the part fail; stop: True to raise
+    UnprovedError nevertheless."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part

@@ -49,7 +49,7 @@ class Evidence:
         return ((operand, 1),), 0
 
     def form(self, net: Net) -> Form:
-        """Returns a net as a linear form of proved nets. Raises UnprovedError for a net that has no such form or may
+        """Returns a net as a linear form of proved nets. Raises UnprovedError if it has none, or if the net may
         overflow."""
         stack = [net]
         while stack:
@@ -94,8 +94,8 @@ class Evidence:
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; a negative net means a
-        tree's value from `absent`. cuts: terms that replace nets."""
+        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; net -1 - i stands for the
+        tree's value at `absent[i]`. cuts: terms that replace nets."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:
@@ -111,8 +111,8 @@ class Evidence:
         return total
 
     def sums_below(self, label: Net, sums: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
-        """Searches the operand `label` and the logic before it for the nearest nets that hold one of `sums` plus any
-        constant. Returns (form, net) pairs in the order of the nets."""
+        """Searches backwards from `label` for the nearest nets that hold one of `sums` plus any constant. Returns a
+        list of (form, net), sorted by net."""
         held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:

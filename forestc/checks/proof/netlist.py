@@ -95,7 +95,7 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """Refutes or proves all results at once, if possible. words: an input to try first."""
+    """Tries to refute or prove all results at once; a proof replaces the last part. words: an input to try first."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:
@@ -105,7 +105,7 @@ def _settle(evidence: Evidence, words: Counterexample | None) -> None:
 
 
 def _prove_whole(evidence: Evidence, words: Counterexample | None = None) -> ProofPart:
-    """Searches a wrong result; otherwise tries to prove all results. words: input to try first."""
+    """Searches for an input with a wrong result, otherwise tries to prove all results. words: an input to try first."""
     with Running(evidence.proof, ProofPart("whole", asked=1)) as whole:
         evidence.progress("proof: the results as a whole")
         difference = wrong_result(evidence.forest, evidence.netlist, words)

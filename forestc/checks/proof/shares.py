@@ -53,7 +53,7 @@ class ShareProof:
         return term
 
     def distances(self) -> None:
-        """Proves that nets hold each score minus the largest one, plus a constant, for any scores."""
+        """Proves that, for any scores, nets hold each score minus the largest score, plus a constant."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)
@@ -84,8 +84,9 @@ class ShareProof:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """Proves that an operand holds the step function (level) of a class's score, multiplied by `times`. Returns the
-        operand."""
+        """Proves that an operand holds the level of a class (its step function of the class's score) times `times`.
+        Returns this operand.
+        what: the operand's name in the witness."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.evidence.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -123,8 +124,8 @@ class ShareProof:
         self.bits_joined(kind, operand, evidence.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Operand, taken: Operand) -> tuple[Operand, int]:
-        """Proves that a net holds `top` minus the first remainder of the division. Returns its operand and `top`, the
-        highest value of its word."""
+        """Proves that a net holds `top` minus the division's first remainder. Returns (net, top); `top` is the largest
+        value of the net's word."""
         solver, rest = self.evidence.solver(), self.found("rest", kind, self.bits)
         high, most = (self.evidence.span(self.form(operand))[1] for operand in (dividend, taken))
         top = self.evidence.type_of(rest).high
@@ -138,7 +139,8 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Operand, double: Operand, top: int) -> Operand:
-        """Proves one bit of the quotient for any current remainder. Returns the operand of the next remainder."""
+        """Proves one bit of the quotient for every value of the remainder `before`. Returns the operand that holds the
+        next remainder; for bit 0 `before` itself."""
         solver, where = self.evidence.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.evidence.span(self.form(double))[1]
         width = (top + most).bit_length() + 3
@@ -155,8 +157,9 @@ class ShareProof:
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that an operand is the quotient of all bits or, for a total of 0, an equal share. most: the largest
-        total."""
+        """Proves that an operand holds the number made of the quotient's bits or, if the total of the levels may be 0,
+        also the equal share for 0.
+        most: the largest total."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)

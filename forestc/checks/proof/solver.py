@@ -118,7 +118,7 @@ class Solver:
         return word
 
     def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
-        """Returns a tree's value as a term: `values[node]` of the leaf that is reached."""
+        """Returns a term for a tree's value over the features. values: the value of each leaf, by node."""
         terms: dict[int, Term] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -155,7 +155,8 @@ class Solver:
         return self.constant(operand.value, operand.width) if isinstance(operand, ir.Const) else self.net(operand, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """Returns a net's value as a term over the features; registers count as wires. cuts: terms replacing nets."""
+        """Returns a net's value as a term over the features; a register has its input's value. cuts: terms that replace
+        nets."""
         net_terms = self.net_terms if not cuts else dict(cuts)
         stack = [net]
         while stack:
@@ -204,7 +205,8 @@ class Solver:
                 assert_never(cell)
 
     def differ(self, a: Term, b: Term) -> Model | None:
-        """Returns values of the free words for which two terms differ; None if there are none. Raises TimeoutError."""
+        """Returns values of the free words in a case where two terms differ; None if they never differ. Raises
+        TimeoutError."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
 
     def wrong_class(

@@ -92,7 +92,8 @@ class Terms:
         return self.make(self.kind.ITE, [condition, a, b])
 
     def differ(self, a: Term, b: Term, shown: Mapping[str, Term]) -> dict[str, int] | None:
-        """Returns the values of `shown` for which two words differ; None if there are none. Raises TimeoutError."""
+        """Returns {name: value} of the terms `shown` in a case where two words differ; None if they never differ.
+        Raises TimeoutError."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, SECONDS * 1000)

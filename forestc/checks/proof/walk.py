@@ -19,7 +19,7 @@ from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
 Spans = tuple[tuple[int, int], ...]  # ascending ranges of words, (first, past the last)
-# A set of rows: words of each column; a missing column allows any word.
+# A set of rows, as the words allowed in each column; a column without entry allows any word.
 Box = dict[int, Spans]
 MOST_MASKED = 1 << 17  # words tried one by one with a node's mask, at most
 MOST_STATES = 4_000_000  # limits the states of a walk; with more, the proof fails
@@ -53,7 +53,7 @@ def common(spans: Spans, others: Spans) -> Spans:
 
 @dataclass(frozen=True)
 class Columns:
-    """The possible words of a row's columns, counted from 0 as in the image."""
+    """The words that each column of an engine's row can hold; the smallest word is 0, as in the image."""
 
     forest: Forest
     top: int  # largest word
@@ -77,7 +77,7 @@ class Columns:
         return self.feature_spans.get(column, ((0, self.top + 1),))
 
     def left(self, tree: Tree, node: int) -> tuple[int, Spans]:
-        """Returns the column read by a tree's node, and the words that go left."""
+        """Returns the column read by a tree's node, and this column's words for which a row goes left."""
         feature = self.forest.features[int(tree.feature[node])]
         span = word_range(feature.number, feature.missing)
         chosen, high = int(tree.set_index[node]), span.high - span.low + 1
@@ -120,8 +120,8 @@ class Inner:
         return cls(node & 3, node >> 2 & 1, node >> 3 & ((1 << shape.address) - 1), column, operand)
 
     def ways(self, shape: EngineShape, spans: Spans) -> Iterator[tuple[int, Spans]]:
-        """Yields each next address with the words of `spans` that lead there. Raises UnprovedError if a mask must be
-        tried on too many words."""
+        """Yields (next address, the words among `spans` that lead to it). Raises UnprovedError if a mask would be tried
+        on too many words."""
         top, some, group = (1 << shape.word) - 1, 1 << shape.mask, shape.address
         wrap = (1 << group) - 1
         if self.kind == JUMP:
@@ -145,7 +145,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class WalkState:
-    """Rows that arrive at a node of the image."""
+    """A set of rows that arrive at a node of the image and at a node of the tree."""
 
     node: int  # node of the tree
     box: Box  # possible words of the rows
@@ -187,7 +187,7 @@ class Walk:
         return depth
 
     def _order(self) -> tuple[list[int], int]:
-        """Returns the reachable addresses in topological order, and the longest path's number of steps."""
+        """Returns the reachable addresses in topological order, and the longest walk's number of steps."""
         following: dict[int, list[int]] = {}
         finished: dict[int, int] = {}  # steps of the longest walk from there
         order: list[int] = []
@@ -218,7 +218,7 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """Moves states down the tree as far as their words decide, then joins states."""
+        """Moves states down the tree as far as their words decide, then merges states at the same node."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)
@@ -256,7 +256,7 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """Raises UnprovedError unless all leaves within reach of the state's words add `values`."""
+        """Raises UnprovedError unless every leaf that the state's rows can reach has these values, by output."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
@@ -276,7 +276,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns, by output, the nonzero values that a walker at a leaf adds in a slot."""
+        """Returns {output: nonzero value} of what a walker at this leaf adds in a slot."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0

@@ -83,7 +83,7 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
 
 
 def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """Returns words of each feature that stand for all words; None if too many."""
+    """Returns for each feature an array of words that suffice to test all words; None if there are too many."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # by net, the feature index of the word that it holds, perhaps behind registers
     enumerated: set[int] = set()
@@ -146,7 +146,7 @@ def _unconfirmed(words: str) -> str:
 
 
 class ForestMeaning:
-    """The forest's results as signed terms of `width` bits. sums: builds the trees' sums at a given width."""
+    """The forest's results as signed terms of `width` bits."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
         self.forest, self.solver = forest, solver

@@ -87,7 +87,7 @@ def _value_range(info: Document) -> tuple[float, float]:
 
 
 def _tree(doc: Document) -> dict[str, Any]:
-    """Returns a tree's splits and leaves as arrays in the order of their numbers."""
+    """Returns {field: array} of a tree's splits and leaves, each in the order of LightGBM's numbers."""
     splits: dict[str, list[Any]] = {key: [] for key in SPLIT}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
@@ -126,7 +126,8 @@ def _tree(doc: Document) -> dict[str, Any]:
 
 
 def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
-    """Returns a split's decision_type and threshold, encoded as in the text form."""
+    """Returns (decision_type, threshold) of a split, encoded as in LightGBM's text form; appends a set's codes to
+    `categories`."""
     decision, threshold, missing, default = fields
     if decision == "==":
         try:

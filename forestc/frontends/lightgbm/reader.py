@@ -273,7 +273,7 @@ def _location(saved: SavedModel, split: int, where: str) -> str:
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Converts LightGBM's numbers of children to node indices. The tree lists splits first, then leaves."""
+    """Returns children as node indices, of splits first, then leaves; LightGBM numbers leaf k as -1 - k."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
@@ -289,7 +289,7 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """Returns a category's codes, or the cuts around numbers that truncate to the codes."""
+    """Returns the set as a category's codes, or else as cuts: numbers between them truncate to the codes."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -301,7 +301,7 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns for each split: its threshold, whether NaN goes left, and whether zero needs cuts."""
+    """Returns three arrays by split: threshold, whether NaN goes left, and whether zero needs a set of cuts."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)
@@ -314,7 +314,8 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """Returns texts by category column, if the columns are known. Raises ModelError for ambiguous categories."""
+    """Returns {category column: names of its categories}, empty if the columns are unknown. Raises ModelError for
+    ambiguous categories."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
         raise ModelError("pandas_categorical is not a list of lists", where=where)
@@ -346,7 +347,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _unassigned(saved: SavedModel) -> tuple[tuple[str, ...], ...]:
-    """Returns the lists if all hold texts and their columns are not certain; otherwise ()."""
+    """Returns the lists of category names if their columns are not certain and all names are texts; otherwise ()."""
     lists = saved.pandas or []
     if _only_columns(saved, lists) or not all(isinstance(name, str) for names in lists for name in names):
         return ()
@@ -361,14 +362,15 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
 
 
 def _only_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns each category list's column; [] unless exactly one assignment in order fits."""
+    """Returns the column of each list of categories; [] unless exactly one assignment in order fits."""
     columns = range(len(saved.names))
     left = _leftmost(saved, columns, lists)
     return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
 def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Returns the columns trained as categories if the lists of categories fit them, or []."""
+    """Returns the columns that the model treats as categories, if the lists of categories fit them in order; otherwise
+    []."""
     assigned = list(saved.categorical)
     if len(lists) != len(assigned) or not all(_fits(saved, *pair) for pair in zip(assigned, lists, strict=True)):
         return []
@@ -379,7 +381,7 @@ def _likely_columns(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[i
 
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-    """Assigns the lists of categories, in order, to the leftmost fitting columns; [] if impossible."""
+    """Returns the first fitting column for each list of categories, in order; [] if some list has none."""
     assigned: list[int] = []
     for column in columns:
         if len(assigned) < len(lists) and _fits(saved, column, lists[len(assigned)]):

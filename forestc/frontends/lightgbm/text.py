@@ -148,7 +148,7 @@ def _value_range(info: str, where: str) -> tuple[float, float] | None:
 def _block(
     data: bytes, position: int, where: str, allowed: set[str], until: tuple[bytes, ...] = ()
 ) -> tuple[dict[str, str], int]:
-    """Returns the `key=value` lines of a block, and the position after the block."""
+    """Returns the `key=value` lines of a block as a dictionary, and the position after the block."""
     lines: dict[str, str] = {}
     while position < len(data):
         if until and data.startswith(until, position):
@@ -250,7 +250,7 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns counts of numbers by line, and the numbers. Arrow is faster than NumPy."""
+    """Returns two arrays: how many numbers each line has, and the numbers of all lines."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -263,7 +263,7 @@ def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
-    """Returns a tree's sets of codes, which the file stores as bits of 32-bit words."""
+    """Returns for each of a tree's sets an array of category codes, which the file stores as bits of 32-bit words."""
     count = _integer(tree, "num_cat", 0, MAX_INT, where)
     if not count:
         return []

@@ -40,7 +40,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()  # parameters of the function
 
 
-# rounds to float32; becomes `Feature.raw` if all readers of a column begin with it
+# A step that rounds to float32. `Feature.raw` replaces it if all readers of a column begin with it.
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 
@@ -86,12 +86,12 @@ class CutArrays:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Returns for each i whether condition i holds for values[i]. values: (n,), without NaN."""
+        """Returns (n,): entry i is True if condition i holds for values[i]. values: (n,), without NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
     def taken(self, chosen: Ints) -> CutArrays:
-        """Returns the conditions with these indices."""
+        """Returns arrays of the conditions with these indices, in this order."""
         counts = self.counts[chosen]
         first = np.concatenate([[0], np.cumsum(counts)])
         indices = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
@@ -111,11 +111,10 @@ def joined(parts: list[CutArrays]) -> CutArrays:
 def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
-    """Returns features of the raw columns that are read, and the columns with the steps still to fold.
-
+    """Returns a list of features for the raw columns that are read, and {operator's column: raw column with the steps
+    still to fold}.
     columns: operator's column -> raw column.
-    names: raw column -> name.
-    """
+    names: raw column -> name."""
     used: dict[int, list[RawColumn]] = {}
     for column in columns.values():
         used.setdefault(column.index, []).append(column)
@@ -135,8 +134,8 @@ def raw_features(
 
 
 def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn]) -> CutArrays:
-    """Translates conditions on the tree operator's columns to raw columns. reads: the tree operator's column that each
-    condition reads."""
+    """Returns the conditions translated from the tree operator's columns to raw columns, in the same order. reads: for
+    each condition, the tree operator's column that it reads."""
     if not any(column.steps for column in columns.values()):
         return conditions
     kinds: dict[tuple[Any, ...], int] = {}
@@ -154,7 +153,7 @@ def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn])
 
 
 def _kind(column: RawColumn) -> tuple[Any, ...]:
-    """Returns a key that is equal for columns with the same kinds of steps."""
+    """Returns a key by which columns are folded together: it tells the functions of the steps, not their numbers."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
@@ -162,7 +161,8 @@ def _kind(column: RawColumn) -> tuple[Any, ...]:
 
 
 def _through(conditions: CutArrays, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> CutArrays:
-    """Translates conditions on the output of the steps to conditions on their input."""
+    """Returns the conditions translated from values after the steps to values before them. steps: each column's steps.
+    column_of: each condition's index in `steps`."""
     end = len(steps[0])
     while end:
         last = [column[end - 1] for column in steps]
@@ -208,7 +208,7 @@ def _before_function(conditions: CutArrays, group: Sequence[Sequence[Monotone]],
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
-    """Returns for each monotone predicate the least float that satisfies it; NaN without one."""
+    """Returns an array with the least float that satisfies each monotone predicate; NaN if no float does."""
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
@@ -259,11 +259,9 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Returns for each condition: the threshold t of `x < t`, whether children are swapped, and its set's index; then
-    the sets.
-
-    skipped: indices of conditions that get no set.
-    """
+    """Returns three arrays by condition (threshold t of `x < t`; True if the node's children must be swapped; index of
+    the set, or NO_SET), and the list of sets.
+    skipped: indices of conditions that get no set."""
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)

@@ -132,7 +132,7 @@ def _scaler(node: Node, subject: Value | None) -> Value | None:
 
 
 def _width(node: Node, table: Tensor, count: int, what: str) -> int | None:
-    """Returns the table's width. count: the number of constants, 1 or one for each column."""
+    """Returns the table's number of columns; None if unknown. count: number of constants, 1 or one per column."""
     if count == 1:
         return table.width
     if table.width not in (None, count):

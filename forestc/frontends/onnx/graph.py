@@ -68,7 +68,7 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Tree
 
 
 def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
-    """Adds the graph's inputs to `values`; returns the rows' width and names of columns."""
+    """Adds the graph's inputs to `values`. Returns the width of the rows (None if unknown) and {column: name}."""
     real = [item for item in graph.input if item.name not in values]
     start: int | None = 0
     names: dict[int, str] = {}
@@ -137,7 +137,8 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """Returns the scores and class of the outputs; without score outputs, the deciding scores."""
+    """Returns the scores and the class that the outputs show; without outputs for scores, the scores that decide the
+    class."""
     scores: TreeScores | None = None
     answer: Predicted | None = None
     for name in outputs:

@@ -185,7 +185,8 @@ class _NodePositions:
             raise _bad(attributes, trees[node], ids[node], "appears twice")
 
     def find(self, run: Ints, ids: Ints) -> Ints:
-        """Returns the positions of nodes; LEAF for nodes that do not exist. run: the index of each node's tree."""
+        """Returns the positions of nodes in the file's lists; LEAF for nodes that do not exist. run: index of each
+        node's tree. ids: each node's number in this tree."""
         inside = (ids >= 0) & (ids < MAX_NUMBER)
         keys = (run << 31) | np.where(inside, ids, 0)
         position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -219,7 +220,8 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges chains of EQ nodes, changing `false`; returns each node's head and which nodes remain."""
+    """Merges each chain of EQ nodes into its first node, by changing `false`. Returns each node's first node, and True
+    for nodes that remain."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -274,13 +276,13 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns intervals [low, high) that hold one number each; NaN means no upper end."""
+    """Returns arrays (low, high) of intervals [low, high) that hold one number each; high is NaN for infinity."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """Returns the conditions of inner nodes. equal: intervals of the numbers in sets."""
+    """Returns the conditions of inner nodes. equal: (node, low, high) of each number that a node tests for equality."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
@@ -376,7 +378,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
 
 
 def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_leaf: Bools) -> tuple[Ints, Ints]:
-    """Returns the tree of each inner node, and the inner nodes level by level."""
+    """Returns two arrays: each inner node's tree, and the inner nodes ordered by depth."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
     level, trees = roots[~one_leaf], np.flatnonzero(~one_leaf)
     visited = [level[:0]]
@@ -403,7 +405,7 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """Returns the node and interval of each member. In some sets onnxruntime truncates values."""
+    """Returns (node, low, high) of each member of the nodes' sets. onnxruntime truncates values in some sets."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)

@@ -50,7 +50,8 @@ class TextColumn:
         )
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
-        """Returns the column after a function of (n,) float64. The column's encoded values must be numbers."""
+        """Returns the column with `function`, from and to arrays (n,), applied to its encoded values, which must be
+        numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
@@ -120,11 +121,9 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Returns the features of the raw text columns that are read, and vocabularies by raw column. Raises ModelError for
-    too many names.
-
-    columns: operator's column -> encoding.
-    """
+    """Returns the features of the raw text columns that are read, and {raw column: vocabulary}. Raises ModelError for
+    too many texts.
+    columns: operator's column -> encoding."""
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
@@ -160,8 +159,8 @@ class CodeSet:
 def code_sets(
     conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """Returns the conditions on text by index, as sets without unknown texts. reads: the tree operator's column that
-    each condition reads."""
+    """Returns {index of a condition on text: its set}; the sets hold no unknown texts. reads: for each condition, the
+    tree operator's column that it reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))

@@ -274,7 +274,7 @@ def _check_votes(attributes: Attributes, nodes: NodeArrays, outputs: int) -> Non
 
 
 def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
-    """Returns for each output whether all leaves of some tree have a weight for it."""
+    """Returns (outputs,): True if some tree has a weight for the output at every leaf."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
     pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
@@ -285,7 +285,7 @@ def _always_voted(nodes: NodeArrays, outputs: int) -> NDArray[np.bool_]:
 
 
 def _some_positive(nodes: NodeArrays) -> bool:
-    """Returns True if no weight is negative and some tree has only positive leaves."""
+    """Returns True if no weight is negative and all leaves of some tree have a positive weight."""
     if (nodes.weight < 0).any():
         return False
     real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
@@ -365,7 +365,7 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function from a tree's index to outputs and leaf values (leaves, outputs)."""
+    """Returns a function that gives, for a tree's index, the tree's outputs and its leaf values (leaves, outputs)."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

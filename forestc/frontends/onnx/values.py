@@ -43,8 +43,8 @@ class Tensor:
     def then(
         self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
     ) -> Tensor:
-        """Returns the table with a step applied to each column. step: column index -> step, or None for an unchanged
-        column."""
+        """Returns the table with a further step on each column. step: returns the step for a column index; None leaves
+        the column unchanged."""
 
         def column(index: int) -> RawColumn | TextColumn:
             added = step(index)
@@ -86,7 +86,8 @@ class TreeScores:
 
     @property
     def open(self) -> bool:
-        """True if further operators can be folded: these are the forest's scores, in its type."""
+        """True if further operators can be folded: these are the scores of all parts, unrounded and in the forest's
+        type."""
         return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
 
 

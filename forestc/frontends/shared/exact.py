@@ -81,7 +81,7 @@ def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where
 
 
 def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> tuple[Member, ...]:
-    """Returns cuts that hold for these floats alone; if `inverted`, for all other floats."""
+    """Returns the cuts of a test that holds for exactly these floats or, if `inverted`, for all other floats."""
     points = np.unique(values)
     cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # Adjacent floats make one interval.
     return complement(cuts) if inverted else cuts

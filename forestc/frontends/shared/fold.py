@@ -31,7 +31,7 @@ from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats on either side of a cut tested at first
-# floats on either side that are tested at most; functions that still change are refused
+# floats on either side of a cut tested at most; functions that change farther away are refused
 MOST_WINDOW = 1 << 16
 AT_ONCE = 1 << 19  # floats tested at a time; more take more memory
 
@@ -105,7 +105,7 @@ def _or_nan(image: float | None) -> float:
 
 
 def constant(column: StepColumn) -> bool:
-    """Returns True if the column's function has one value for all numbers."""
+    """Returns True if the column's function seems constant: it has one value at three distant numbers."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
@@ -235,7 +235,7 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition with these cuts on the raw column, corrected at the single points."""
+    """Returns the condition on the raw column: these cuts, corrected at the raw values in `points` of the column."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():
@@ -247,7 +247,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut the raw values at which `function(x) >= cut` changes, ascending."""
+    """Returns for each cut a list of the raw values at which `function(x) >= cut` changes, ascending."""
     if not len(cuts):
         return []
 
@@ -256,8 +256,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns for each order key in `high` (n,) the floats nearby at which `reaches` changes. The window is widened
-        if changes lie in its outer half."""
+        """Returns for each cut a list of the floats near `high` (order keys) at which `reaches` changes. The window is
+        widened if changes lie near its ends."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

@@ -110,7 +110,8 @@ class _UbjsonReader:
         raise self.fail(f"unknown marker {marker!r}")
 
     def container(self) -> tuple[bytes, int | None]:
-        """Reads the optional `$type` and `#count` that open a container."""
+        """Reads the optional type and count at the start of a container. Returns (type, count); the count is None if
+        absent."""
         kind = _NO_MARKER
         if self.data[self.at : self.at + 1] == b"$":
             self.at += 1

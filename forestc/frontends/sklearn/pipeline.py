@@ -64,7 +64,8 @@ def read_pipeline(model: BaseEstimator, where: str) -> Forest:
 
 
 def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns as the model reads them; libraries treat sparse zeros in different ways."""
+    """Returns the columns as the last step's model reads them; libraries read zeros of sparse columns differently.
+    Raises ModelError for unsupported models."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library = _library(last)
@@ -131,14 +132,15 @@ def _takes_missing(step: object) -> bool:
 
 
 def _promoted(columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the columns with the type of their joint array, all sparse if any is."""
+    """Returns the columns as one array holds them: all with one type, and all sparse if any column is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
 def _joined(step: object, columns: list[StepColumn]) -> list[StepColumn]:
-    """Returns the output, array or data frame, of a step that concatenates or selects columns."""
+    """Returns the output columns of a step that concatenates or selects columns; if they form an array, all get one
+    type."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -265,7 +267,8 @@ def _encoded(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 
 
 def _number_type(step: BaseEstimator, where: str) -> np.dtype[Any]:
-    """Returns the type of an encoder's output. Raises ModelError for unsupported types and grouping."""
+    """Returns the type of the numbers that an encoder gives. Raises ModelError for other types, and if infrequent
+    categories are grouped."""
     kind = type(step).__name__
     if getattr(step, "_infrequent_enabled", False):
         do = "use neither min_frequency nor max_categories"
@@ -292,7 +295,7 @@ def _one_hot(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _by_category(
     column: StepColumn, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> StepColumn:
-    """Returns the column after an encoder: categories become images, other values `unknown`."""
+    """Returns the column after an encoder that maps each category to its image, and other values to `unknown`."""
     # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     pairs = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]

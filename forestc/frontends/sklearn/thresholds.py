@@ -150,7 +150,8 @@ def _method_of(estimator: object, methods: list[str]) -> str:
 
 
 def _response(estimator: object, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """Returns a two-class estimator's forest, and the function from scores (n,) to its answers."""
+    """Returns the forest of a two-class estimator, and a function from the forest's scores (n,) to the estimator's
+    results for class `column`."""
     forest = read_member(estimator, where)
     if not forest.single or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -199,7 +200,7 @@ def _negated(forest: Forest) -> Forest:
 
 
 def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
-    """Returns the forest that decides for class 1 from the least score satisfying `above`."""
+    """Returns the forest with a threshold as its decision: the least score for which `above` is True."""
 
     def holds(scores: Values) -> NDArray[np.bool_]:
         return above(np.clip(scores, -FARTHEST, FARTHEST))

@@ -153,7 +153,8 @@ def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
 
 
 def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
-    """Returns a tree's values (nodes, targets, most classes) as (nodes, classes of all targets)."""
+    """Returns `tree.value` without padding, (nodes, classes of all targets); the library pads each target to the most
+    classes."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
@@ -203,7 +204,8 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
 
 
 def _initial_sum(init: object, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Returns the trees and bias of an initial regressor that sums or averages trees."""
+    """Returns the trees and the bias of the regressor from which boosting starts. Raises ModelError unless it is a sum
+    of trees."""
     from forestc.frontends import load_object
 
     forest = None if classifier else load_object(init)

@@ -75,7 +75,7 @@ def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Fores
 
 
 def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """Returns the forest with class labels, and if needed with a 0.5 threshold on predictions."""
+    """Returns the forest with class labels; a regression also gets a threshold at a prediction of 0.5."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -187,7 +187,7 @@ def _is_classifier(metadata: str) -> bool:
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """Returns the document of the trees, dart's weights or None, and whether dart is separate."""
+    """Returns (document of the trees, dart's weights or None, True if the booster is named dart)."""
     kind = booster.get("name", "gbtree").text()
     if kind == "gbtree":
         model = booster.get("model")
@@ -246,7 +246,8 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns category names by column; updates `categories`. Raises ModelError for numbers other than codes."""
+    """Returns {column: names of its categories}; raises counts in `categories` to these. Raises ModelError for numbers
+    other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}
