@@ -251,7 +251,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Returns (select, arm, arm) of a fusible mux; otherwise (`select`, word, word)."""
+        """Returns (select, arm, arm) of a mux that can be fused; otherwise (`select`, word, word)."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -145,7 +145,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
 
 @dataclass
 class _Coder:
-    """Writer of the stream. far: number of each subtree that is jumped to."""
+    """Writer of a forest's stream of units in one code."""
 
     slots: Slots
     leaves: Leaves

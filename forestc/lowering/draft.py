@@ -124,7 +124,7 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Builds a test of a word against spans. reserved: the word for missing values."""
+        """Builds a bit that is 1 if the word is in a span. reserved: the word for missing values."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

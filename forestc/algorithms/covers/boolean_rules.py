@@ -187,7 +187,7 @@ def _learnt(
 
 @cache
 def _compile() -> None:
-    """Compiles the functions in advance, so that this time does not count against the limit."""
+    """Compiles the functions in advance, so that compiling does not count against the time limit."""
     y = np.array([True, False])
     problem = _RuleProblem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)

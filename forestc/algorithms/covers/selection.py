@@ -129,7 +129,7 @@ class CoverSearch:
 
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
-    """Returns a cover that no single addition, removal or swap improves, found from `start`."""
+    """Improves the cover `start` until no single addition, removal or swap improves it; returns it."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)

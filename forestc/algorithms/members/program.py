@@ -23,7 +23,7 @@ class Solved:
 
 
 class _Program:
-    """An integer program under construction. A row is (lower bound, {column: coefficient})."""
+    """An integer program under construction. A constraint (row) is (lower bound, {column: coefficient})."""
 
     def __init__(self) -> None:
         self.cost: list[float] = []
@@ -96,7 +96,7 @@ def solve(
     solver.setSolution(first_solution)
     run(solver)
     info = solver.getInfo()
-    # The objective of the program is the gain over deciding every pattern against its gain.
+    # The program's objective omits a constant, the sum of all negative gains.
     lost = float(patterns.gain[patterns.gain < 0].sum())
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost

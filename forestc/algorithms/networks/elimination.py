@@ -80,7 +80,7 @@ def neighbors(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """Returns how many edges v's neighbors lack: in all, and at most at one neighbor."""
+    """Returns the number of missing edges among v's neighbors, and the most missing at one neighbor."""
     total, most = 0, 0
     for index in range(count):
         u = near[index]

@@ -231,7 +231,7 @@ class Outlook:
         self.begin: tuple[float, float] | None = None  # time and bound
 
     def in_reach(self, now: float, bound: float, best: float) -> bool:
-        """Returns True if the proof may end in time. best: score that the bound must reach."""
+        """Returns True if the proof may end in time. best: score to which the bound must fall."""
         self.begin = self.begin or (now, bound)
         begin, top = self.begin
         return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)

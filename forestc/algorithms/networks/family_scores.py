@@ -175,7 +175,7 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns the BDeu term of a set of columns; leaves counts in the scorer."""
+    """Returns the BDeu term of a set of columns; the counts stay in the scorer."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 

@@ -68,7 +68,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Adds a family to an edge; returns True for new edges outside the chordal graph."""
+    """Adds one more family to edge u-v. Returns True for new edges outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:

@@ -158,7 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns a step that lowers the loss, or 0, and the loss saved."""
+    """Returns the step of a leaf that lowers the loss (0 if none), and the loss saved."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

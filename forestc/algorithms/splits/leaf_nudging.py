@@ -33,8 +33,8 @@ class Sums:
 
 
 def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns changes of the integers, (integers,), that leave few sums negative, and the steps taken. most: largest
-    change, up or down."""
+    """Returns changes of the integers, (integers,), that leave few sums negative, and the number of solver steps taken.
+    most: largest change, up or down."""
     best = np.zeros(integers, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())
@@ -64,7 +64,7 @@ def _most_counted(sums: Sums, chosen: Bits) -> Ints:
 
 
 def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns changes that leave few chosen sums negative, and the steps taken."""
+    """Returns changes of all integers that leave few chosen sums negative, and the solver's steps."""
     import highspy
 
     integer, sign = sums.integer[chosen], sums.sign[chosen].astype(np.float64)
