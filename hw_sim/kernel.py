@@ -293,7 +293,7 @@ def _run_gates(runs: Records, code: Codes, base: Number, width: Width) -> None:
 
 @compiled
 def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Number, column: Words) -> int:
-    """Reads words, minus `low`. Returns the first lane out of range, or -1."""
+    """Writes words minus `low` to `column`. Returns the first lane out of range, or -1."""
     outside = False
     for lane in range(lanes):
         word = read_word(address) - low

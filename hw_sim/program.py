@@ -24,8 +24,9 @@ class InputPlanes:
 
     name: str
     word: WordType
-    less: dict[int, Literal] = field(default_factory=dict)  # by threshold: 1 if the word is below
-    bits: dict[int, Literal] = field(default_factory=dict)  # by k: bit k of the word minus its type's least value
+    # for each threshold, a literal that is 1 if the word is below
+    less: dict[int, Literal] = field(default_factory=dict)
+    bits: dict[int, Literal] = field(default_factory=dict)  # for each k, bit k of the word minus its type's least value
 
 
 @dataclass

@@ -73,14 +73,14 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 class Tables(NamedTuple):
     """The simulation kernel's input."""
 
-    ports: Records  # of PORT
+    ports: Records  # records of type PORT
     limits: NDArray[np.uint64]  # sorted thresholds of each port, minus its least value
     buckets: NDArray[np.uint32]  # where the search for a word's rank begins
     runs: Records  # RUN records: an op, and the end of its gates in `code`
     code: NDArray[np.uint32]
-    results: Records  # of RESULT
-    bits: Records  # of BIT
-    latches: Records  # of LATCH
+    results: Records  # records of type RESULT
+    bits: Records  # records of type BIT
+    latches: Records  # records of type LATCH
     overflow: Records  # BIT records: the bit is 1 if a sum overflows
     scratch: int  # first slot for decoding thresholds
     slots: int  # number of all slots
@@ -127,7 +127,7 @@ def schedule(program: Program) -> Tables:
 
 
 class _Ports(NamedTuple):
-    records: Records  # of PORT
+    records: Records  # records of type PORT
     limits: NDArray[np.uint64]
     buckets: NDArray[np.uint32]
     slots: int  # the first slot after the ports' planes

@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Functions of more leaves merge only if 0 and 1 each appear OFTEN times.
+# Functions of more leaves than FEW_LEAVES merge only if 0 and 1 appear OFTEN times each.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -27,7 +27,7 @@ def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
 
 
 class BitNetwork(BlastedBits):
-    """A netlist as one-bit functions; equal functions are merged. alive: True for each node that an output depends on."""
+    """A netlist as one-bit functions; equal functions are merged. alive: True for nodes that an output depends on."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int = 3) -> None:
         super().__init__(netlist, chained, shortest)

@@ -33,7 +33,7 @@ class Witness:
     steps: Mapping[Step, Operand] = field(default_factory=dict)  # values within shares by (name, part, class, bit)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """Returns the witness with renumbered nets. nets: the new number of each net."""
+        """Returns the witness with renumbered nets. nets: the new number of each old net, -1 if removed."""
 
         def new(operand: Operand) -> Operand:
             return operand if isinstance(operand, Const) else nets[operand]

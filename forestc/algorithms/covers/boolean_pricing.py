@@ -85,7 +85,7 @@ def _ordered(patterns: Bits) -> Ints:
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, inverted) of the True entries, or the False ones (inverted), if contiguous; otherwise None."""
+    """Returns (first, past, inverted) of the True or, if inverted, False entries; None if neither are contiguous."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):

@@ -277,7 +277,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns at most `COLUMNS_A_ROUND` distinct columns of clauses, given as indices into `identity`."""
+        """Returns at most `COLUMNS_A_ROUND` distinct columns, of clauses with indices into `identity`."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:

@@ -113,7 +113,7 @@ StartValues = list[tuple[int, Floats]]  # index of a block's first column, and t
 
 
 def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
-    """Adds the limits on hardware cost. Returns the start's values of the new variables."""
+    """Adds the limits on hardware cost. Returns the new variables' values for the members `chosen`."""
     start_values: StartValues = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
@@ -130,7 +130,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
 
 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
-    """Adds the limits on diversity. Returns the start's values of the new variables."""
+    """Adds the limits on diversity. Returns the new variables' values for the members `chosen`."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))

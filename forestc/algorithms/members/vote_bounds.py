@@ -131,8 +131,8 @@ class _Systems:
         self.random = np.random.default_rng(0)
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
-        """Returns new sets of rows whose entries in `share`, (rows,), add up to less than 1. `time_limit` is in
-        seconds."""
+        """Returns new sets of rows that cannot all be right. The entries of a set in `share`, (rows,), add up to less
+        than 1. `time_limit` is in seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)

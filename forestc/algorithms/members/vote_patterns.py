@@ -243,7 +243,7 @@ class Bill:
 class Limits:
     """Limits of a choice of members."""
 
-    most: int  # number of members at most
+    most: int  # largest number of members
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()
     price: float = 0.0  # price of one unit of the first bill's cost, in units of value

@@ -23,9 +23,9 @@ class Room(NamedTuple):
     rows: Words  # (n, words) remaining graph; later neighbors of eliminated vertices
     order: Ints  # (n,) elimination order
     stack: Ints  # (n,) vertices to try next
-    queued: Bits  # (n,)
-    gone: Bits  # (n,)
-    near: Ints  # (n,)
+    queued: Bits  # (n,) True if the vertex is in `stack`
+    gone: Bits  # (n,) True if the vertex is eliminated
+    near: Ints  # (n,) room for the neighbors of a vertex
 
 
 def make_room(n: int) -> Room:

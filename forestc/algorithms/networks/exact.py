@@ -224,7 +224,7 @@ def blame(
 
 
 class Outlook:
-    """A forecast, along a straight line, of whether a proof will end in time."""
+    """A linear forecast of whether a proof will end in time."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end

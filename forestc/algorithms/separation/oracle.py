@@ -126,7 +126,7 @@ class Problem:
     high: CellArray  # (leaves, features) last cell of each leaf, plus one
     tree: Int32s  # (leaves,) index of each leaf's tree
     value: Ints  # (leaves, sums) addend of a leaf to each sum
-    start: Ints  # (sums,) sums without trees
+    start: Ints  # (sums,) value of each sum without trees
     single: int  # number of sums, from the first, that must be at least 0
     box: Box
 

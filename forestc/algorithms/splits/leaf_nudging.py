@@ -25,7 +25,7 @@ class Sums:
 
     integer: Int32s  # (sums, terms) index of each term's integer
     sign: NDArray[np.int8]  # (sums, terms) 1, -1, or 0 for no term
-    room: Ints  # (sums,) value without changes
+    room: Ints  # (sums,) value of each sum without changes
     count: Ints  # (sums,) weight of each sum
 
     def wrong(self, nudges: Ints) -> Bits:

@@ -22,8 +22,8 @@ class MendingTree:
 
     output: int  # index of the output that the tree adds to
     condition: tuple[int, ...]  # index of each node's condition, -1 at a leaf
-    left: tuple[int, ...]  # child of each node, -1 at a leaf
-    right: tuple[int, ...]  # child of each node, -1 at a leaf
+    left: tuple[int, ...]  # left child of each node, -1 at a leaf
+    right: tuple[int, ...]  # right child of each node, -1 at a leaf
     value: tuple[int, ...]  # value of each leaf, 0 at other nodes
 
     @property

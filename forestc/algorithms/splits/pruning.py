@@ -60,7 +60,7 @@ class Pruned:
     splits: int  # number of remaining splits
     cost: float  # cost of the remaining conditions, splits and trees
     price: float
-    loss: float  # mean over the rows
+    loss: float  # mean loss over the rows
     unit: float  # log odds that one unit of score is worth
     state: State  # present trees; the next price changes them in place
 
@@ -173,7 +173,7 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Returns the trees with the leaves of `state`; replaces each merged leaf by the first of its group, in place."""
+    """Returns the trees with leaves and values of `state`; changes each merged leaf in `state` to its group's first."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)

@@ -317,7 +317,7 @@ def _follow(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
     new_leaf: Ints,
 ) -> None:  # fmt: skip
-    """Moves rows that changed sides to their new leaf, in place."""
+    """Updates leaf and odds, in place, of the rows that go to the split's other side."""
     tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
