@@ -18,8 +18,9 @@ class NetActivity:
     """Counts over rows, for each bit of a netlist, lowest bit first."""
 
     rows: int
-    ones: tuple[NDArray[np.int64], ...]  # by net (width,): rows in which the bit is 1
-    toggles: tuple[NDArray[np.int64], ...]  # by net (width,): changes between successive rows, without glitches
+    ones: tuple[NDArray[np.int64], ...]  # for each net (width,): number of rows in which the bit is 1
+    # for each net (width,): number of changes between successive rows, without glitches
+    toggles: tuple[NDArray[np.int64], ...]
 
 
 def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:

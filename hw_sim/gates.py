@@ -73,7 +73,7 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
-        """Returns an AND or OR. absorbing: the constant that decides it alone."""
+        """Returns an AND or OR. absorbing: the constant operand that alone decides the result."""
         if a > b:
             a, b = b, a
         if a <= ONE:

@@ -293,7 +293,7 @@ def _run_gates(runs: Records, code: Codes, base: Number, width: Width) -> None:
 
 @compiled
 def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Number, column: Words) -> int:
-    """Reads words, minus `low`. Returns the first lane out of range, or -1."""
+    """Writes words minus `low` to `column`. Returns the first lane out of range, or -1."""
     outside = False
     for lane in range(lanes):
         word = read_word(address) - low
@@ -375,7 +375,7 @@ def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width)
 
 @compiled
 def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, width: Width) -> None:
-    """Writes the planes `word < threshold` from a port's value or rank."""
+    """Writes a plane `word < threshold` for each threshold, from a port's value or rank."""
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
     slot = port.rank_slot if by_rank else port.value_slot

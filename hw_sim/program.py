@@ -24,8 +24,9 @@ class InputPlanes:
 
     name: str
     word: WordType
-    less: dict[int, Literal] = field(default_factory=dict)  # by threshold: 1 if the word is below
-    bits: dict[int, Literal] = field(default_factory=dict)  # by k: bit k of the word minus its type's least value
+    # for each threshold, a literal that is 1 if the word is below
+    less: dict[int, Literal] = field(default_factory=dict)
+    bits: dict[int, Literal] = field(default_factory=dict)  # for each k, bit k of the word minus its type's least value
 
 
 @dataclass
@@ -251,7 +252,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Returns (select, arm, arm) of a fusible mux; otherwise (`select`, word, word)."""
+        """Returns (select, arm, arm) of a mux that can be fused; otherwise (`select`, word, word)."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -73,14 +73,14 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 class Tables(NamedTuple):
     """The simulation kernel's input."""
 
-    ports: Records  # of PORT
+    ports: Records  # records of type PORT
     limits: NDArray[np.uint64]  # sorted thresholds of each port, minus its least value
     buckets: NDArray[np.uint32]  # where the search for a word's rank begins
     runs: Records  # RUN records: an op, and the end of its gates in `code`
     code: NDArray[np.uint32]
-    results: Records  # of RESULT
-    bits: Records  # of BIT
-    latches: Records  # of LATCH
+    results: Records  # records of type RESULT
+    bits: Records  # records of type BIT
+    latches: Records  # records of type LATCH
     overflow: Records  # BIT records: the bit is 1 if a sum overflows
     scratch: int  # first slot for decoding thresholds
     slots: int  # number of all slots
@@ -127,7 +127,7 @@ def schedule(program: Program) -> Tables:
 
 
 class _Ports(NamedTuple):
-    records: Records  # of PORT
+    records: Records  # records of type PORT
     limits: NDArray[np.uint64]
     buckets: NDArray[np.uint32]
     slots: int  # the first slot after the ports' planes
@@ -171,7 +171,8 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Returns equal buckets of thresholds: (size as a shift, most in one, first ranks)."""
+    """Puts thresholds into buckets of equal width. Returns (log2 of the width, most thresholds in a bucket, first
+    ranks)."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -217,7 +218,7 @@ def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """Returns live gates in units; a unit reads only earlier units."""
+    """Returns the live gates in groups (units) that run together; a unit reads only earlier units."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -241,7 +242,7 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """Returns the planes in execution order: ready units of one op together."""
+    """Returns the planes in execution order, with many gates of one op in a row."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]

@@ -125,8 +125,8 @@ class Clocked:
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """Returns the values of watched nets before the last edge; of all of them for None. Raises KeyError for other
-        nets."""
+        """Returns the values of `nets`, by default of all watched nets, before the last clock edge. Raises KeyError for
+        nets that are not watched."""
         values = {
             net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
         }
@@ -195,7 +195,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """Yields the inputs of each cycle, and True if the inputs are a row."""
+    """Yields for each cycle (inputs by port name, True if the inputs are a row)."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:

@@ -67,7 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """Returns a name for every net; a register adds its delay in cycles."""
+    """Returns a name for every net; a register's name ends with its delay in cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):

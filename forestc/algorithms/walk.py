@@ -17,8 +17,8 @@ class TreeArrays(NamedTuple):
     roots: Ints  # (trees,) index of each tree's root
     feature: Ints
     threshold: NDArray[Any]
-    left: Ints  # child, counted from the tree's root; -1 at a leaf
-    right: Ints  # child, counted from the tree's root; -1 at a leaf
+    left: Ints  # left child, counted from the tree's root; -1 at a leaf
+    right: Ints  # right child, counted from the tree's root; -1 at a leaf
     children: Int32s  # (nodes, 2) indices of right and left child among all nodes; own index at leaves
     missing_left: Bits
     set_start: Ints  # start of a node's set in `members`; -1 without a set

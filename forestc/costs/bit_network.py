@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Functions of more leaves merge only if 0 and 1 each appear OFTEN times.
+# Functions of more leaves than FEW_LEAVES merge only if 0 and 1 appear OFTEN times each.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -27,7 +27,7 @@ def _union(sets: list[frozenset[int] | None]) -> frozenset[int] | None:
 
 
 class BitNetwork(BlastedBits):
-    """A netlist as one-bit functions, with equal ones merged. alive: True for each node that an output depends on."""
+    """A netlist as one-bit functions; equal functions are merged. alive: True for nodes that an output depends on."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int = 3) -> None:
         super().__init__(netlist, chained, shortest)
@@ -36,8 +36,8 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns by kind the number of carry chains and of their used bits. The kind `pass` counts comparison results
-        that a register or output reads directly."""
+        """Returns the number of carry chains by kind, and of their used bits as `KIND_bits`. The key `pass` counts
+        comparison results that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]

@@ -33,7 +33,7 @@ DEFAULT_FAMILY = "lut6"
 class Slower(NamedTuple):
     """How many times slower a device is than its family's timed device (benchmarks/slower_devices.py)."""
 
-    middle: float  # median of eight designs
+    middle: float  # median slowdown of eight designs
     least: float
     most: float
 
@@ -101,7 +101,7 @@ class Device:
     nextpnr: tuple[str, ...] = ()  # command-line options; empty if designs are not placed
     slower: Slower = AS_TIMED  # slowdown against the family's timed device
     shown: int = 0  # order among the devices always estimated; 0 for other devices
-    memory: DeviceMemory | None = None  # None if unknown
+    memory: DeviceMemory | None = None  # memory for engines; None if unknown
 
 
 LUT6 = DeviceFamily(

@@ -47,14 +47,14 @@ class Fit:
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of a figure, without the features in EXACT. names: all features of the forest. rest:
+        """Returns the high end of the estimate, without the features in EXACT. names: all features of the forest. rest:
         summed costs of the other features."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
 
     def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
-        """Returns the least, middle and most of a figure. names: all features of the forest."""
+        """Returns the low end, the middle and the high end of the estimate. names: all features of the forest."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
         return exact + self.least * rest, exact + self.middle * rest, exact + self.upper(names, rest)

@@ -55,7 +55,7 @@ class Mapper:
     kind: Luts
 
     def cover(self) -> dict[int, Cut]:
-        """Returns the nodes that each LUT reads, by the LUT's root; the highest root comes first."""
+        """Returns a map from the root of each LUT to the nodes that the LUT reads, the highest root first."""
         uses = self._uses()
         cuts = _priority_cuts(self.network, uses, np.empty(0))
         last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
@@ -106,7 +106,7 @@ class Mapper:
 
 @compiled()
 def _merged(first: Ints, first_size: int, second: Ints, second_size: int, out: Ints) -> int:
-    """Fills `out` with two cuts' ascending union. Returns its size, -1 if too large."""
+    """Writes the ascending union of two cuts to `out`. Returns the union's size; -1 if too large."""
     i = j = size = 0
     while i < first_size or j < second_size:
         if size == len(out):
@@ -142,7 +142,7 @@ def _same(cut: Ints, other: Ints, size: int) -> bool:
 
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
-    """Fills `order` with the indices of a cut's nodes; the last ready comes first."""
+    """Fills `order` with the indices into a cut, sorted so that the node ready last comes first."""
     for index in range(size):
         at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
@@ -238,7 +238,7 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Returns each node's required time and whether it is needed. last: the roots' required time."""
+    """Returns two arrays over the nodes: required time, and True if needed. last: the roots' required time."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)

@@ -35,7 +35,7 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price, without `tree`, of a tree built as a table over a number of conditions."""
+        """Returns the price, besides `tree`, of a tree built as a truth table of this many conditions."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)

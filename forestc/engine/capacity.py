@@ -30,7 +30,7 @@ class Capacity:
     """The sizes of an engine of walkers, each evaluating a tree at a time. Raises OptionError for impossible sizes."""
 
     walkers: int
-    nodes: int  # in each bank of a walker's memory, a power of 2
+    nodes: int  # number of nodes in each bank of a walker's memory, a power of 2
     slots: int  # the most trees of a walker
     features: int  # the most columns of a row
     word_bits: int = 8
@@ -41,7 +41,7 @@ class Capacity:
     memory: DeviceMemory = "block"  # block RAM, or single-port RAM of an iCE40 UltraPlus
     load: Load = "stream"
     user_bits: int = 1  # bits of tuser
-    name: str = "engine"  # of the module
+    name: str = "engine"  # name of the Verilog module
 
     def __post_init__(self) -> None:
         try:

@@ -139,7 +139,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
 def _slots(
     capacity: Capacity, blocks: Sequence[Blocks], groups: Sequence[tuple[list[int], int, int]]
 ) -> tuple[Slot, ...]:
-    """Returns the slots. groups: (trees, first output, number of outputs)."""
+    """Returns slots for all trees. groups: each (trees, first output, number of outputs)."""
     slots: list[Slot] = []
     filled = np.zeros(capacity.walkers, dtype=np.int64)
     for trees, first, count in groups:
@@ -158,7 +158,7 @@ def _slots(
 
 
 def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns a walker's memory: each slot's root, then the other blocks."""
+    """Returns a walker's memory: the root of each slot's tree, then the trees' other blocks."""
     roots = np.full(len(trees), LEAF, dtype=np.uint64)
     parts = [roots]
     at = len(trees)
@@ -173,7 +173,7 @@ def _memory(capacity: Capacity, trees: Sequence[Blocks | None], columns: NDArray
 
 
 def node_words(capacity: Capacity, blocks: Blocks, base: int, columns: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Returns a tree's nodes as numbers, in the order of `members`.
+    """Returns each node of a tree as one number, in the order of `blocks.members`.
     base: address of the first block after the root, minus 1.
     columns: each feature's column in a row."""
     nodes = blocks.members
@@ -284,7 +284,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
 
 
 def score_ends(forest: Forest) -> tuple[int, int]:
-    """Returns bounds (low, high) of all scores and their partial sums."""
+    """Returns (low, high), bounds of all scores and of their partial sums."""
     low, high = forest.bias.astype(np.int64).copy(), forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
         outputs = list(tree.outputs)

@@ -23,15 +23,15 @@ SINGLE_PORT = (16384, 16)  # words and bits of a single-port block
 class EngineRequest:
     """The engine that a user asks for."""
 
-    trees: int  # of the largest forest
-    nodes: int  # of the largest forest, with leaves
-    features: int  # columns of a row
+    trees: int  # number of trees of the largest forest
+    nodes: int  # number of nodes of the largest forest, with leaves
+    features: int  # number of columns of a row
     outputs: int = 1
-    walkers: int | None = None  # None for the most that the device holds
-    word_bits: int | None = None  # None for the most that fit
+    walkers: int | None = None  # None chooses as many as the device holds
+    word_bits: int | None = None  # None chooses the most bits that fit
     score_bits: int = 32
     scores: bool = False
-    banks: int | None = None  # None for two if they fit, otherwise one
+    banks: int | None = None  # None chooses two if they fit, otherwise one
     load: Load = "stream"
     user_bits: int = 1
     name: str = "engine"

@@ -32,8 +32,8 @@ def result_lines(forests: Sequence[Forest], capacity: Capacity, words: NDArray[n
 
 
 def results_of(capacity: Capacity, evaluation: Evaluation) -> NDArray[np.int64]:
-    """Returns an engine's results: the label (0 if there is none), and the scores if it gives them: (rows, 1 or 1 +
-    outputs)."""
+    """Returns an engine's results, (rows, 1 or 1 + outputs): the first label, 0 if there is none, then the scores if
+    the engine gives scores."""
     labels = np.maximum(evaluation.index.reshape(len(evaluation.index), -1)[:, :1], 0)
     if not capacity.scores:
         return labels

@@ -104,7 +104,7 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """Returns the leaves in the kind `rows` and, if possible, `bits`."""
+    """Returns a list of the leaves in the kind `rows` and, if possible, also in `bits`."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:
@@ -136,7 +136,7 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns the leaf numbers of each tree, and the key of each number."""
+    """Returns for each tree the leaf number of each node, and what each number means."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

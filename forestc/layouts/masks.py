@@ -96,7 +96,7 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
 
 
 def _read(tree: Tree, conditions: list[int], slots: Slots) -> tuple[list[int], list[tuple[int, int]]]:
-    """Returns the leaves, left to right, and the bits that each failing condition clears."""
+    """Returns the leaf nodes, left to right, and pairs (condition, leaf bits cleared if it fails)."""
     left, right, leaves = tree.left.tolist(), tree.right.tolist(), list[int]()
     cleared: list[tuple[int, int]] = []
     stack = [(0, -1)]  # (node, -1), or after its left side (node, leaves before that side)

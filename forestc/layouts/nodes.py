@@ -58,7 +58,7 @@ class NodeTables:
 
     @property
     def head(self) -> int:
-        """The number of units of a split, without its subtrees."""
+        """The number of units of a split before its subtrees."""
         return 2 + self.threshold_bytes if self.code == "split" else 2
 
     @property
@@ -145,7 +145,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
 
 @dataclass
 class _Coder:
-    """Writer of the stream. far: number of each subtree that is jumped to."""
+    """Writer of a forest's stream of units in one code."""
 
     slots: Slots
     leaves: Leaves
@@ -178,10 +178,9 @@ class _Coder:
         return self.number(self.leaves.count + self.far.setdefault(subtree, len(self.far)))
 
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the stream, and the index in it of each tree and of each subtree that is jumped to.
-
-        shared: subtrees to store once.
-        """
+        """Returns the stream, and an array of the indices in the stream where each tree, then each shared subtree
+        begins.
+        shared: subtrees to store once."""
         far = self.far = {subtree: number for number, subtree in enumerate(shared)}
         uses, coded, stored = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
         numbers = [self.number(number) for number in range(self.leaves.count)]

@@ -196,7 +196,7 @@ class _Graph:
         self.block[node] = self._block(members)
 
     def _cuts(self, node: int, feature: int, cuts: list[int], missing_left: bool) -> None:
-        """Replaces a node by balanced comparisons; the spans between cuts alternate sides."""
+        """Replaces a node by a balanced tree of comparisons; at each cut, the side changes."""
         tree = self.tree
         starts_left = bool(cuts) and cuts[0] == 0
         cuts = cuts[1:] if starts_left else cuts
@@ -205,7 +205,7 @@ class _Graph:
         def side(left: bool) -> int:
             return int(tree.left[node] if left else tree.right[node])
 
-        # Missing, the largest word, may need one more comparison after the last cut.
+        # The word for a missing value is the largest, so it may need one more comparison.
         def compare(first: int, last: int) -> int:
             if first == last:
                 if last == len(cuts) and self.missable[feature] and missing_left != ends[-1]:
@@ -219,7 +219,7 @@ class _Graph:
         self.alias[node] = compare(0, len(cuts))
 
     def _leaves(self) -> None:
-        """Turns leaves into pairs (output, value). A leaf of several becomes a node."""
+        """Turns each leaf into (output, value); a leaf with several becomes a node with LEAF children."""
         tree = self.tree
         outputs = np.array(tree.outputs, dtype=np.int64)
         nodes = np.flatnonzero(self.leaves)
@@ -269,7 +269,7 @@ class _Graph:
 
 
 def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
-    """Returns the blocks that can be reached from the root, with the number of steps."""
+    """Returns the blocks reachable from the root, renumbered, with `steps` set to the longest path."""
     reached = np.zeros(len(sizes), dtype=bool)
     level, steps = np.zeros(1, dtype=np.int64), -1
     while len(level):

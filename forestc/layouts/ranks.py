@@ -22,10 +22,10 @@ RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as branches on ranks."""
+    """A forest as nested ifs that compare ranks."""
 
-    slots: Slots  # of ranked features only
-    leaves: Leaves  # of all trees
+    slots: Slots  # slots of ranked features only
+    leaves: Leaves  # leaves of all trees
 
     @property
     def splits(self) -> bool:

@@ -49,7 +49,7 @@ class Slots:
 
     @property
     def ranks(self) -> list[tuple[int, FeatureSlot]]:
-        """(index, slot) of the first slot of each ranked feature. Features with two slots come first."""
+        """Pairs (index, slot) with the first slot of each ranked feature. Features with two slots come first."""
         return [
             (index, slot)
             for index, slot in enumerate(self.slots)
@@ -113,7 +113,7 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
 
 
 def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
-    """Returns a condition's slot (or ALWAYS, NEVER) and threshold."""
+    """Returns (slot's key, threshold) of a condition; ALWAYS or NEVER replaces the key of a constant one."""
     condition = forest.conditions[index]
     feature = forest.features[condition.feature]
     missing_low = condition.missing_left and feature.missing
@@ -127,7 +127,7 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives both slots of a feature the same cuts. Returns features with two."""
+    """Gives both slots of a feature the same cuts, in place. Returns the features with two slots."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing

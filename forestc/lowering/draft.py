@@ -33,7 +33,7 @@ class Witness:
     steps: Mapping[Step, Operand] = field(default_factory=dict)  # values within shares by (name, part, class, bit)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """Returns the witness with renumbered nets. nets: the new number of each net."""
+        """Returns the witness with renumbered nets. nets: the new number of each old net, -1 if removed."""
 
         def new(operand: Operand) -> Operand:
             return operand if isinstance(operand, Const) else nets[operand]
@@ -124,7 +124,7 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Builds a test of a word against spans. reserved: the word for missing values."""
+        """Builds a bit that is 1 if the word is in a span. reserved: the word for missing values."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

@@ -20,11 +20,11 @@ from forestc.netlist.ir import BIT, FALSE, Const, Net
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # words of one bit that tables count, at least
 FEW_WORDS = 6  # words from which WIDEST applies
-# Bits of the widest word added bit by bit, for many and few words.
+# Largest width of words added bit by bit, if many or few.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")
 Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
-# A tree's index, its leaf values minus the smallest one, and their largest.
+# A tree's index, its leaf values minus the smallest, and the largest difference.
 Leaves: TypeAlias = tuple[int, list[int], int]
 
 
@@ -62,7 +62,7 @@ def sums_of(draft: Draft, alone: bool) -> list[Sum]:
 
 
 def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
-    """Returns an output's trees and its offset: bias plus the trees' smallest leaves."""
+    """Returns the trees of an output, and its bias plus the trees' smallest leaf values."""
     trees, offset = [], int(draft.forest.bias[output])
     for index, tree in enumerate(draft.forest.trees):
         if output in tree.outputs:
@@ -84,7 +84,7 @@ def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
 
 
 def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[Net]]:
-    """Builds an output's trees bit by bit. Returns the nets by bit position."""
+    """Builds each bit of an output's trees. Returns lists of nets by bit position."""
     bits: dict[int, list[Net]] = {}
     for index, rows, largest in trees:
         nets = [

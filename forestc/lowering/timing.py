@@ -20,7 +20,7 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# A net and a bit index; for gates and multiplexers only bit 0 is listed.
+# A net and one of its bits; gates and multiplexers list bit 0.
 Bit: TypeAlias = tuple[Net, int]
 
 
@@ -67,7 +67,7 @@ class Timing:
         return isinstance(self.netlist.cells[net], ir.Const)
 
     def _bits(self, net: Net) -> frozenset[Bit]:
-        """Returns the bits that the cell's LUT reads; empty if it is no single LUT."""
+        """Returns the bits that a cell reads if one LUT computes the cell; otherwise an empty set."""
         cell, types = self.netlist.cells[net], self.netlist.types
         if isinstance(cell, ir.Gate | ir.Mux):
             return self._fitting({(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)})
@@ -126,7 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Finds the net ready last in stage `here`. Returns its index in `seen`."""
+    """Returns the index into `seen` of the net that is ready last in stage `here`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -139,7 +139,7 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 @compiled()
 def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Fills `more` with a LUT's inputs after it absorbed net `a`. Returns their number."""
+    """Writes a LUT's inputs after it absorbs net `a` to `more`. Returns the number of inputs."""
     joined = 0
     for index in range(n_read):
         if read[index] // most_bits != a:
@@ -167,7 +167,7 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Absorbs LUTs into one that reads them. Updates its inputs `read`; returns their number."""
+    """Absorbs LUTs into the LUT with inputs `read`, in place. Returns the new number of inputs."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
@@ -203,11 +203,11 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Computes the fields of `Ready`. bits: net * most_bits + index of each bit read."""
+    """Returns the fields of `Ready`. bits: each bit read, as net * most_bits + index."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    # The bits that each net's LUT reads, and their number.
+    # These arrays hold the bits that each net's LUT reads, and how many.
     absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):

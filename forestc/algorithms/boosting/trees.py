@@ -46,8 +46,8 @@ class GrownTree:
     output: int
     column: Int32s  # column that a split reads
     cut: Int32s  # a row goes left if its code is at most the cut
-    left: Int32s  # child; -1 at a leaf
-    right: Int32s  # child; -1 at a leaf
+    left: Int32s  # left child; -1 at a leaf
+    right: Int32s  # right child; -1 at a leaf
     missing_left: Bits
     value: Floats
     cover: Floats  # number of rows that reach the node

@@ -61,8 +61,8 @@ def improved(H: Floats, columns: Bits) -> Biclique:
 def heaviest_biclique(
     H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
-    """Returns bicliques (row and column sets) heavier than `least`, an upper bound on all weights (never below
-    `least`), and whether the search was complete."""
+    """Returns bicliques (row and column sets) heavier than `least`, an upper bound on all weights (at least `least`),
+    and True if the search was complete."""
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
     sides, bound, complete = stoppable(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)

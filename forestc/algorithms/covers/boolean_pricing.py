@@ -85,7 +85,7 @@ def _ordered(patterns: Bits) -> Ints:
 
 
 def _span(column: Bits) -> tuple[int, int, bool] | None:
-    """Returns (first, past, inverted) if the True or False entries are contiguous; otherwise None."""
+    """Returns (first, past, inverted) of the True or, if inverted, False entries; None if neither are contiguous."""
     for inverted in (False, True):
         indices = np.flatnonzero(column != inverted)
         if not len(indices):
@@ -143,7 +143,7 @@ def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> li
 def _masses(
     literals: SpanLiterals, weight: Floats, rows: Ints, chosen: Ints, plus: Floats, minus: Floats, p: Floats, q: Floats
 ) -> tuple[float, float]:
-    """Returns positive and negative weight of rows; writes both by chosen literal to p, q."""
+    """Returns the rows' positive and negative weight; writes both for each chosen literal to p, q."""
     codes, start, feature, low, high, inverted = literals
     plus[:] = 0.0
     minus[:] = 0.0

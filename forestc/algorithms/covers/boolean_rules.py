@@ -187,7 +187,7 @@ def _learnt(
 
 @cache
 def _compile() -> None:
-    """Compiles the functions in advance, so that this time does not count against the limit."""
+    """Compiles the functions in advance, so that compiling does not count against the time limit."""
     y = np.array([True, False])
     problem = _RuleProblem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
@@ -277,7 +277,7 @@ class _RuleProblem:
         return Column(rows, float(self.negative[covered].sum()), float(len(clause) + 1), clause)
 
     def columns(self, clauses: Sequence[Clause]) -> list[Column]:
-        """Returns at most `COLUMNS_A_ROUND` distinct columns of clauses, given as indices into `identity`."""
+        """Returns at most `COLUMNS_A_ROUND` distinct columns, of clauses with indices into `identity`."""
         distinct: dict[bytes, Column] = {}
         for clause in clauses:
             if clause not in self.cached:

@@ -50,8 +50,8 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """Returns columns and an upper bound on the worth of all. Stops after about `steps` additions, or at the
-        deadline (of time.monotonic())."""
+        """Returns columns and an upper bound on the worth of every column. Stops after about `steps` additions, or at
+        the deadline (of time.monotonic())."""
         ...
 
 

@@ -24,7 +24,7 @@ LONGEST = 2.0  # seconds after which `improve` starts no further try
 class Column:
     """A set of rows that a cover may choose."""
 
-    rows: Int32s  # indices, ascending
+    rows: Int32s  # indices of the covered rows, ascending
     cost: float
     size: float  # units of the budget that the column takes
     key: Any  # hashable identity, such as a clause
@@ -40,7 +40,7 @@ class Cover:
     integral: bool  # True if penalties and costs are whole numbers
 
     def rounded(self, bound: float) -> float:
-        """Returns a lower bound on the objective of any cover, given one for fractional covers."""
+        """Returns a lower bound on the objective of any cover, from a bound for fractional covers."""
         return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
@@ -129,7 +129,7 @@ class CoverSearch:
 
 @compiled()
 def _swapped(ends: Ints, rows: Int32s, cost: Floats, size: Floats, penalty: Floats, budget: float, start: Ints) -> Any:
-    """Returns a cover that no single addition, removal or swap improves, found from `start`."""
+    """Improves the cover `start` until no single addition, removal or swap improves it; returns it."""
     many = len(cost)
     inside = np.zeros(many, dtype=np.bool_)
     count = np.zeros(len(penalty), dtype=np.int64)

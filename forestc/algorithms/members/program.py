@@ -23,7 +23,7 @@ class Solved:
 
 
 class _Program:
-    """An integer program under construction. A row is (lower bound, {column: coefficient})."""
+    """An integer program under construction. A constraint (row) is (lower bound, {column: coefficient})."""
 
     def __init__(self) -> None:
         self.cost: list[float] = []
@@ -96,7 +96,7 @@ def solve(
     solver.setSolution(first_solution)
     run(solver)
     info = solver.getInfo()
-    # The objective of the program is the gain over deciding every pattern against its gain.
+    # The program's objective omits a constant, the sum of all negative gains.
     lost = float(patterns.gain[patterns.gain < 0].sum())
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost
@@ -113,7 +113,7 @@ StartValues = list[tuple[int, Floats]]  # index of a block's first column, and t
 
 
 def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
-    """Adds the limits on hardware cost. Returns the start's values of the new variables."""
+    """Adds the limits on hardware cost. Returns the new variables' values for the members `chosen`."""
     start_values: StartValues = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
@@ -130,7 +130,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: Bits) -> StartValues:
 
 
 def _add_diversity(program: _Program, diversity: Diversity, chosen: Bits) -> StartValues:
-    """Adds the limits on diversity. Returns the start's values of the new variables."""
+    """Adds the limits on diversity. Returns the new variables' values for the members `chosen`."""
     members = len(chosen)
     a, b = np.triu_indices(members, 1)
     first = program.columns(len(a))

@@ -23,7 +23,7 @@ class MemberChoice:
     """A choice of members."""
 
     times: Ints  # (members,) how often each member counts
-    threshold: int  # decides positive above this many votes
+    threshold: int  # a row is decided positive above this many votes
     gained: float  # value of the choice, before hardware cost
     cost: float = 0.0  # hardware cost in units of the value
 

@@ -51,8 +51,8 @@ class Weights:
 class Selection:
     """Members that `select` chose, with a bound on all choices."""
 
-    members: tuple[int, ...]  # indices, ascending
-    threshold: int  # decides positive above this many votes
+    members: tuple[int, ...]  # indices of the chosen members, ascending
+    threshold: int  # a row is decided positive above this many votes
     objective: float  # objective of equation (1), divided by the number of rows
     bound: float  # upper bound on the objective of any selection
     gap: float  # (bound - objective) / |objective|

@@ -34,15 +34,15 @@ class Bound:
 
 
 def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """Returns an upper bound on `Patterns.value` for 0/1 votes, and sets of rows that each lose at least one row
-    (cuts). `time_limit` is in seconds."""
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and sets of rows that cannot all be right (cuts).
+    `time_limit` is in seconds."""
     import highspy
 
     begun = time.perf_counter()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
     lost, optimal = make_highs(), highspy.HighsModelStatus.kOptimal
-    # Each variable says how far its row is lost; each cut becomes a constraint later.
+    # Each row has a variable from 0 (kept) to 1 (lost); cuts become constraints later.
     no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
     lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
     pool = _conflicts(patterns)
@@ -82,7 +82,7 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
 
 
 def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
-    """Returns rows and pairs of rows that no selection decides as their gains ask."""
+    """Returns single rows and pairs of rows that no selection decides as their gains ask."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
     wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
     votes = patterns.votes.T.astype(np.float32)
@@ -105,7 +105,7 @@ def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
 
 
 class _Systems:
-    """A search for sets of rows that no selection decides as their gains ask (Farkas' lemma)."""
+    """A search for sets of rows that cannot all be right, by Farkas' lemma."""
 
     def __init__(self, patterns: Patterns) -> None:
         import highspy
@@ -131,8 +131,8 @@ class _Systems:
         self.random = np.random.default_rng(0)
 
     def separate(self, share: Floats, time_limit: float) -> list[tuple[int, ...]]:
-        """Returns new sets of rows whose entries in `share`, (rows,), add up to less than 1. `time_limit` is in
-        seconds."""
+        """Returns new sets of rows that cannot all be right. The entries of a set in `share`, (rows,), add up to less
+        than 1. `time_limit` is in seconds."""
         sets, until = [], time.perf_counter() + time_limit
         cost = share + 1e-4
         all_rows = np.arange(self.rows, dtype=np.int32)
@@ -152,7 +152,7 @@ class _Systems:
         return sets
 
     def _proved(self, multipliers: Floats) -> Ints:
-        """Returns a set of rows if exact arithmetic proves one lost; otherwise an empty array."""
+        """Returns rows that exact arithmetic proves cannot all be right; otherwise an empty array."""
         integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
             np.int64
         )

@@ -27,11 +27,11 @@ class Objective(Protocol):
         """Returns the state after a member counts `step` times more."""
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
-        """Returns the value of a state, and the best threshold; 0 if the objective has none."""
+        """Returns the value of a state with its best threshold, and that threshold (0 if the objective has none)."""
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         """Returns the value after one member counts steps[member] times more, for each member, (members,); -inf for a
-        step of 0. `smooth` weighs rows exactly at the threshold."""
+        step of 0. smooth: weight of rows exactly at the threshold."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Bill:
 class Limits:
     """Limits of a choice of members."""
 
-    most: int  # number of members at most
+    most: int  # largest number of members
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()
     price: float = 0.0  # price of one unit of the first bill's cost, in units of value

@@ -91,7 +91,7 @@ def learn(
 
 @cache
 def _compile(method: Method) -> None:
-    """Compiles the functions in advance, so that this time does not count against the limit."""
+    """Compiles the functions in advance, so that compiling does not count against the time limit."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
     quick = NetworkSearch(treewidth=1, method=method, samples=1)

@@ -23,9 +23,9 @@ class Room(NamedTuple):
     rows: Words  # (n, words) remaining graph; later neighbors of eliminated vertices
     order: Ints  # (n,) elimination order
     stack: Ints  # (n,) vertices to try next
-    queued: Bits  # (n,)
-    gone: Bits  # (n,)
-    near: Ints  # (n,)
+    queued: Bits  # (n,) True if the vertex is in `stack`
+    gone: Bits  # (n,) True if the vertex is eliminated
+    near: Ints  # (n,) room for the neighbors of a vertex
 
 
 def make_room(n: int) -> Room:
@@ -80,7 +80,7 @@ def neighbors(rows: Words, v: int, near: Ints) -> int:
 
 @compiled()
 def _missing(rows: Words, near: Ints, count: int, v: int) -> tuple[int, int]:
-    """Returns how many edges v's neighbors lack: in all, and at most at one neighbor."""
+    """Returns the number of missing edges among v's neighbors, and the most missing at one neighbor."""
     total, most = 0, 0
     for index in range(count):
         u = near[index]

@@ -224,14 +224,14 @@ def blame(
 
 
 class Outlook:
-    """A forecast, along a straight line, of whether a proof will end in time."""
+    """A linear forecast of whether a proof will end in time."""
 
     def __init__(self, first: float, end: float) -> None:
         self.first, self.end = first, end
         self.begin: tuple[float, float] | None = None  # time and bound
 
     def in_reach(self, now: float, bound: float, best: float) -> bool:
-        """Returns True if the proof may end in time. best: score that the bound must reach."""
+        """Returns True if the proof may end in time. best: score to which the bound must fall."""
         self.begin = self.begin or (now, bound)
         begin, top = self.begin
         return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)

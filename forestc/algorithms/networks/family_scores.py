@@ -29,7 +29,7 @@ class FamilyScorer(NamedTuple):
     multiplicity: Ints  # (words,) number of rows that one bit counts for
     valid: Words  # (words,) bits that stand for a row
     cells: Bytes  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
-    weight: Ints  # (distinct rows,)
+    weight: Ints  # (distinct rows,) number of equal rows
     rises: Floats  # log gamma(n + prior) - log gamma(prior), by size and n
     ess: float
     rows: int
@@ -85,8 +85,8 @@ def distinct_rows(bits: Bytes) -> tuple[Bytes, Ints]:
 
 
 def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
-    """Packs distinct rows into words. Returns columns as words, the number of rows behind each bit of a word, and masks
-    of the bits in use."""
+    """Packs distinct rows into words. Returns three arrays: the columns as words, the number of rows that a bit of each
+    word counts for, and masks of the bits in use."""
     parts: list[Words] = []
     multiplicity: list[int] = []
     for digit in range(int(weight.max()).bit_length()):
@@ -175,7 +175,7 @@ def _general_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
 
 @compiled()
 def _counted_value(scorer: FamilyScorer, members: Ints, size: int) -> float:
-    """Returns the BDeu term of a set of columns; leaves counts in the scorer."""
+    """Returns the BDeu term of a set of columns; the counts stay in the scorer."""
     binary = len(scorer.multiplicity) > 0
     return float(_binary_value(scorer, members, size) if binary else _general_value(scorer, members, size))
 

@@ -20,7 +20,7 @@ NOISE = 0.2  # multiplies gains by random factors from 0.9 to 1.1, so that start
 def _choose(
     scorer: FamilyScorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
 ) -> tuple[float, int]:
-    """Writes parents from a clique to `chosen` while the score rises; returns score and number."""
+    """Writes parents from a clique to `chosen` while the score rises; returns (score, number of parents)."""
     count = 0
     score = family_score(scorer, child, chosen, 0)
     while count < min(most, size):

@@ -81,7 +81,7 @@ def normalize(cliques: Cliques, logs: Floats, messages: Floats) -> None:
 
 @compiled()
 def distribute(cliques: Cliques, conditional: Floats) -> Any:
-    """Returns the joint probabilities of each clique."""
+    """Returns the joint probabilities of the states of each clique, concatenated."""
     joint = np.empty(len(conditional))
     n = len(cliques.parent)
     for position in range(n - 1, -1, -1):

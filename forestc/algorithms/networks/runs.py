@@ -16,7 +16,7 @@ from forestc.system.compiled import threads
 class ScoredNetwork(NamedTuple):
     """A network's structure and BDeu score."""
 
-    score: float  # natural logarithm
+    score: float  # BDeu score, a natural logarithm
     parents: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]  # elimination order of the moral graph
 

@@ -26,7 +26,7 @@ MOST_PARTNERS = 30  # columns of highest gain that are candidates for new parent
 HOT_SHARE = 0.3  # multiplies the median gain of best partners into the first temperature
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
-# Limits the moves of a run, per column and in all, if runs are counted.
+# Limits the moves of a run, per column and in all, if `samples` is given.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
 FEW_STEPS = 2000  # anneals only a grown network if fewer moves per column are possible
 WARM_SHARE = 0.03  # scales the first temperature of a run from a grown network
@@ -41,7 +41,7 @@ class AnnealingState(NamedTuple):
     sizes: Ints  # (n,) numbers of parents
     scores: Floats  # (n,) scores of the families
     times: NDArray[np.int16]  # (n, n) number of families that an edge belongs to
-    moral: Words  # (n, words) rows of bits
+    moral: Words  # (n, words) rows of the adjacency matrix as bits
     chordal: Words  # (n, words) a supergraph of treewidth at most k
     order: Ints  # (n,) elimination order behind the chordal graph
     best_parents: Ints
@@ -68,7 +68,7 @@ def make_state(n: int, most: int, random: Words) -> AnnealingState:
 
 @compiled()
 def _join(state: AnnealingState, u: int, v: int) -> bool:
-    """Adds a family to an edge; returns True for new edges outside the chordal graph."""
+    """Adds one more family to edge u-v. Returns True for new edges outside the chordal graph."""
     state.times[u, v] += 1
     state.times[v, u] += 1
     if state.times[u, v] > 1:
@@ -259,8 +259,8 @@ def anneal(
 class AnnealingPlan(NamedTuple):
     """Parameters of annealing."""
 
-    k: int  # treewidth at most
-    most: int  # parents of a column at most
+    k: int  # largest treewidth
+    most: int  # largest number of parents of a column
     partners: Ints  # (n, m) columns that gain most with each column
     gains: Floats  # (n, m) gains of the partners
     hot: float  # first temperature, in nats

@@ -53,7 +53,7 @@ class BoxEnsemble:
 
     @cached_property
     def joined(self) -> tuple[CellArray, CellArray, Ints, Int32s]:
-        """Arrays low, high and value of all trees' boxes, and the index of each box's tree."""
+        """Four arrays over the boxes of all trees: low, high, value, and the index of the box's tree."""
         sizes = [len(tree.value) for tree in self.trees]
         number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         low, high = (np.concatenate([getattr(tree, name) for tree in self.trees]) for name in ("low", "high"))
@@ -94,8 +94,8 @@ class Decider:
         return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
 
     def demands(self, index: int, outputs: int) -> tuple[Ints, Ints]:
-        """Returns factors (demands, outputs) and constants. An input has class `index` if factors @ scores + constants
-        is at least 0 everywhere."""
+        """Returns factors (demands, outputs) and constants (demands,). An input has class `index` if no entry of
+        factors @ scores + constants is negative."""
         if self.threshold is not None:
             factors = np.zeros((1, outputs), dtype=np.int64)
             factors[0, -1] = 1 if index else -1
@@ -126,7 +126,7 @@ class Problem:
     high: CellArray  # (leaves, features) last cell of each leaf, plus one
     tree: Int32s  # (leaves,) index of each leaf's tree
     value: Ints  # (leaves, sums) addend of a leaf to each sum
-    start: Ints  # (sums,) sums without trees
+    start: Ints  # (sums,) value of each sum without trees
     single: int  # number of sums, from the first, that must be at least 0
     box: Box
 
@@ -181,7 +181,7 @@ def problems(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def _joint(before: BoxEnsemble, after: BoxEnsemble, box: Box) -> tuple[Int32s, Int32s, Int32s, Ints, Ints]:
-    """Returns arrays: boxes that meet `box`, their trees, and their values before and after."""
+    """Returns five arrays over boxes that meet `box`: low, high, tree, value before, value after."""
     low, high, value, tree = before.joined
     changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
     narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))

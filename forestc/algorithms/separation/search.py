@@ -120,7 +120,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Writes bounds of the sums without `base`; moves trees with a single value to `base`."""
+    """Adds trees with a single value to `base`, and writes bounds on the sums of the others. Returns the number of
+    leaves left in `inside`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):
@@ -147,7 +148,7 @@ def _bounds(
 
 @compiled()
 def _widest(inside: Int32s, tree: Int32s, value: Ints, spread: Ints, best: Int32s) -> None:
-    """Writes the widest ranges of trees' values to `spread`, and their best leaves to `best`."""
+    """Writes the widths of the trees with the widest value ranges, and their leaves with the largest value."""
     spread[:] = 0
     at = 0
     while at < len(inside):

@@ -40,7 +40,7 @@ class MovableLeaves(NamedTuple):
 
 @compiled()
 def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
-    """Returns the units of score by which a decision for `label` holds against class `rival`."""
+    """Returns the units of score by which class `label` wins against class `rival`, negative if `label` loses."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     wins_ties = label > rival if last else label < rival
@@ -49,7 +49,7 @@ def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
 
 @compiled()
 def slack_of(scores: Ints, label: int, last: bool) -> Any:
-    """Returns the units of score by which a decision for `label` holds against all other classes."""
+    """Returns the units of score by which class `label` wins against all others, negative if it loses."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     least = UNBOUNDED

@@ -65,7 +65,7 @@ def fit_leaves(
 
 
 def sorted_by_leaf(trees: Trees) -> Sorted:
-    """Returns the rows of each tree, stably sorted by the leaf that they reach."""
+    """Returns for each tree the rows, stably sorted by the leaf that they reach."""
     leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
     rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
     few = FEW // max(1, trees.leaf.shape[1])
@@ -158,7 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns a step that lowers the loss, or 0, and the loss saved."""
+    """Returns a step of a leaf or bias that lowers the loss (0 if none), and the loss saved."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

@@ -25,7 +25,7 @@ class Sums:
 
     integer: Int32s  # (sums, terms) index of each term's integer
     sign: NDArray[np.int8]  # (sums, terms) 1, -1, or 0 for no term
-    room: Ints  # (sums,) value without changes
+    room: Ints  # (sums,) value of each sum without changes
     count: Ints  # (sums,) weight of each sum
 
     def wrong(self, nudges: Ints) -> Bits:
@@ -33,8 +33,8 @@ class Sums:
 
 
 def nudges_for(sums: Sums, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns changes of the integers, (integers,), that leave few sums negative, and the steps taken. most: largest
-    change, up or down."""
+    """Returns changes of the integers, (integers,), that leave few sums negative, and the number of solver steps taken.
+    most: largest change, up or down."""
     best = np.zeros(integers, dtype=np.int64)
     wrong = sums.wrong(best)
     fewest = int(sums.count[wrong].sum())
@@ -64,7 +64,7 @@ def _most_counted(sums: Sums, chosen: Bits) -> Ints:
 
 
 def _solved(sums: Sums, chosen: Ints, integers: int, most: int, steps: int) -> tuple[Ints, int]:
-    """Returns changes that leave few chosen sums negative, and the steps taken."""
+    """Returns changes of all integers that leave few chosen sums negative, and the solver's steps."""
     import highspy
 
     integer, sign = sums.integer[chosen], sums.sign[chosen].astype(np.float64)

@@ -20,7 +20,7 @@ FEW = 200_000  # exponentials, or rows sorted, for which threads are not worth s
 class Odds(NamedTuple):
     """Exponentials of the rows' log odds."""
 
-    power: Floats  # (rows, outputs)
+    power: Floats  # (rows, outputs) exponentials of the log odds
     total: Floats  # (rows,) sums of `power`; plus 1 if there is one output
     label: Ints  # (rows,) true class
 

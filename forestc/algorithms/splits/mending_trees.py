@@ -22,8 +22,8 @@ class MendingTree:
 
     output: int  # index of the output that the tree adds to
     condition: tuple[int, ...]  # index of each node's condition, -1 at a leaf
-    left: tuple[int, ...]  # child of each node, -1 at a leaf
-    right: tuple[int, ...]  # child of each node, -1 at a leaf
+    left: tuple[int, ...]  # left child of each node, -1 at a leaf
+    right: tuple[int, ...]  # right child of each node, -1 at a leaf
     value: tuple[int, ...]  # value of each leaf, 0 at other nodes
 
     @property
@@ -65,7 +65,7 @@ def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list
 
 
 def _rooms(decided: Decided, output: int) -> Ints:
-    """Returns how far `output` may grow before its class wins each row."""
+    """Returns for each row how much the score `output` may grow before that class wins."""
     score = decided.scores[np.arange(len(decided.label)), decided.label]
     ties = decided.label > output if decided.last else decided.label < output
     return np.asarray(score - decided.scores[:, output] - np.where(ties, 0, 1))
@@ -75,7 +75,7 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree with values in all intervals, and each row's value; None on failure."""
+    """Returns a tree whose value lies in each row's interval, and these values; None on failure."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))

@@ -60,7 +60,7 @@ class Pruned:
     splits: int  # number of remaining splits
     cost: float  # cost of the remaining conditions, splits and trees
     price: float
-    loss: float  # mean over the rows
+    loss: float  # mean loss over the rows
     unit: float  # log odds that one unit of score is worth
     state: State  # present trees; the next price changes them in place
 
@@ -173,14 +173,14 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Returns the trees with the leaves of `state`; replaces each merged leaf by the first of its group, in place."""
+    """Returns the trees with leaves and values of `state`; changes each merged leaf in `state` to its group's first."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)
 
 
 def spread(shape: Shape, state: State, value: Ints) -> None:
-    """Copies the value of each group's first leaf to all leaves merged into the group, in place."""
+    """Sets each leaf of `state` to the entry of `value` for the first leaf of its group."""
     for tree, (first, last) in enumerate(shape.outputs.tolist()):
         own = slice(shape.start[tree], shape.start[tree + 1])
         group = state.group[shape.slots[tree] : shape.slots[tree + 1]]
@@ -234,7 +234,7 @@ def _remove(
 
 @compiled()
 def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int) -> Any:
-    """Returns the least rise of the loss found, and the merged leaf's values."""
+    """Returns the least rise of the loss found for merging a subtree, and the leaf's values."""
     tree, base, _, width = tree_of(shape, split)
     first, last = shape.first[split], shape.last[split]
     counts = np.zeros(last - first)
@@ -271,7 +271,7 @@ def _best(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, spl
 
 @compiled()
 def _rise(shape: Shape, state: State, rows: Sorted, odds: Odds, unit: float, split: int, chosen: Ints) -> Any:
-    """Returns the rise of the loss if a subtree's leaves take new values."""
+    """Returns the rise of the loss if all leaves of a subtree take the values `chosen`."""
     tree, base, output, width = tree_of(shape, split)
     rise, steps = 0.0, np.empty(width)
     for slot in range(shape.first[split], shape.last[split]):

@@ -228,7 +228,7 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes each condition's loss to `votes`, and squared changes to `moved`; returns both totals."""
+    """Writes each condition's loss and its moved rows' squared changes; returns both totals over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0
@@ -292,7 +292,7 @@ def _best(
     shape: Shape, state: State, split: int, price: float, doubt: float, candidates: Ints, all_gain: float,
     all_square: float, votes: Floats, moved: Floats, score: Floats,
 ) -> Any:  # fmt: skip
-    """Returns the score to beat, the best condition, and whether it is flipped."""
+    """Returns the score to beat, the condition with the least score, and True if it is flipped."""
     present, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[present] if way else votes[present]) - LEAST
     worth += price * shape.cost[present] if state.uses[present] == 1 else 0.0
@@ -317,7 +317,7 @@ def _follow(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, split: int, reach: Ints,
     new_leaf: Ints,
 ) -> None:  # fmt: skip
-    """Moves rows that changed sides to their new leaf, in place."""
+    """Updates leaf and odds, in place, of the rows that go to the split's other side."""
     tree, base, output, width = tree_of(shape, split)
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]

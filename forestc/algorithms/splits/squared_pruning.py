@@ -79,7 +79,7 @@ def _sweep(rows: Sorted, start: Ints, value: Ints, outputs: Ints, bias: Ints, re
 
 @compiled()
 def _merged(shape: Shape, state: State, rows: Sorted, residual: Floats, largest: int, split: int, chosen: Ints) -> Any:
-    """Returns the error's rise if a subtree becomes one leaf; writes its values."""
+    """Returns the squared error's rise if a subtree becomes a leaf; writes the leaf's values to `chosen`."""
     tree, base, first, width = tree_of(shape, split)
     rise = 0.0
     for k in range(width):

@@ -110,7 +110,8 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
-    """Makes a subtree one leaf with values `value`, in place; scores stay. Returns how many splits were removed."""
+    """Merges the leaves of a subtree into one with values `value`, in place; scores stay unchanged. Returns the number
+    of splits removed."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

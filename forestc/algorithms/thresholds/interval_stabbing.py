@@ -121,14 +121,14 @@ def _at_least(zeros: Int32s, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
-    """Returns how many intervals lie between neighboring points, at the right ends a < b."""
+    """Returns how many intervals lie strictly between two points, the right ends a < b."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Returns, for each right end, the point before it in the cheapest set whose last point it is; the last entry is
-    for the whole problem. -1: no point before."""
+    """Returns each right end's predecessor in the cheapest set that ends there; -1 for none. The last entry is the last
+    point of the best set."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)

@@ -215,7 +215,7 @@ class Tails:
         return result
 
     def advance(self, counts: Ints) -> None:
-        """Chooses the next digit, given the counts over all rows."""
+        """Determines the next digit of each value. counts: results of `Tails.counts`, added up over all batches."""
         up_to = np.cumsum(counts, axis=2)
         digit = np.argmax(up_to > self.rank[:, :, np.newaxis], axis=2)
         absent = up_to[:, :, -1] <= self.rank
