@@ -242,7 +242,7 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """A builder of engines."""
+    """Builds the engines that run a design's files."""
 
     design: Design
     scratch: Path
@@ -286,7 +286,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator. sample: the most vectors; 0 for all."""
+    """Compares an engine's results with the evaluator's. sample: the most vectors to compare; 0 compares all."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:

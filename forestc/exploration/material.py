@@ -84,7 +84,7 @@ class Material:
         return self.rows(parts.fit), self.rows(parts.validation)
 
     def task(self, fold: int) -> Task:
-        """Returns the input of a trainer, with the rows of a fold (all rows for `ALL`)."""
+        """Returns what a trainer gets for one fold: the fold's rows for training, or all rows for `ALL`."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
         return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.request)), self.request.seed)
 
@@ -234,7 +234,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """Returns rows, labels (or the model's answers), and True if labels exist."""
+    """Returns rows, labels, and True if labels exist; without labels the model's answers replace them."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -244,7 +244,7 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Returns five folds if `crossed`, otherwise only the first."""
+    """Returns all five folds if `crossed`; otherwise the first fold only. Each fold holds out every fifth row."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")

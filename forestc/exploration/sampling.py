@@ -58,7 +58,7 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """Opens or creates the Optuna study. address: of a database; None for a journal file. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: a database's address; None for a journal file. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
@@ -122,8 +122,9 @@ def mend(folder: Path) -> None:
 
 
 def trial_of(folder: str, address: str, identity: int) -> Any:
-    """Opens an Optuna trial in a worker. address: of a database; "" for the journal. identity: Optuna's id of the
-    trial."""
+    """Opens an Optuna trial in a worker.
+    address: the database's address; "" for the journal.
+    identity: Optuna's id of the trial."""
     study = optuna().load_study(
         storage=_storage(Path(folder), address or None), study_name=name_of(Path(folder), address or None),
         sampler=sampler(identity, identity),
@@ -144,8 +145,8 @@ class Sampler:
         self._lag = max(LAG, self.request.jobs)
 
     def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
-        """Restores the state of an earlier search and returns its ended trials. recorded: the trials in the study's
-        folder."""
+        """Restores the state of an earlier search and returns its ended trials by number. recorded: the trials in the
+        study's folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             if attempt.state.name == "WAITING":

@@ -50,13 +50,13 @@ class COptions:
         bits or as float. Functions that a program does not call take no space.
     c_layout : str, default="auto"
         How trees are written. "branches": nested ifs, the fastest. "calls": the same, with a function for each tree.
-        "ranked": as calls, on ranks of words among their thresholds, so that a split holds a byte. "nodes": tables that
-        one loop reads, the smallest. "masks": tables of conditions and of the leaves that remain if one fails, for trees
-        of up to 32 leaves; each condition is evaluated at most once. "mixed": the smallest trees, with up to half of all
-        splits, as branches, the others as nodes. These choose a layout from estimates, within the budgets. "smallest":
-        the layout of fewest bytes. "fastest": of fewest instructions in the worst case. "balanced": the smallest with
-        at most twice as many instructions as the fastest. "auto": fastest with a budget of flash but none of
-        instructions, smallest the other way round, otherwise balanced.
+        "ranked": as calls, on ranks of words among their thresholds, so that a split holds a byte. "nodes": tables
+        that one loop reads, the smallest. "masks": tables of conditions and of the leaves that remain if one fails,
+        for trees of up to 32 leaves; each condition is evaluated at most once. "mixed": the smallest trees, with up
+        to half of all splits, as branches, the others as nodes. These choose a layout from estimates, within the
+        budgets. "smallest": the layout of fewest bytes. "fastest": of fewest instructions in the worst case.
+        "balanced": the smallest with at most twice as many instructions as the fastest. "auto": fastest with a budget
+        of flash but none of instructions, smallest the other way round, otherwise balanced.
     c_project : str, default="none"
         Files for build systems beside the header, separated by commas: selftest, cmake, platformio, arduino, zephyr; or
         "all". Each comes with a self-test, NAME_selftest.h.

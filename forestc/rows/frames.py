@@ -69,8 +69,8 @@ class FrameTable:
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns the categories and True for a categorical column, some texts and False for a text column, None for
-        numbers."""
+        """Returns (texts, True) with all categories of a categorical column, (texts, False) with some texts of a text
+        column; None for numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:

@@ -47,7 +47,7 @@ class CrossScorer:
         return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """Returns the loss of a design. errors: of each fold, one value for each held-out row."""
+        """Returns the loss of a design. errors: for each fold (rows,) errors on its held-out rows."""
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss

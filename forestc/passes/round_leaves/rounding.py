@@ -208,8 +208,8 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """Returns the leaves with a bound of their scores' error. model: a forest without member models (parts).
-    exact: True if only a division rounds."""
+    """Returns the leaves with a bound of the scores' rounding error. model: a forest without member models (parts).
+    exact: True if only the division by `divisor` rounds."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
@@ -410,7 +410,7 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """Returns for each step of the probability, from 1, the least score that reaches it."""
+    """Returns the least score that reaches each multiple k of the probability step, for k = 1 to `steps`."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -435,7 +435,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns votes' weights as whole numbers, rounded if needed, and the weight of number 1."""
+    """Returns a pair: votes' weights as whole numbers, rounded if needed, and the weight that number 1 stands for."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
