@@ -162,7 +162,8 @@ class _Given:
 
 
 def _given(design: Design, options: CheckOptions) -> _Given:
-    """Opens, generates or draws the rows. Raises OptionError if none are given."""
+    """Opens, generates or draws the rows on which to check. Raises OptionError if neither rows nor a proof are
+    requested."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
     if options.rows is not None:
@@ -189,7 +190,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
 def _run_engines(
     design: Design, options: CheckOptions, given: _Given
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
-    """Returns engines' results, vectors by origin, and the coverage."""
+    """Returns {engine: result}, {origin: number of vectors}, and the vectors' coverage of leaves."""
     files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}

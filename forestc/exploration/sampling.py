@@ -58,7 +58,7 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """Opens or creates the Optuna study. address: a database's address; None for a journal file. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: a database's address; None for a journal. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
@@ -197,7 +197,8 @@ class Sampler:
         return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
     def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
-        """Returns changed options of a random trial on the front, or None."""
+        """Returns options like those of a random trial on the front, but with a few changes; None if the front has no
+        such trial."""
         parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
@@ -205,7 +206,7 @@ class Sampler:
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns a value for each parameter in use."""
+        """Returns {parameter name: value} for all parameters in use."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:

@@ -43,7 +43,7 @@ def answer(study: Study) -> Advice | None:
 
 
 def _head(study: Study, chosen: Recommendation) -> str:
-    """Returns the beginning of a sentence that says how the design was chosen."""
+    """Returns the beginning of a sentence that recommends a design: by which rule it was chosen."""
     which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
     tolerance = study.asked.get("tolerance")
     if not chosen.fits:

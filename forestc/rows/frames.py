@@ -143,7 +143,7 @@ def is_absent(value: object) -> bool:
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns the column as float64, and whether it holds text, numbers or both."""
+    """Returns a pair: the column as float64, and a set with True if some values are text, False if some are numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

@@ -203,7 +203,7 @@ def families(
     rows: int = 0,
     keep: str | None = None,
 ) -> list[Family]:
-    """Returns the families of settings that a level adds to the level below, in the order of trying.
+    """Returns the families of settings that a level tries beyond the level below, in the order of trying.
     cost: name of a cost.
     keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]

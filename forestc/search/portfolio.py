@@ -203,7 +203,7 @@ class LevelSearch:
 
 
 class _Climb:
-    """The ladders (sequences of settings) of one family, on the model and the folds' models."""
+    """A search in the ladders (sequences of settings) of one family, on the model and on the models of folds."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family

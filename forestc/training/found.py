@@ -170,7 +170,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
-        """Returns the residual of the least squares for lambda, and 1 / eta^2."""
+        """Returns for one value of lambda the residual of a least-squares fit, and the fitted 1 / eta^2."""
         left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
         factor = float(left @ right / max(float(left @ left), 1e-300))
         return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor

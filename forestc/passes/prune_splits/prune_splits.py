@@ -37,7 +37,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # samples times trees; beyond that, fewer prices are tried
-# Prices of a unit of `cost`, in losses of one row; higher prices remove more.
+# Prices of one unit of `cost`; 1 equals the loss of one row. Higher prices remove more splits.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns a fallback: at a given price the scored result of least loss; for a classifier with
-        keep=accuracy-or-decisions the pass with keep=decisions; otherwise the result with the unchanged forest."""
+        """Returns what to do if no setting is good: at a given price, the scored result of least loss; with
+        keep=accuracy-or-decisions, the pass with keep=decisions; otherwise the unchanged forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)

@@ -120,7 +120,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Returns the forest with its one-leaf trees in the bias; unchanged if all are such."""
+    """Returns the forest with its one-leaf trees added to the bias; unchanged if all trees have one leaf."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest

@@ -137,7 +137,7 @@ def selectable(
 ) -> Selectable:
     """Returns the problem of selecting some trees.
     weight: (samples,) gain of a right decision, negative if the first of two classes is right.
-    trained: (trees, samples) True for training samples."""
+    trained: (trees, samples) True if the tree was trained on the sample."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained

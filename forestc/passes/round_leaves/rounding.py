@@ -23,7 +23,7 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-# share of a score that counts as zero, below float32's rounding (2^-24)
+# share of a score below which differences are ignored, below float32's rounding (2^-24)
 NEGLIGIBLE = 2.0**-30
 # lists links from one score to a probability that a table can replace
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
@@ -346,7 +346,7 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds member models of two classes; the second candidate has another threshold."""
+    """Rounds member models of two classes, each with a curve. Returns two candidates with different thresholds."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
