@@ -154,7 +154,7 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 class _Given:
     """The rows of a check."""
 
-    rows: Rows  # given or generated
+    rows: Rows  # rows to check on, given or generated
     record: dict[str, Any] | None = None  # describes the rows in check.json; None without rows
     inputs: InputModel | None = None
     drawn: Stimuli | None = None  # rows drawn from the input model

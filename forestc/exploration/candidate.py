@@ -59,7 +59,7 @@ class Job:
     stage: Stage
     trial: Trial
     rivals: tuple[tuple[tuple[float, ...], float], ...] = ()  # (costs, accuracy) of trials on the front
-    address: tuple[str, str, int] | None = None  # folder, database and Optuna's id of the trial
+    address: tuple[str, str, int] | None = None  # study's folder, database's address, and Optuna's id of the trial
     seconds: float = math.inf  # time limit for the search of a level
 
 

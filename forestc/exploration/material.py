@@ -36,8 +36,8 @@ ALL = -1  # stands for a fold with a model trained on all rows
 class RowSplit:
     """The row numbers of a fold."""
 
-    fit: NDArray[np.int64]  # for training and passes
-    validation: NDArray[np.int64]  # for scores
+    fit: NDArray[np.int64]  # row numbers for training and passes
+    validation: NDArray[np.int64]  # row numbers for scores
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Material:
     y: NDArray[Any]  # class numbers or values, one per row
     names: tuple[str, ...]
     classes: tuple[str, ...]
-    folds: tuple[RowSplit, ...]  # all score trials; the first compiles designs
+    folds: tuple[RowSplit, ...]  # folds on whose validation rows trials are scored
     held_out: Any  # the validation rows, as the option of `compile`
     notes: tuple[str, ...]  # messages for the user
 

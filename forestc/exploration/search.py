@@ -24,7 +24,7 @@ CHECKPOINTS = 4  # divides the trials into parts; after each, designs near the f
 KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
-SENT = 6  # designs sent to a rung at a time
+SENT = 6  # designs that are synthesized or measured before estimates are corrected again
 # Limits the designs sent to one rung of synthesis or measurement; more cost time.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C

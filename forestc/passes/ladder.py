@@ -22,7 +22,7 @@ class Rung:
     """One setting of a pass, with the forest that the pass makes with it."""
 
     step: Laddered  # the pass with this setting
-    cost: float  # cost of the new forest, in a unit of the pass
+    cost: float  # cost of the new forest, in the unit that the pass minimizes
     make: Callable[[], Forest]  # returns the new forest
     report: dict[str, Any] = field(default_factory=dict)
     last: bool = False  # True if no later setting is worth trying

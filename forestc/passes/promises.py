@@ -329,7 +329,7 @@ class _FewChangesCheck(_Changes[FewChanges]):
 class ScoresWithin(Promise):
     """Promises that values after the link change by at most `most` on the given rows."""
 
-    most: float  # for values that are no probabilities, a share of their range
+    most: float  # largest change of a probability; for other values as a share of their range
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 

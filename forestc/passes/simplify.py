@@ -52,7 +52,7 @@ class _Reachable(NamedTuple):
     """The values of one feature that reach a node."""
 
     low: Any
-    high: Any  # not included
+    high: Any  # upper bound, itself not included
     codes: frozenset[Any]  # codes of a category; empty for other features
     missing: bool  # True if missing values reach the node
 

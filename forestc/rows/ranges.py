@@ -106,7 +106,8 @@ ANYTHING = ValueRange()
 class Ranges:
     """Ranges in place of rows; they have no batches."""
 
-    columns: Mapping[int, ValueRange] = field(default_factory=dict)  # by the model's column; others are unrestricted
+    # ranges by number of the model's column; other columns are unrestricted
+    columns: Mapping[int, ValueRange] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
         return iter(())

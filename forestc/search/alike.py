@@ -19,7 +19,7 @@ SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree"
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
-ANSWERS = 0.05  # allows this share of rows with other answers
+ANSWERS = 0.05  # allows this share of rows on which answers differ
 # Allows this share of rows with other answers if the trainer's parameters differ.
 KIND_ANSWERS = 0.15
 

@@ -31,7 +31,7 @@ class Folds:
 
     folds: tuple[Fold, ...]
     how: str  # describes the rows that score, for users
-    widened: float = 0.0  # as in each fold
+    widened: float = 0.0  # standard error to add because models of folds are stand-ins
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number
 
 

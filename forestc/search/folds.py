@@ -22,7 +22,7 @@ from forestc.training.seeds import seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
 MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
-FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): number of folds for fewer rows
+FOLDS = ((4000, 5), (1 << 62, 3))  # lists (limit, number of folds); the first limit above the number of rows counts
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:

@@ -75,7 +75,7 @@ class LevelPlan:
     trials: tuple[LevelTrial, ...] = ()  # all trials of the search, if the level searches
     chosen: LevelTrial | None = None  # the trial with these passes
     how: str = ""  # describes the rows that scored the trials
-    unit: str = ""  # of the trials' sizes
+    unit: str = ""  # unit of the trials' sizes
     keeps: str = ""  # what the level promises, in words
 
     def as_dict(self) -> dict[str, Any] | None:
@@ -266,7 +266,7 @@ class SearchTerms:
     tolerance: float = DEFAULT_TOLERANCE  # accuracy that may be lost
     stop: Stop = _DEFAULT_STOP
     keep: str | None = None  # a key of KEEPS, or None
-    seed: int = 0  # of the passes tried
+    seed: int = 0  # seed of the passes tried
 
 
 def searched(

@@ -28,7 +28,7 @@ from forestc.system.deadline import look
 SIMPLIFY = Simplify()
 # (most rows times trees, number of splits into folds for settings near the tolerance)
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
-REPEATED = 0.8  # share of its standard error that a loss has after five splits
+REPEATED = 0.8  # share of a loss's standard error that remains after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
 MARGIN = 1.1  # times the family's best cost; a growing branch of settings ends at more
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
@@ -44,7 +44,7 @@ class Family:
     name: str
     before: tuple[Pass, ...]
     step: Pass
-    otherwise: Pass | None = None  # another pass, tried if no setting of `step` is good
+    otherwise: Pass | None = None  # another pass, tried if no setting of this family's pass is good
     work: float = math.inf  # most steps of work for growing trees on one model
 
 
@@ -56,7 +56,7 @@ class LevelTrial:
     passes: tuple[Pass, ...]
     make: Callable[[], list[PassResult]] = field(repr=False)  # returns the result of each pass on the model
     cost: float  # rough measure of size, cheaper to compute than `size`
-    loss: Loss  # on held-out rows, or on some if those lose too much
+    loss: Loss  # loss on held-out rows; only on some of them if those lose too much
     good: bool  # True if `loss` is on all held-out rows and within tolerance
     size_of: Callable[[Forest], float] = field(repr=False)  # returns the size of a forest
 
@@ -82,7 +82,7 @@ class Stop:
     """The limits of a search."""
 
     effort: int  # from 1 (little) to 3
-    seconds: float = math.inf  # for all passes of the level
+    seconds: float = math.inf  # time limit for all passes of the level
     until: float = math.inf  # time of time.monotonic() at which the search ends
 
 
@@ -279,7 +279,8 @@ class _Climb:
         self.errors = errors = list[NDArray[np.float64]]()
         for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
             rung = next(self.ladders[runs].rungs([step]), None)
-            if rung is None or rung.hurried:  # A hurried rung depends on the speed of the machine.
+            # The setting was cut short, so its forest depends on the speed of the machine.
+            if rung is None or rung.hurried:
                 return
             errors += fold.scorer.errors([rung.forest])
             yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)

@@ -29,9 +29,10 @@ class FeatureCells:
     """The cells of all features of a forest."""
 
     word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
-    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # for each feature first words and cells
+    # for each feature the first words of intervals, and their cells
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
     missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
-    left: tuple[NDArray[np.bool_], ...]  # for each condition True for the cells sent left
+    left: tuple[NDArray[np.bool_], ...]  # for each condition (cells of its feature,) True for cells sent left
 
     @cached_property
     def box(self) -> Box:

@@ -206,7 +206,7 @@ class SelectingLadder:
                 most_times=options.times, few=priced,
             )  # fmt: skip
             if choice is None:
-                return  # no choice is that small
+                return  # The search found no selection this small.
             times = choice.times
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), {"chosen_on": self.chosen_on})
 

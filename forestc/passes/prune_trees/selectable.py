@@ -40,8 +40,8 @@ class Selectable:
     """A problem of selecting some trees of a forest."""
 
     forest: Forest
-    task: Objective  # the problem in the form that the search takes
-    leaf: NDArray[np.int32]  # (trees, samples) as from `leaf_rows`
+    task: Objective  # the selection problem, without the forest
+    leaf: NDArray[np.int32]  # (trees, samples) reached leaf, as an index of `Tree.values`
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:

@@ -27,7 +27,8 @@ MOST_VOTES = 1 << 20
 NEGLIGIBLE = 2.0**-30
 # lists links from one score to a probability that a table can replace
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
-AVERAGED = (*CURVED, "softmax", "shares")  # lists links whose class probabilities can be averaged
+# lists functions from scores to probabilities (links) whose results can be averaged
+AVERAGED = (*CURVED, "softmax", "shares")
 FINER = 4  # limits the step of leaves that need no curve, in curve steps
 # Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10

@@ -33,7 +33,7 @@ class NearTies:
 
     leaf: NDArray[np.int32]  # (combinations, trees) indices of `Tree.values`
     expected: NDArray[np.int64]  # (combinations,) the model's decisions
-    count: NDArray[np.int64]  # (combinations,) weighted number of inputs that reach each
+    count: NDArray[np.int64]  # (combinations,) weighted number of inputs that reach each combination
     margin: float  # largest margin of a near tie
 
     def changed(self, leaves: RoundedLeaves) -> int:
@@ -66,7 +66,7 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
         numbers = encode_numbers(source, X)
         nodes = list(nodes_reached(forest, numbers).T)
         near, index = _near(forest, nodes, margin)
-        if source is not forest:  # the same sum, but added in another order
+        if source is not forest:  # Both forests add up the same leaves, but in another order.
             index = evaluate_words(source, numbers[near]).index
         leaves.append(_reached(forest, nodes)[near])
         expected.append(index)
@@ -152,8 +152,8 @@ class _Numbering:
     """Numbers the adjustments of leaves and biases for the integer program."""
 
     kinds: list[NDArray[np.int64]]  # for each tree (leaves,) the number of the leaf's distinct values
-    first: list[int]  # first adjustment of each tree
-    biases: int  # first adjustment of a bias
+    first: list[int]  # number of the first adjustment of each tree
+    biases: int  # number of the first adjustment of a bias
     count: int  # number of adjustments; the last is always 0
 
     @staticmethod

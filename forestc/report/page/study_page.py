@@ -38,8 +38,8 @@ SHRINK = (
 class Links:
     """Addresses that a study's page links to, relative to the page, by number of trial."""
 
-    pages: Mapping[int, str] = field(default_factory=dict)  # of designs' pages
-    folders: Mapping[int, str] = field(default_factory=dict)  # of compiled folders
+    pages: Mapping[int, str] = field(default_factory=dict)  # addresses of designs' pages
+    folders: Mapping[int, str] = field(default_factory=dict)  # addresses of compiled folders
 
 
 def study_page(
