@@ -37,7 +37,7 @@ class _Command(typer.core.TyperCommand):
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
-        """Returns the arguments with keys joined to their flag: `--stream=tdata=64`."""
+        """Returns the arguments, with a flag and a following `key=value` joined into one: `--stream=tdata=64`."""
         alone = {group.within.flag for group in self.groups.values() if group.field is not None}
         joined: list[str] = []
         for argument in args:

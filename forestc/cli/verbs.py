@@ -34,12 +34,12 @@ from forestc.options.explore import ExploreOptions
 if TYPE_CHECKING:
     from forestc.report.tables import Shown
 
-# A Watch takes True to be quiet, and yields a function that shows progress.
+# A function whose argument is True to be quiet; its context gives a function that shows progress.
 Watch = Callable[[bool], AbstractContextManager[Callable[..., None]]]
 
 
 def _shown(call: Call, run: Callable[..., Shown], watch: Watch = progress) -> Shown:
-    """Calls a command and shows the figures that it returns. watch: shows its progress."""
+    """Calls a command, prints its figures and returns them. watch: shows progress meanwhile."""
     with watch(call.json) as say:
         figures = run(**call.given, progress=say)
     call.show(figures, figures.tables)

@@ -154,7 +154,7 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 class _Given:
     """The rows of a check."""
 
-    rows: Rows  # given or generated
+    rows: Rows  # rows to check on, given or generated
     record: dict[str, Any] | None = None  # describes the rows in check.json; None without rows
     inputs: InputModel | None = None
     drawn: Stimuli | None = None  # rows drawn from the input model
@@ -162,7 +162,8 @@ class _Given:
 
 
 def _given(design: Design, options: CheckOptions) -> _Given:
-    """Opens, generates or draws the rows. Raises OptionError if none are given."""
+    """Opens, generates or draws the rows on which to check. Raises OptionError if neither rows nor a proof are
+    requested."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
     if options.rows is not None:
@@ -189,7 +190,7 @@ def _given(design: Design, options: CheckOptions) -> _Given:
 def _run_engines(
     design: Design, options: CheckOptions, given: _Given
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
-    """Returns engines' results, vectors by origin, and the coverage."""
+    """Returns {engine: result}, {origin: number of vectors}, and the vectors' coverage of leaves."""
     files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
     results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}
@@ -242,7 +243,7 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """A builder of engines."""
+    """Builds the engines that run a design's files."""
 
     design: Design
     scratch: Path
@@ -286,7 +287,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Compares an engine with the evaluator. sample: the most vectors; 0 for all."""
+    """Compares an engine's results with the evaluator's. sample: the most vectors to compare; 0 compares all."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:

@@ -155,7 +155,7 @@ class Compilation:
 
     request: Request  # the checked options
     notes: list[str] = field(default_factory=list)  # messages for the user
-    seconds: dict[str, float] = field(default_factory=dict)  # by stage
+    seconds: dict[str, float] = field(default_factory=dict)  # seconds of each stage
     # Fields that `load` sets.
     source: Forest = field(init=False)
     given: Rows = field(init=False)

@@ -154,7 +154,7 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:
-    """Returns the first 20,000 rows, with carried columns only if `Forest.carried` is set."""
+    """Returns the first 20,000 rows, with only the columns that the forest reads."""
     parts, most = [], 20_000
     read = list(forest.row_columns) if forest.carried else slice(None)
     for batch in rows.batches():

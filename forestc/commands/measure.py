@@ -237,7 +237,7 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """Returns the estimated most instructions (cycles on AVR); None without costs."""
+    """Returns the estimated largest number of instructions (cycles on AVR); None without an estimate."""
     costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if costs is None or optimize != "s" or tool.kind not in costs.compilers:
         return None
@@ -247,7 +247,7 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | Non
 
 
 def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Returns (measured, allowed) by the name of the figure; empty without a budget."""
+    """Returns {figure: (measured, allowed)}; empty without a budget for this processor."""
     options, figures = design.c_options, entries.get(entry_of(design.forest))
     if options.cpu != cpu or figures is None:
         return {}
@@ -360,7 +360,7 @@ class _Work:
         }
 
     def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
-        """Returns a run, its differences from the evaluator, and the first as text."""
+        """Returns a run, its difference from the evaluator, and the first wrong answer as text."""
         forest = self.design.forest
         batch = entry.taken(batch, forest)
         run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
@@ -375,7 +375,7 @@ class _Work:
 def _summary(
     on_rows: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
 ) -> dict[str, Any] | None:
-    """Returns the mean and largest counts; None if nothing was counted."""
+    """Returns the mean and the largest of the counts; None without counts for rows."""
     chosen, all_ = (
         np.concatenate([np.empty(0, np.int64), *(column for column in runs if column is not None)])
         for runs in (on_rows, every)

@@ -57,8 +57,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes, as `run_passes` does. given: results of the passes, if known. Raises OptionError if their
-        number is wrong."""
+        """Runs the passes as `run_passes` does. given: results of these passes, if they ran before; used if the plan
+        has none. Raises OptionError for a wrong number of results."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results
@@ -108,7 +108,7 @@ def _planned(
     stop: Stop | None,
     first: Sequence[PassResult] = (),
 ) -> PlannedRun:
-    """Plans as `planned_run`. Raises LateError if time ends before a forest is scored."""
+    """Plans as `planned_run` does. Raises LateError if time ends before a forest is scored."""
     until = math.inf if stop is None else stop.until
     options, named, level = request.options, request.named, request.level
     share = share_of(options.held_out)
@@ -142,7 +142,7 @@ def _planned(
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
-    # Synthesis takes minutes, so a time limit excludes it.
+    # With a time limit designs are not synthesized, because that takes minutes.
     if options.device is not None and not options.no_synth and until == math.inf:
         from forestc.search.finalists import synthesized
 

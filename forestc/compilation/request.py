@@ -119,8 +119,8 @@ class Request:
         return ProjectOptions(self.options.device or "", self.options.clock_mhz)
 
     def of_folder(self, c: COptions, lowering: LoweringOptions, capacity: Capacity | None) -> dict[str, Any]:
-        """Returns the options on which the folder's files depend, for the manifest. c, lowering: as chosen for this
-        forest.
+        """Returns the options on which the folder's files depend, for the manifest.
+        c, lowering: options as they were chosen for this forest.
         capacity: the size of the engine, if one is written."""
         given = self.options
         options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}

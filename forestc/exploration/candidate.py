@@ -59,7 +59,7 @@ class Job:
     stage: Stage
     trial: Trial
     rivals: tuple[tuple[tuple[float, ...], float], ...] = ()  # (costs, accuracy) of trials on the front
-    address: tuple[str, str, int] | None = None  # folder, database and Optuna's id of the trial
+    address: tuple[str, str, int] | None = None  # study's folder, database's address, and Optuna's id of the trial
     seconds: float = math.inf  # time limit for the search of a level
 
 
@@ -82,7 +82,7 @@ class Bench:
     _cache: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
-        """Runs a job and returns its trial with the results."""
+        """Runs one stage of a trial and returns the trial with its results."""
         clock = _Seconds(dict(job.trial.seconds))
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)
@@ -172,7 +172,7 @@ class Bench:
         return plan(None, int(options[LEVEL]), passes.rows).passes
 
     def _taken(self, options: Mapping[str, Any], model: Forest, fold: int, seconds: float) -> dict[str, str]:
-        """Returns a level's passes as a trial's option; empty if `compile` runs the same."""
+        """Returns {PASSES_TAKEN: a level's passes as text}; empty if `compile` chooses the same passes by itself."""
         level, passes, request = int(options[LEVEL]), self._passes(model, fold), self.material.request
         if searches(level, passes.rows, None):
             size = size_of(
@@ -197,7 +197,8 @@ class Bench:
         return {PASSES_TAKEN: ",".join(map(print_pass, taken))}
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
-        """Returns the estimated figures, and the latency and C layout chosen to suit limits and goals."""
+        """Returns two dictionaries: estimated figures, and the options chosen for limits and goals (latency and C
+        layout)."""
         request, figures, chosen = self.material.request, dict[str, float](), dict[str, Any]()
         if request.device:
             estimates, latency = self._of_device(forest, options.get("latency"))

@@ -76,7 +76,7 @@ def _cost(size: Goal) -> Callable[[Trial], tuple[float, float]]:
 def _taken(
     study: Study, size: Goal, first: Trial | None, among: list[Trial], best: Trial, fitting: bool
 ) -> tuple[Trial, bool]:
-    """Returns the smallest design accurate enough, True; otherwise the one losing least, False."""
+    """Returns a pair: either the smallest accurate enough design and True, or the most accurate and False."""
     tolerance, cost = study.asked.get("tolerance"), _cost(size)
     assert best.validation is not None
     if tolerance is None and not against_model(study):
@@ -117,8 +117,8 @@ def _lost(trial: Trial) -> tuple[float, float]:
 
 
 def counted(trial: Trial, best: Trial) -> float:
-    """Returns the accuracy lost plus `ERRORS` standard errors. If the study trains models, the loss is against `best`;
-    otherwise against the given model."""
+    """Returns the accuracy that a trial loses, plus `ERRORS` standard errors. Without a given model, the loss is
+    measured against `best`."""
     score = trial.validation
     assert score is not None
     if score.lost is not None and score.lost_error is not None:

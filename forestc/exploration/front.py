@@ -17,8 +17,8 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """Maps trials on the front, by number, to a trial that is less accurate by less than a standard error, and no worse
-    in other goals."""
+    """Maps the number of a trial on the front to the number of another one, which loses less than a standard error of
+    accuracy and is no worse in other goals."""
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 

@@ -36,8 +36,8 @@ ALL = -1  # stands for a fold with a model trained on all rows
 class RowSplit:
     """The row numbers of a fold."""
 
-    fit: NDArray[np.int64]  # for training and passes
-    validation: NDArray[np.int64]  # for scores
+    fit: NDArray[np.int64]  # row numbers for training and passes
+    validation: NDArray[np.int64]  # row numbers for scores
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Material:
     y: NDArray[Any]  # class numbers or values, one per row
     names: tuple[str, ...]
     classes: tuple[str, ...]
-    folds: tuple[RowSplit, ...]  # all score trials; the first compiles designs
+    folds: tuple[RowSplit, ...]  # folds on whose validation rows trials are scored
     held_out: Any  # the validation rows, as the option of `compile`
     notes: tuple[str, ...]  # messages for the user
 
@@ -84,7 +84,7 @@ class Material:
         return self.rows(parts.fit), self.rows(parts.validation)
 
     def task(self, fold: int) -> Task:
-        """Returns the input of a trainer, with the rows of a fold (all rows for `ALL`)."""
+        """Returns what a trainer gets for one fold: the fold's rows for training, or all rows for `ALL`."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
         return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.request)), self.request.seed)
 
@@ -234,7 +234,7 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
-    """Returns rows, labels (or the model's answers), and True if labels exist."""
+    """Returns rows, labels, and True if labels exist; without labels the model's answers replace them."""
     X, y, labeled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
@@ -244,7 +244,7 @@ def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[An
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[RowSplit, ...]:
-    """Returns five folds if `crossed`, otherwise only the first."""
+    """Returns all five folds if `crossed`; otherwise the first fold only. Each fold holds out every fifth row."""
     turn = (np.arange(rows) + 1) % FOLDS
     if rows < 2 * FOLDS:
         raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")

@@ -181,7 +181,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """Returns the trial that a worker has ended or lost, if any."""
+        """Returns a list: the trial that a worker has ended or lost, or nothing."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):

@@ -134,8 +134,9 @@ class ExploreRequest(ExploreOptions):
         return {name: value for name, value in record.items() if name not in _NOT_STORED}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
-        """Raises OptionError if the resumed study has other goals, limits or options, such as another model. before,
-        goals, limits: of that study."""
+        """Raises OptionError if a resumed study has other goals, limits or options.
+        before: the study's recorded options.
+        goals, limits: the study's own."""
         if goals != self.goals:
             names = ",".join(goal.figure for goal in goals)
             raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")

@@ -58,7 +58,7 @@ def sampler(seed: int, number: int) -> Any:
 
 
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
-    """Opens or creates the Optuna study. address: of a database; None for a journal file. Raises ForestcError."""
+    """Opens or creates the Optuna study. address: a database's address; None for a journal. Raises ForestcError."""
     library = optuna()
     named = masked(str(address or folder / JOURNAL))
     try:
@@ -122,8 +122,9 @@ def mend(folder: Path) -> None:
 
 
 def trial_of(folder: str, address: str, identity: int) -> Any:
-    """Opens an Optuna trial in a worker. address: of a database; "" for the journal. identity: Optuna's id of the
-    trial."""
+    """Opens an Optuna trial in a worker.
+    address: the database's address; "" for the journal.
+    identity: Optuna's id of the trial."""
     study = optuna().load_study(
         storage=_storage(Path(folder), address or None), study_name=name_of(Path(folder), address or None),
         sampler=sampler(identity, identity),
@@ -144,8 +145,8 @@ class Sampler:
         self._lag = max(LAG, self.request.jobs)
 
     def resume(self, recorded: Mapping[int, Trial]) -> dict[int, Trial]:
-        """Restores the state of an earlier search and returns its ended trials. recorded: the trials in the study's
-        folder."""
+        """Restores the state of an earlier search and returns its ended trials by number. recorded: the trials in the
+        study's folder."""
         ended: dict[int, Trial] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             if attempt.state.name == "WAITING":
@@ -196,7 +197,8 @@ class Sampler:
         return Study(self.material.folder, self.request.goals, self.request.limits, {}, trials)
 
     def _beside(self, number: int, study: Study) -> dict[str, Any] | None:
-        """Returns changed options of a random trial on the front, or None."""
+        """Returns options like those of a random trial on the front, but with a few changes; None if the front has no
+        such trial."""
         parents = [trial for trial in study.front if LEVEL not in trial.options]
         if not parents:
             return None
@@ -204,7 +206,7 @@ class Sampler:
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns a value for each parameter in use."""
+        """Returns {parameter name: value} for all parameters in use."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:

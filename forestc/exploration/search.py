@@ -18,14 +18,14 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-# Near the front: 0.9 times the costs and 1.0 standard errors more accuracy suffice.
+# A trial is near the front if it would be on it with 0.9 times its costs and 1.0 standard errors more accuracy.
 NEAR = (0.9, 1.0)
 CHECKPOINTS = 4  # divides the trials into parts; after each, designs near the front are synthesized
 KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
-SENT = 6  # designs sent to a rung at a time
-# Limits the designs that are sent to synthesis or measurement; more cost time.
+SENT = 6  # designs that are synthesized or measured before estimates are corrected again
+# Limits the designs sent to one rung of synthesis or measurement; more cost time.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
@@ -140,8 +140,8 @@ class StudySearch:
         )
 
     def climb(self, most: int | None = None) -> None:
-        """Synthesizes or measures designs on and near the front until the front does not change. most: limits the
-        designs, which then are only synthesized."""
+        """Synthesizes or measures designs on and near the front, until none is left to do.
+        most: limits the number of designs, and rules out measurement."""
         for index, rung in enumerate(self.request.climbed[1:], 1):
             top = index > 1 or rung == "measured"
             if most and top:
@@ -153,7 +153,7 @@ class StudySearch:
                 self.refit()
 
     def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
-        """Returns the next designs to synthesize or measure: from the front, then near it."""
+        """Returns at most `most` designs that lack this kind of measurement: from the front first, then near it."""
         view = self.view()
         front, near = (
             [trial for trial in some if rung not in trial.figures and view.fits(trial)]
@@ -236,8 +236,8 @@ class StudySearch:
         return checked and (self.request.test is None or trial.test is not None)
 
     def end(self, *, early: bool) -> dict[str, int] | None:
-        """Records which trials are on the front. early: True if the search ended early. Returns numbers of unfinished
-        trials and designs, or None."""
+        """Records which trials are on the front. early: True if the search ended early. Returns how many trials and
+        designs are unfinished, by kind; None if all are finished."""
         started, unfinished = len(self.sampler.identities), None
         if early:
             lacks = {

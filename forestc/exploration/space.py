@@ -185,7 +185,7 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
-    """Returns the default options of the passes, with `price` as their price."""
+    """Returns the default options for pruning by the pass `way`, with `price` as the price."""
     chosen: dict[str, Any] = {}
     for parameter in space:
         name = parameter.name

@@ -85,8 +85,9 @@ class Trial:
     number: int
     state: State
     options: Mapping[str, Any] = field(default_factory=dict)  # value of each parameter
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by rung (a stage), then by name
-    corrected: Mapping[str, float] = field(default_factory=dict)  # estimates corrected by higher rungs
+    # figures by kind of measurement (rung), then by name
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    corrected: Mapping[str, float] = field(default_factory=dict)  # estimates after correction by measured values
     validation: Score | None = None  # score on validation rows
     test: Score | None = None  # score on test rows
     on_front: bool = False

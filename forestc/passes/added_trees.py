@@ -15,7 +15,7 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Builds a quantized Tree from a tree that corrects wrong decisions. conditions: table of the conditions that nodes
+    """Turns a tree that corrects wrong decisions into a quantized Tree. conditions: the list that the tree's nodes
     index."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
@@ -26,7 +26,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """Returns the arguments of `make_tree` that state the conditions of nodes; None stands for a leaf."""
+    """Returns arguments of `make_tree` for these nodes' conditions, by name. None stands for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()

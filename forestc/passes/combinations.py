@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.forest.evaluate import Evaluation, add_tree, evaluation_of, start_scores
 from forestc.forest.ir import LEAF, Forest
 
-# limits the combinations, and combinations times trees
+# limits the number of combinations, and this number times the number of trees
 MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23
 
 

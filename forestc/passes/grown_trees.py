@@ -41,7 +41,7 @@ class Grower:
         return boost(self.cuts, self.label, loss, self.outputs, self._charges(growth), growth)
 
     def _charges(self, growth: Growth) -> Charges:
-        """Returns the prices that a tree pays for comparators, splits and itself."""
+        """Returns the prices of hardware that boosting charges for comparators, splits and trees."""
         bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if self.prices.per_bit else 1
         tables = [bits * self.prices.table(conditions) for conditions in range(growth.depth + 1)]
         levels = tuple(more - less for less, more in pairwise(tables))
@@ -65,8 +65,8 @@ class Grower:
 
 
 def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
-    """Returns the step between neighboring leaf values, rounded to a power of two. unit: step in standard deviations of
-    `values`."""
+    """Returns the step between neighboring leaf values: `unit` standard deviations of `values`, rounded to a power of
+    two."""
     return math.ldexp(1.0, round(math.log2(unit * (float(np.std(values)) or 1.0))))
 
 

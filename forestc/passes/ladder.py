@@ -22,7 +22,7 @@ class Rung:
     """One setting of a pass, with the forest that the pass makes with it."""
 
     step: Laddered  # the pass with this setting
-    cost: float  # cost of the new forest, in a unit of the pass
+    cost: float  # cost of the new forest, in the unit that the pass minimizes
     make: Callable[[], Forest]  # returns the new forest
     report: dict[str, Any] = field(default_factory=dict)
     last: bool = False  # True if no later setting is worth trying
@@ -53,11 +53,11 @@ class Ladder(Protocol):
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a rung for each of `steps` in order: the setting with its forest. The sequence may end early."""
+        """Runs the settings `steps` in order. Yields each with its forest (a rung); may end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
-        """Returns the result if no setting is good, or another pass to try. Raises OptionError if a limit must be
-        loosened.
+        """Returns what to do if no setting is good: a result, or another pass to try. Raises OptionError if the user
+        must loosen a limit.
         losses: the scored settings with their losses."""
 
 
@@ -92,7 +92,7 @@ def as_given(step: Laddered, forest: Forest, ladder: Ladder) -> PassResult:
 
 
 class AtGivenSettings:
-    """A base class that gives the method `run` to a pass with settings."""
+    """A base class for passes with settings: its method `run` runs the pass if only one setting is possible."""
 
     def run(self: Laddered, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         return as_given(self, forest, self.ladder(forest, rows, scorer))

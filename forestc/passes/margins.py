@@ -12,8 +12,8 @@ from forestc.forest.ir import Forest
 
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns (rows,) the margin of each decision: the score's distance from the threshold, or between the two largest
-    scores. It is 0 if deciding values tie."""
+    """Returns (rows,) margins of decisions: the score's distance from the threshold, or the distance of the two largest
+    scores. A margin is 0 if deciding values tie."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)

@@ -44,9 +44,9 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """Returns at most `most` evenly spaced rows, with copies up to `most_copied` samples. Raises OptionError without
-    rows.
-    mix: share of a copy's words from other rows of its class."""
+    """Returns at most `most` evenly spaced rows, and copies of them as long as there are at most `most_copied` samples.
+    Raises OptionError without rows.
+    mix: share of the values in a copy that come from other rows of its class."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():
@@ -77,7 +77,7 @@ def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:
-    """Returns the rows with a share of words from other rows of the same class."""
+    """Returns a copy of the rows in which random words come from other rows of the same class."""
     mixed = words.copy()
     for kind in np.unique(label):
         rows = np.flatnonzero(label == kind)

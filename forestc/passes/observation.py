@@ -115,7 +115,7 @@ def columns_of(forest: Forest, batch: Batch) -> Columns:
 
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """Returns for each feature how far its thresholds may move. Without rows no threshold may move."""
+    """Returns for each feature how far its thresholds may move. Without rows the thresholds must stay."""
     if rows is None:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)

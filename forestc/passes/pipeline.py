@@ -137,7 +137,7 @@ class _Ran:
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # `floats` indexes the last forest of only floats or only integers before the pass.
+        # `floats` indexes the last forest before the pass that has only floats or only integers.
         self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)

@@ -146,7 +146,7 @@ class _ChangedTies:
             self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
-        """Returns a phrase with the number of changed decisions and the first changed rows."""
+        """Returns a phrase: how many decisions changed, and the numbers of the first changed rows."""
         if not self.changed:
             return f"0 of {self.rows} given rows"
         rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
@@ -329,7 +329,7 @@ class _FewChangesCheck(_Changes[FewChanges]):
 class ScoresWithin(Promise):
     """Promises that values after the link change by at most `most` on the given rows."""
 
-    most: float  # for values that are no probabilities, a share of their range
+    most: float  # largest change of a probability; for other values as a share of their range
     words_too: ClassVar[bool] = True
     guarantee: ClassVar[Guarantee] = "approximate"
 

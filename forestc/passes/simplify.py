@@ -52,7 +52,7 @@ class _Reachable(NamedTuple):
     """The values of one feature that reach a node."""
 
     low: Any
-    high: Any  # not included
+    high: Any  # upper bound, itself not included
     codes: frozenset[Any]  # codes of a category; empty for other features
     missing: bool  # True if missing values reach the node
 
@@ -89,7 +89,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns the bounds of the values on one side, and False without values."""
+    """Returns bounds of the values on one side of a condition, and False if the side has no values."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]

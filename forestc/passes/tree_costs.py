@@ -16,9 +16,9 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree and, for comparators and luts, of each comparator.
-    unit: trees, nodes, comparators or luts.
-    family: prices of luts, such as lut6 or flash."""
+    """Returns the cost of each tree; if `unit` is comparators or luts, also of each comparator.
+    unit: what is counted: trees, nodes, comparators or luts.
+    family: what luts are priced as, such as lut6 or flash."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
@@ -39,12 +39,13 @@ def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
 
 
 def cost_of(forest: Forest) -> float:
-    """Returns the estimated LUTs of all trees and comparators."""
+    """Returns the estimated LUTs of the forest's trees and comparators."""
     return bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Returns the bits of a tree's integer leaves, counted from the smallest leaf; a fixed number for float leaves."""
+    """Returns the number of bits of a tree's integer leaves, counted from the smallest leaf; for float leaves
+    ASSUMED_LEAF_BITS."""
     if values.dtype.kind != "i":
         return ASSUMED_LEAF_BITS
     return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1

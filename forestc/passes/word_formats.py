@@ -77,7 +77,8 @@ def choose(
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Returns how many input bits all comparators read. A comparator skips bits below its threshold's lowest 1 bit."""
+    """Returns the total number of input bits that comparators read. A comparator skips bits below its threshold's
+    lowest 1 bit."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
@@ -85,8 +86,8 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """Returns the format for the user's type `number`. Raises OptionError unless its words are integers: uint8,
-    fixed<12,4>, ordered32."""
+    """Returns the feature's format for a type that the user chose. Raises OptionError unless the type holds integers,
+    such as uint8, fixed<12,4> or ordered32."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")

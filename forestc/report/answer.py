@@ -12,15 +12,15 @@ from forestc.exploration.study import Study, Trial
 Words: TypeAlias = tuple[str | Trial, ...]  # a trial stands for its number, which a page may make a link
 
 MODEL_AS_IT_IS = "the model as it is (-O1)"
-WITHOUT_PRUNING = "a model without pruning (-O1)"  # for studies that train models
+WITHOUT_PRUNING = "a model without pruning (-O1)"  # names what designs are compared with if the study trains models
 
 
 @dataclass(frozen=True)
 class Advice:
     """The advice on a study, as sentences."""
 
-    first: tuple[Words, ...]  # on the recommended design
-    beside: tuple[Words, ...]  # on the next smaller and the next more accurate design
+    first: tuple[Words, ...]  # sentences on the recommended design
+    beside: tuple[Words, ...]  # sentences on the next smaller and the next more accurate design
 
 
 def answer(study: Study) -> Advice | None:
@@ -43,7 +43,7 @@ def answer(study: Study) -> Advice | None:
 
 
 def _head(study: Study, chosen: Recommendation) -> str:
-    """Returns the beginning of a sentence that says how the design was chosen."""
+    """Returns the beginning of a sentence that recommends a design: by which rule it was chosen."""
     which = "Smallest" if not chosen.size.maximize else f"Highest {chosen.size.figure.removesuffix('_mhz')}"
     tolerance = study.asked.get("tolerance")
     if not chosen.fits:

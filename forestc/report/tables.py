@@ -35,7 +35,7 @@ def table(
 
 
 class Shown(dict[str, Any]):
-    """A dictionary with the figures of a command, which prints as tables. make_tables: makes them from the figures."""
+    """A dictionary with the figures of a command. As text it is their tables, which `make_tables` makes."""
 
     def __init__(self, figures: Mapping[str, Any], make_tables: Callable[[Mapping[str, Any]], list[Table]]) -> None:
         super().__init__(figures)
@@ -49,7 +49,7 @@ class Shown(dict[str, Any]):
 
 
 def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
-    """Returns a function that makes a table of figures; `columns` and `notes` are left out."""
+    """Returns a function that makes a table with this title from figures, without the figures `columns` and `notes`."""
 
     def make(figures: Mapping[str, Any]) -> list[Table]:
         return [figures_table(title, {key: value for key, value in figures.items() if key not in ("columns", "notes")})]
@@ -58,7 +58,8 @@ def titled(title: str) -> Callable[[Mapping[str, Any]], list[Table]]:
 
 
 def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Returns heads and rows without columns of only empty cells and dashes. The first column always stays."""
+    """Returns the heads and the rows, without columns that hold only empty cells and dashes. The first column always
+    stays."""
     retained = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
     return [head[c] for c in retained], [[row[c] for c in retained] for row in rows]
 
@@ -79,9 +80,9 @@ def quality_rows(
     compiled: str = ", compiled",
     text: Callable[[float | None], str] = share,
 ) -> list[tuple[str, ...]]:
-    """Returns the rows of a table that compares a design with its model.
-    on: figures of each column.
-    model, compiled: texts after the measure's name."""
+    """Returns table rows that compare a design with its model.
+    on: the figures of each column of the table.
+    model, compiled: suffixes of the measure's name."""
     names = {"model": measure + model, "compiled": measure + compiled, "agreement": "agreement with the model"}
     return [(name, *(text(figures[key]) for figures in on)) for key, name in names.items()]
 

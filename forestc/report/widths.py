@@ -53,7 +53,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Returns widths from `least` to `most` that fill the room."""
+    """Returns column widths from `least` to `most`, which together fill `room` characters if possible."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))
@@ -62,7 +62,7 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _longest_word(text: str) -> int:
-    """Returns the longest word's length; a short cell beginning with a number counts whole."""
+    """Returns the longest word's length; a short cell that begins with a number counts as one word."""
     return len(text) if _NUMBERS.match(text) and len(text) <= LONGEST else max(map(len, text.split()), default=1)
 
 

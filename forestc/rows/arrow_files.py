@@ -39,8 +39,8 @@ class ArrowFiles:
     form: str  # parquet or ipc (Arrow)
     names: tuple[str, ...]
     group: int | None = None  # number of the row group; None for all
-    headed: ClassVar[bool] = True  # as in `CsvTable`
-    nulls: ClassVar[tuple[str, ...]] = ()  # as in `CsvTable`
+    headed: ClassVar[bool] = True  # True: the files state names of columns
+    nulls: ClassVar[tuple[str, ...]] = ()  # no texts mean a missing value
 
     @classmethod
     def open(cls, path: Path, form: str) -> ArrowFiles:

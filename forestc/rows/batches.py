@@ -37,7 +37,7 @@ class ArrayRows:
     X: NDArray[np.float64]
     truth: Labels | None = None
     size: int = 32768  # rows of a batch
-    names: tuple[str, ...] = ()  # of the columns, if the model has no names
+    names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
     all_columns: NDArray[np.float64] | None = None  # rows with all columns, if `X` leaves some out
 
     def batches(self) -> Iterator[Batch]:
@@ -100,7 +100,7 @@ class RowSelection:
     """A selection of rows: n, 2n, 3n, ... (counted from 1) if `held_out`, otherwise all others."""
 
     rows: Rows
-    every: int  # n
+    every: int  # n: every n-th row is selected, or left out
     held_out: bool
 
     def batches(self) -> Iterator[Batch]:

@@ -51,7 +51,7 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """Returns each categorical feature's list of categories, by column order; empty if texts contradict."""
+    """Returns {feature index: categories}, assigned in the order of columns; empty if texts in the rows contradict."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
         return {}
@@ -65,7 +65,8 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns each categorical feature's list of categories, by content; empty if ambiguous."""
+    """Returns {feature index: categories}, assigned by the texts in the columns; empty unless one list matches each
+    column."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):

@@ -136,7 +136,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns the position of each wanted name, or None; underscores match spaces."""
+    """Returns each wanted name's position in `names`; None if it is missing. An underscore also matches a space."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):

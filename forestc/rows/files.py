@@ -45,9 +45,9 @@ class TableRows:
     table: CsvTable | ArrowFiles
     read_columns: tuple[str | None, ...]  # names by column; None if no condition reads it
     truth: tuple[str, ...]  # columns with labels
-    targets: Targets  # as from `targets_of`
+    targets: Targets  # each target's classes; empty for values
     labels: Mapping[int, tuple[str, ...]]  # category names by column of the rows
-    names: tuple[str, ...] = ()  # as in ArrayRows
+    names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
 
     def batches(self) -> Iterator[Batch]:
         """Yields the rows in batches. Raises RowsError for values that are not numbers."""

@@ -69,8 +69,8 @@ class FrameTable:
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns the categories and True for a categorical column, some texts and False for a text column, None for
-        numbers."""
+        """Returns (texts, True) with all categories of a categorical column, (texts, False) with some texts of a text
+        column; None for numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
@@ -143,7 +143,7 @@ def is_absent(value: object) -> bool:
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns the column as float64, and whether it holds text, numbers or both."""
+    """Returns a pair: the column as float64, and a set with True if some values are text, False if some are numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

@@ -201,7 +201,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
 
 
 def _shift(labels: Iterable[Any], classes: tuple[Any, ...]) -> int:
-    """Returns 1 or -1 if labels seem shifted by this; otherwise 0."""
+    """Returns 1 or -1 if the labels seem to be the classes plus this number; otherwise 0."""
     numbers, class_numbers = {_as_number(label) for label in labels}, {_as_number(label) for label in classes}
     if None in numbers | class_numbers or 2 * len(numbers) <= len(class_numbers) or len(numbers) < 2:
         return 0

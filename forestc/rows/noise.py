@@ -13,8 +13,8 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """Returns the values (rows, columns), each moved by random ranks within `among` (others, columns).
-    noise: standard deviation in shares of all ranks.
+    """Returns (rows, columns) values moved by a random number of ranks among the values of `among` (others, columns).
+    noise: standard deviation of the move, as a share of all ranks.
     stays: True for values that do not move."""
     moved = values.copy()
     for column in range(values.shape[1]):

@@ -43,8 +43,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """Returns for each threshold the nearest values of the range, below it and not below it, or neighbouring floats
-        if rounding is uncertain: both (thresholds,)."""
+        """Returns two arrays (thresholds,): the largest value of the range below each threshold, and the smallest not
+        below it. If rounding leaves this unsure, neighboring floats replace them."""
         below, above = next_below(thresholds, raw), at_least(thresholds, raw)
         if not self.step:
             return below, above
@@ -106,7 +106,8 @@ ANYTHING = ValueRange()
 class Ranges:
     """Ranges in place of rows; they have no batches."""
 
-    columns: Mapping[int, ValueRange] = field(default_factory=dict)  # by the model's column; others are unrestricted
+    # ranges by number of the model's column; other columns are unrestricted
+    columns: Mapping[int, ValueRange] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
         return iter(())

@@ -25,7 +25,7 @@ class LabeledRows:
 
     X: NDArray[np.float64]  # (rows, columns), NaN for missing values
     y: Labels  # (rows,) class numbers, or values if `classes` is empty
-    names: tuple[str, ...]  # of the columns
+    names: tuple[str, ...]  # names of the columns
     classes: tuple[str, ...]  # distinct labels as texts, sorted as numbers if possible
 
 

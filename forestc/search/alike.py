@@ -14,12 +14,12 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Gives two factors for each size: alike up to the first, accepted up to the second.
+# Each: name, largest ratio of alike models, largest ratio of accepted stand-ins.
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
-ANSWERS = 0.05  # allows this share of rows with other answers
+ANSWERS = 0.05  # allows this share of rows on which answers differ
 # Allows this share of rows with other answers if the trainer's parameters differ.
 KIND_ANSWERS = 0.15
 
@@ -49,7 +49,7 @@ class _Answers:
 
 @dataclass(frozen=True)
 class StandInDifference:
-    """The difference between a model and stand-ins (models trained again on its rows)."""
+    """A summary of how models trained again on the same rows (stand-ins) differ from the model."""
 
     why: str = ""  # difference in words; "" if there is none
     widened: float = 0.0  # standard error to add to accuracies of stand-ins

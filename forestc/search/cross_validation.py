@@ -31,7 +31,7 @@ class Folds:
 
     folds: tuple[Fold, ...]
     how: str  # describes the rows that score, for users
-    widened: float = 0.0  # as in each fold
+    widened: float = 0.0  # standard error to add because models of folds are stand-ins
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number
 
 
@@ -47,7 +47,7 @@ class CrossScorer:
         return joined([fold.scorer.baseline for fold in self.folds])
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
-        """Returns the loss of a design. errors: of each fold, one value for each held-out row."""
+        """Returns the loss of a design. errors: for each fold (rows,) errors on its held-out rows."""
         loss = self.baseline.loss(np.concatenate(errors))
         if not self.stand_ins:
             return loss

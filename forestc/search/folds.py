@@ -22,7 +22,7 @@ from forestc.training.seeds import seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
 MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
-FOLDS = ((4000, 5), (1 << 62, 3))  # lists pairs (rows, folds): number of folds for fewer rows
+FOLDS = ((4000, 5), (1 << 62, 3))  # lists (limit, number of folds); the first limit above the number of rows counts
 
 
 def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
@@ -89,7 +89,7 @@ def _retrained(
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float]:
-    """Returns features and labels of evenly spaced rows, and 1 / their distance."""
+    """Returns evenly spaced rows, their labels (None without labels), and the share of rows taken."""
     step, first = max(1, -(-count_rows(rows) // MOST_ROWS)), 0
     parts: list[NDArray[np.float64]] = []
     truths: list[NDArray[Any]] = []
@@ -110,7 +110,7 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns rows to fit and held-out rows by fold, with classes spread evenly."""
+    """Returns for each fold the numbers of rows to fit and of held-out rows. Classes are spread evenly over folds."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

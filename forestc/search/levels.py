@@ -75,7 +75,7 @@ class LevelPlan:
     trials: tuple[LevelTrial, ...] = ()  # all trials of the search, if the level searches
     chosen: LevelTrial | None = None  # the trial with these passes
     how: str = ""  # describes the rows that scored the trials
-    unit: str = ""  # of the trials' sizes
+    unit: str = ""  # unit of the trials' sizes
     keeps: str = ""  # what the level promises, in words
 
     def as_dict(self) -> dict[str, Any] | None:
@@ -203,7 +203,7 @@ def families(
     rows: int = 0,
     keep: str | None = None,
 ) -> list[Family]:
-    """Returns the families of settings that a level adds to the level below, in the order of trying.
+    """Returns the families of settings that a level tries beyond the level below, in the order of trying.
     cost: name of a cost.
     keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
@@ -266,7 +266,7 @@ class SearchTerms:
     tolerance: float = DEFAULT_TOLERANCE  # accuracy that may be lost
     stop: Stop = _DEFAULT_STOP
     keep: str | None = None  # a key of KEEPS, or None
-    seed: int = 0  # of the passes tried
+    seed: int = 0  # seed of the passes tried
 
 
 def searched(

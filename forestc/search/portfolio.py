@@ -26,9 +26,9 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# Gives, by most rows x trees, splits into folds for settings near the tolerance.
+# (most rows times trees, number of splits into folds for settings near the tolerance)
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
-REPEATED = 0.8  # share of its standard error that a loss has after five splits
+REPEATED = 0.8  # share of a loss's standard error that remains after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
 MARGIN = 1.1  # times the family's best cost; a growing branch of settings ends at more
 TOO_LARGE = f"not judged, as all of it costs over {LARGER} times the least that is good"
@@ -44,7 +44,7 @@ class Family:
     name: str
     before: tuple[Pass, ...]
     step: Pass
-    otherwise: Pass | None = None  # another pass, tried if no setting of `step` is good
+    otherwise: Pass | None = None  # another pass, tried if no setting of this family's pass is good
     work: float = math.inf  # most steps of work for growing trees on one model
 
 
@@ -56,7 +56,7 @@ class LevelTrial:
     passes: tuple[Pass, ...]
     make: Callable[[], list[PassResult]] = field(repr=False)  # returns the result of each pass on the model
     cost: float  # rough measure of size, cheaper to compute than `size`
-    loss: Loss  # on held-out rows, or on some if those lose too much
+    loss: Loss  # loss on held-out rows; only on some of them if those lose too much
     good: bool  # True if `loss` is on all held-out rows and within tolerance
     size_of: Callable[[Forest], float] = field(repr=False)  # returns the size of a forest
 
@@ -82,12 +82,12 @@ class Stop:
     """The limits of a search."""
 
     effort: int  # from 1 (little) to 3
-    seconds: float = math.inf  # for all passes of the level
+    seconds: float = math.inf  # time limit for all passes of the level
     until: float = math.inf  # time of time.monotonic() at which the search ends
 
 
 class _PassRuns:
-    """The results of passes on one model and its rows."""
+    """Stored results of lists of passes on one model and its rows."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows
@@ -155,8 +155,8 @@ class LevelSearch:
         return min([self.trials[0], *self._candidates()], key=lambda trial: trial.size)
 
     def fallback(self, plain: LevelTrial) -> LevelTrial:
-        """Returns the best trial if there is no time to compute sizes: by known sizes, or else by costs. plain: the
-        trial of -O1."""
+        """Returns the best trial when time is short: the smallest if sizes are known, otherwise the one of least
+        estimated cost. plain: the trial of -O1."""
         good = [trial for trial in self.trials if trial.good and trial is not plain]
         measured = [trial for trial in [*good, plain] if trial.measured]
         if any(trial is not plain for trial in measured):
@@ -168,7 +168,7 @@ class LevelSearch:
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
 
     def _candidates(self) -> list[LevelTrial]:
-        """Returns the cheapest good trials of each family, whose sizes are then computed."""
+        """Returns the cheapest good trials of each family, among which the smallest is chosen."""
         candidates: list[LevelTrial] = []
         for family in dict.fromkeys(trial.family for trial in self.trials):
             good = [trial for trial in self.trials if trial.family == family and trial.good]
@@ -203,7 +203,7 @@ class LevelSearch:
 
 
 class _Climb:
-    """The ladders (sequences of settings) of one family, on the model and the folds' models."""
+    """A search in the ladders (sequences of settings) of one family, on the model and on the models of folds."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
@@ -254,7 +254,7 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, setting with forest, True if good), from small to large forests."""
+        """Yields (setting's number, setting with its forest, True if good), from small to large forests."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -275,17 +275,18 @@ class _Climb:
                 break
 
     def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
-        """Yields for each fold the setting's forest, and the loss so far."""
+        """Runs one setting fold by fold. Yields its forest on each fold, with the loss over the folds so far."""
         self.errors = errors = list[NDArray[np.float64]]()
         for number, (runs, fold) in enumerate(zip(self.search.fold_runs, self.search.folds, strict=True), 1):
             rung = next(self.ladders[runs].rungs([step]), None)
-            if rung is None or rung.hurried:  # A hurried rung depends on the speed of the machine.
+            # The setting was cut short, so its forest depends on the speed of the machine.
+            if rung is None or rung.hurried:
                 return
             errors += fold.scorer.errors([rung.forest])
             yield rung, replace(self.search.scorer, folds=self.search.folds[:number]).loss(errors)
 
     def _confirmed(self, steps: Sequence[Pass], errors: Sequence[NDArray[np.float64]], loss: Loss) -> Loss:
-        """Returns a setting's loss; near the tolerance, further splits are added."""
+        """Returns a setting's loss. A loss near the tolerance is measured again on further splits into folds."""
         search, folds, all_errors = self.search, list(self.search.folds), list(errors)
         for number in range(1, search.repeats):
             least = loss.lost + ERRORS * loss.error * REPEATED
@@ -310,7 +311,7 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (number, setting with forest, True if good), from large to small forests."""
+        """Yields (setting's number, setting with its forest, True if good), from large to small forests."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
@@ -318,7 +319,6 @@ class _Climb:
         own, number, skipped = next(ladders[search.base], None), 0, 0
 
         def advance(runs: _PassRuns) -> Rung | None:
-            """Runs the current setting on a fold, or the next one on the model, whose forest is returned."""
             if runs is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
             for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.

@@ -39,7 +39,8 @@ def settled(
 
 
 def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns the cheapest good setting with its forest (a rung), or None, and the number of settings tried."""
+    """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the number of
+    settings tried."""
     best: Rung | None = None
     tried = 0
 
@@ -63,8 +64,8 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns the cheapest good setting with its forest (a rung), or None, and the least cost tried. scored: (number,
-    rung, True if good)."""
+    """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the least cost tried.
+    scored: each (number, setting with its forest, True if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

@@ -21,7 +21,7 @@ class Size:
     """The size to minimize."""
 
     of: Callable[[Forest], float]  # returns the size of a forest
-    unit: str  # in words
+    unit: str  # unit of the size, in words
     cost: str  # name of the cost that passes minimize
 
 

@@ -161,13 +161,13 @@ def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
         )
         if taken:
             copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
-    # LightGBM records the best round of early stopping here.
+    # LightGBM keeps the best round of early stopping in this attribute.
     if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:
         copy.set_params(n_estimators=int(taken))
     return copy
 
 
-# Names early stopping's parameter, the rounds' parameter, and the attribute with trained rounds.
+# Each: parameter of early stopping, parameter for the number of rounds, attribute with the number of trained rounds.
 _EARLY = (
     ("n_iter_no_change", "n_estimators", "n_estimators_"),
     ("early_stopping", "max_iter", "n_iter_"),
@@ -231,7 +231,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """Returns the spread of the first trees' values, which grows with the learning rate."""
+    """Returns a sum of standard deviations of first trees' values, which grows with the learning rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))

@@ -35,7 +35,7 @@ GRID = (0.0, *(2.0 ** (power / 2) for power in range(-28, 28)))  # tries these v
 HESSIANS = {"reg:squarederror": "square", **dict.fromkeys(("binary:logistic", "reg:logistic"), "logistic"),
             **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax")}  # fmt: skip
 
-# Arguments: settings, rounds, and n to train on every n-th row only.
+# A function of settings, number of rounds and n; it trains on every n-th row.
 Train = Callable[[Mapping[str, Any], int, int], tuple[Forest, TreeSums]]
 
 
@@ -44,7 +44,7 @@ def parameters_of(
 ) -> dict[str, Any]:
     """Returns settings of `xgboost.train` that fit the model.
     X, y: the training rows, or some of them.
-    share: their share of all training rows.
+    share: number of rows in X, as a share of all training rows.
     train: runs a short training."""
     nodes = TrainedNodes.of(source, sums)
     settings = dict(sums.settings) | _fitted(nodes) | _least(nodes, share)
@@ -59,7 +59,8 @@ def parameters_of(
         return TrainedNodes.of(*train({**settings, **more, "seed": seed}, rounds, step)).figures(1 / step)
 
     def distance(more: Mapping[str, Any]) -> tuple[float, float]:
-        """Returns the distance of trainings from the model, and the distance between two seeds."""
+        """Returns the distance of trainings from the model, and between two seeds; the latter is 0 if the first
+        training is close."""
         first = figures(more, 0)
         if _apart(model, first) < CLOSE:
             return _apart(model, first), 0.0
@@ -133,7 +134,8 @@ class TrainedNodes:
         return TrainedNodes(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def figures(self, rows: float) -> Floats:
-        """Returns (6,) figures per tree, such as leaves and depth, that compare trainings. rows: divides gains."""
+        """Returns (6,) figures per tree, such as leaves and depth, that compare trainings. rows: number by which gains
+        are divided."""
         trees, inner, leaf = max(1, len(self.trees)), ~self.leaf, self.leaf
         columns = len(np.unique(np.stack([self.tree[inner], self.column[inner]]), axis=1).T)
         cuts = len(np.unique(np.stack([self.column[inner], self.threshold[inner]]), axis=1).T)
@@ -148,7 +150,7 @@ class TrainedNodes:
 
 
 def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
-    """Returns settings: max_depth and, if found, eta, lambda, alpha and `tree_method`."""
+    """Returns settings read from all nodes: max_depth and, if found, eta, lambda, alpha and `tree_method`."""
     settings: dict[str, Any] = {"max_depth": max(1, int(nodes.depth.max()))}
     inner = np.flatnonzero(~nodes.leaf)
     tops = np.where(nodes.leaf, _top(nodes.value[nodes.leaf]), _top(nodes.weight[~nodes.leaf])) * (1 - ROUNDED)
@@ -168,7 +170,7 @@ def _fitted(nodes: TrainedNodes) -> dict[str, Any]:
     scale = 1 / np.maximum(np.abs(nodes.gain[inner]), 1e-9)
 
     def at(penalty: float) -> tuple[float, float]:
-        """Returns the residual of the least squares for lambda, and 1 / eta^2."""
+        """Returns for one value of lambda the residual of a least-squares fit, and the fitted 1 / eta^2."""
         left, right = (of_leaves + penalty * leaves) * scale, (rest + penalty * side) * scale
         factor = float(left @ right / max(float(left @ left), 1e-300))
         return float(np.sqrt(np.mean((factor * left - right) ** 2))), factor
@@ -225,7 +227,7 @@ def _subsample(source: Forest, sums: TreeSums, nodes: TrainedNodes, X: Floats, y
 
 
 def _hessians(source: Forest, sums: TreeSums, X: Floats, y: NDArray[Any], kind: str) -> Iterator[float]:
-    """Yields for each early tree the sum of all rows' hessians before its training."""
+    """Yields for each early tree the sum, over all rows, of the hessians before this tree was trained."""
     at_once = source.n_outputs * int(sums.settings["num_parallel_tree"])
     source = replace(source, trees=source.trees[: SUMMED * at_once])
     words = encode(source, X)
@@ -272,6 +274,6 @@ def _choices(nodes: TrainedNodes, columns: int, settings: Mapping[str, Any]) -> 
 
 
 def _top(values: Floats) -> float:
-    """Returns the largest magnitude if at least TIED values have it; otherwise 0."""
+    """Returns the largest absolute value if at least TIED values nearly equal it; otherwise 0."""
     top = float(np.abs(values).max(initial=0.0))
     return top if np.count_nonzero(np.abs(values) > top * (1 - ROUNDED)) >= TIED else 0.0

@@ -16,7 +16,8 @@ from forestc.forest.numbers import FLOAT64
 
 
 def steps_of(X: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
-    """Returns (columns,) powers of two: 2**bits such steps cover 98 % of a column's values; 1 for a constant column."""
+    """Returns (columns,) powers of two: 2**bits steps of this size cover 98 % of a column's values; 1 for a constant
+    column."""
     steps = np.ones(X.shape[1])
     for index in range(X.shape[1]):
         finite = X[np.isfinite(X[:, index]), index]

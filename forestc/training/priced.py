@@ -142,7 +142,7 @@ def _grower(task: Task, options: Mapping[str, Any]) -> Grower:
 
 
 def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Returns rows and labels with up to `copies` noisy copies; without noise no copies."""
+    """Returns rows and labels, with up to `copies` noisy copies of them if `noise` is above 0."""
     copies = min(copies, MOST_CELLS // max(1, task.X.size) - 1) if noise else 0
     if copies <= 0:
         return task.X, task.y

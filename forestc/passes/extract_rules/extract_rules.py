@@ -97,7 +97,7 @@ class ExtractRules(Seeded, AtGivenSettings):
 
     @property
     def open(self) -> bool:
-        """Always True, because rules are scored even at a given complexity."""
+        """Always True: rules are scored on held-out rows even if the user gives their complexity."""
         return True
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> RuleLadder:

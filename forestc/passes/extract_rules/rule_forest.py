@@ -67,7 +67,8 @@ def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int
 
 
 def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
-    """Builds a chain of conditions. ends: values at an early exit and at the end."""
+    """Builds a tree that is a chain of conditions. ends: values of its leaves: for an early exit, and for the chain's
+    end."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count

@@ -60,7 +60,7 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """Returns the literals of a tree that is a chain of conditions."""
+    """Returns the literals of a tree that is a clause: each (condition, False if it is negated)."""
     tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()

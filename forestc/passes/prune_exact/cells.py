@@ -29,9 +29,10 @@ class FeatureCells:
     """The cells of all features of a forest."""
 
     word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
-    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]  # for each feature first words and cells
+    # for each feature the first words of intervals, and their cells
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
     missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
-    left: tuple[NDArray[np.bool_], ...]  # for each condition True for the cells sent left
+    left: tuple[NDArray[np.bool_], ...]  # for each condition (cells of its feature,) True for cells sent left
 
     @cached_property
     def box(self) -> Box:
@@ -75,7 +76,7 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the words where cells begin, their cells, and the feature's conditions."""
+    """Returns the first word of each interval, the cell of each interval, and the feature's conditions (indices)."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
@@ -95,15 +96,15 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes of cells."""
+    """A tree as boxes: ranges of cells of all features."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree as boxes. Raises ModelError if there are more than MOST_BOXES. merged: nodes that have become
-    leaves."""
+    """Returns a tree as boxes of cells. Raises ModelError if it needs more than MOST_BOXES. merged: nodes that have
+    become leaves."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
     lows, highs, values = [], [], []

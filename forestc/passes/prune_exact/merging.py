@@ -51,7 +51,8 @@ class Merging:
             self.counts["skipped" if self.taken >= self.steps else self._merge(index, node)] += 1
 
     def _merge(self, index: int, node: int) -> str:
-        """Returns "same" if the node became a leaf, "differs" if no value works, otherwise "unknown"."""
+        """Tries to turn a node into a leaf. Returns "same" on success, "differs" if no value works, otherwise
+        "unknown"."""
         here, outputs = self.drawn[index], list(self.forest.trees[index].outputs)
         boxes = here.regions[node]
         low, high = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
@@ -101,7 +102,7 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns bounds for the new leaf's values that keep the chosen inputs' decisions."""
+        """Returns bounds on the new leaf's values. Values within the bounds keep the decisions of the chosen inputs."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
@@ -113,14 +114,14 @@ class Merging:
             # `needed` is the least amount that the new leaf must add.
             needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
-                # Each demand adds at most one score and subtracts at most one.
+                # Each demand on scores adds at most one of the leaf's values and subtracts at most one.
                 plus = column.get(row.index(1), zero) if 1 in row else zero
                 minus = column.get(row.index(-1), zero) if -1 in row else zero
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
     def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
-        """Tests whether a change keeps all decisions: "same", "differs" or "unknown"."""
+        """Tests whether all decisions stay the same. Returns "same", "differs" or "unknown"."""
         for box in boxes:
             limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
             answer = separate(self.state, after, self.decider, box, limit)

@@ -29,7 +29,7 @@ from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 MOST_SUM = 1 << 40  # limits scores, so that sums of them fit in 64 bits
-# limits the first known inputs: rows, inputs beside thresholds, random inputs
+# limits the inputs that the search begins with: rows, inputs beside thresholds, random inputs
 MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000
 STEPS = 1_000_000  # steps of the search for one unit of the option effort
 

@@ -27,7 +27,7 @@ Labels: TypeAlias = NDArray[np.int64]
 
 # bytes of coded rows kept in memory at most
 MOST_CODES = 1 << 30
-# Reading stops after max(LEAST_ADDED, core rows // SHARE_ADDED) wrongly decided rows.
+# Reading stops once max(LEAST_ADDED, core rows // SHARE_ADDED) wrongly decided rows are found.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
@@ -69,7 +69,7 @@ class CoreRows:
     all_rows: CodedRows | None  # rows that may join the core; None if the core has all
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Adds some of the rows that the new trees decide wrongly to the core; returns their share among the rows read.
+        """Adds some rows that the pruned trees decide wrongly to the core. Returns their share among the rows read.
         last: True if the last class wins ties."""
         if self.all_rows is None:
             return 0.0

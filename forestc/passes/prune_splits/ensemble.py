@@ -126,16 +126,16 @@ class SplitEnsemble:
         return other
 
     def as_given(self) -> list[Pruned]:
-        """Returns the unpruned forest in a list; an empty list if its leaves were too wide and were rounded."""
+        """Returns a list of the unpruned ensemble; an empty list if its leaves had to be rounded."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Returns a changed ensemble that keeps all rows' decisions; None if it fails.
-        mended: share of rows for added trees to correct.
-        most: results of this cost or more are not checked."""
+        """Changes a pruned ensemble so that it keeps the decisions of all rows; returns None if that fails.
+        mended: share of rows that added trees may correct.
+        most: results of this cost or more are not checked on all rows."""
         if self.core is None:
             return None
         shape, _ = as_given(self.trees, self.splits)
@@ -226,7 +226,6 @@ class SplitEnsemble:
 
 
 def _numbered(forest: Forest, orders: Sequence[_LeafOrder]) -> tuple[list[Condition], NDArray[np.int64]]:
-    """Returns distinct conditions, and a row per split. Conditions that splits can exchange come first."""
     splits = [
         (index, first, middle, last, size, int(condition_of[node]))
         for index, (condition_of, (_, inner)) in enumerate(zip(forest.conditions.node_conditions, orders, strict=True))
@@ -273,13 +272,14 @@ def _leaves_in_order(tree: Tree) -> _LeafOrder:
 
 
 def _plain(forest: Forest, condition: Condition) -> bool:
-    """Returns True for a threshold on a feature that is never missing."""
+    """Returns True if a condition compares a feature that is never missing with a threshold."""
     feature = forest.features[condition.feature]
     return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """Groups each feature's thresholds for which `_plain` is True, ascending; other conditions stand alone."""
+    """Returns groups of conditions: the thresholds of each feature without missing values, ascending; any other
+    condition is alone."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):

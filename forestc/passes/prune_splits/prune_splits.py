@@ -37,7 +37,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # samples times trees; beyond that, fewer prices are tried
-# Prices of a unit of `cost`, in losses of one row; higher prices remove more.
+# Prices of one unit of `cost`; 1 equals the loss of one row. Higher prices remove more splits.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
@@ -195,10 +195,10 @@ class PruningLadder:
         ]
 
     def _prices(self) -> list[float]:
-        """Returns the prices to try, ascending; fewer of them for many rows and trees."""
+        """Returns the prices to try, ascending. For many rows and trees there are fewer prices."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
-        # The lowest prices are skipped: decisions that higher prices change can be corrected.
+        # Low prices are skipped, because decisions that higher prices change can be corrected.
         if self.options.keep == "decisions":
             step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns a fallback: at a given price the scored result of least loss; for a classifier with
-        keep=accuracy-or-decisions the pass with keep=decisions; otherwise the result with the unchanged forest."""
+        """Returns what to do if no setting is good: at a given price, the scored result of least loss; with
+        keep=accuracy-or-decisions, the pass with keep=decisions; otherwise the unchanged forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -272,7 +272,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Returns the setting `last` with its forest, which is pruned at lower prices first."""
+        """Returns the setting `last` with its forest. The forest is pruned at each lower price first."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None
@@ -288,7 +288,7 @@ class PruningLadder:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """Returns what scores mean now: "unchanged", "log_odds", or "ranking" (order only)."""
+    """Returns the meaning of scores after pruning: "unchanged", "log_odds", or "ranking" (only their order counts)."""
     if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if has_odds(forest) else "ranking"

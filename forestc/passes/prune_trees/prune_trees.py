@@ -34,10 +34,10 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-# Shares of the forest's hardware that are tried, the largest first.
+# Shares of the forest's hardware that the remaining trees may take; all are tried, the largest first.
 SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
 GIVE_UP = 8  # stops after this many choices in a row that lose too much
-# samples times trees times scores at most; copies are left out first
+# limits samples times trees times scores; beyond it, copied samples are left out first
 MOST_VALUES = 1 << 23
 SCANS = 8  # limits the scans of all moves, for each tree
 WORK, STARTS = 2e8, 4  # samples times trees times scans at most; number of starts at a given price
@@ -120,7 +120,7 @@ class PruneTrees(Seeded, AtGivenSettings):
 
 
 def _without_constants(forest: Forest) -> Forest:
-    """Returns the forest with its one-leaf trees in the bias; unchanged if all are such."""
+    """Returns the forest with its one-leaf trees added to the bias; unchanged if all trees have one leaf."""
     constant = [tree for tree in forest.trees if tree.size == 1]
     if not constant or len(constant) == len(forest.trees):
         return forest
@@ -171,7 +171,8 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields a forest for each setting, found from the one before; only the last for a given share."""
+        """Yields each setting with its forest; each selection starts from the one before. For a given share, only the
+        last is yielded."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -205,7 +206,7 @@ class SelectingLadder:
                 most_times=options.times, few=priced,
             )  # fmt: skip
             if choice is None:
-                return  # no choice is that small
+                return  # The search found no selection this small.
             times = choice.times
             yield Rung(step, self.cost(choice), partial(self.rebuilt, choice), {"chosen_on": self.chosen_on})
 
@@ -246,7 +247,7 @@ def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | No
 
 
 def _row_weights(sample: RowsToFit, forest: Forest) -> NDArray[np.float64]:
-    """Returns (samples,) the weights for `selectable`; a row with its copies counts once."""
+    """Returns (samples,) weights for `selectable`. A row and its copies together weigh as much as one row."""
     if not forest.decides:
         return np.ones(len(sample.label))
     worth = np.ones(len(sample.label))

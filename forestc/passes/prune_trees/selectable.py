@@ -40,13 +40,12 @@ class Selectable:
     """A problem of selecting some trees of a forest."""
 
     forest: Forest
-    task: Objective  # the problem in the form that the search takes
-    leaf: NDArray[np.int32]  # (trees, samples) as from `leaf_rows`
+    task: Objective  # the selection problem, without the forest
+    leaf: NDArray[np.int32]  # (trees, samples) reached leaf, as an index of `Tree.values`
     sample: RowsToFit
 
     def rebuilt(self, times: Ints) -> Forest:
-        """Returns the forest of the selected trees. times: how often each tree counts; its leaves are multiplied by
-        this number."""
+        """Returns the forest of the selected trees. times: (trees,) factors of the trees' leaves; 0 drops a tree."""
         before, total = self.forest, int(times.sum())
         trees = tuple(
             tree if count == 1 else changed_tree(tree, values=tree.values * count)
@@ -68,7 +67,8 @@ class Selectable:
         return changed(after, bias=after.bias)
 
     def _best_threshold(self, times: Ints, natural: int) -> int:
-        """Returns the best threshold on the samples; `natural` if it is among the best."""
+        """Returns the threshold with the best decisions on the samples; among equally good ones, the nearest to
+        `natural`."""
         assert isinstance(self.task, Patterns)
         sums = times @ differences(self.forest, self.leaf)
         values, inverse = np.unique(sums, return_inverse=True)
@@ -98,7 +98,7 @@ class Selectable:
 
 
 def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Returns (trees, outputs) the mean value that each tree adds over the samples."""
+    """Returns (trees, outputs) the mean, over the samples, of each tree's values."""
     means = np.zeros((len(leaf), forest.n_outputs))
     for index, tree in enumerate(forest.trees):
         means[index, list(tree.outputs)] = tree.values[leaf[index]].mean(axis=0)
@@ -106,7 +106,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """Returns the largest sum of differences that decides for the first class."""
+    """Returns the largest sum of the trees' differences for which the forest decides for the first class."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1
@@ -114,8 +114,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns (trees, samples) how much each tree adds to the only score, or to the second class's score minus the
-    first's."""
+    """Returns (trees, samples) what each tree adds to the decisive number: the only score, or the second class's score
+    minus the first's."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -137,7 +137,7 @@ def selectable(
 ) -> Selectable:
     """Returns the problem of selecting some trees.
     weight: (samples,) gain of a right decision, negative if the first of two classes is right.
-    trained: (trees, samples) True for training samples."""
+    trained: (trees, samples) True if the tree was trained on the sample."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
@@ -168,12 +168,13 @@ def selectable(
 
 
 def _neutral(forest: Forest) -> NDArray[np.int64]:
-    """Returns (trees, 1) the difference with which a tree has no effect."""
+    """Returns (trees, 1) an equal part of the decision's threshold for each tree."""
     return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Returns non-negative differences, scaled down if their sums exceed MOST_SUM."""
+    """Returns (trees, samples) differences, counted from each tree's smallest; scaled down if their sum may exceed
+    MOST_SUM."""
     votes = values - values.min(axis=1, keepdims=True)
     total = int(votes.max(axis=1).sum())
     if total > MOST_SUM:

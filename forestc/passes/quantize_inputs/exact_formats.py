@@ -93,7 +93,7 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 def _thresholds_inside(
     feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
 ) -> tuple[ValueRange, NDArray[np.bool_]]:
-    """Returns the range as the library rounds it, and True for thresholds inside."""
+    """Returns the range as the library rounds its ends, and (thresholds,) True if a threshold is inside."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -133,7 +133,7 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """Returns words of all thresholds; conditions outside the range always or never hold."""
+    """Returns integers for all thresholds: `words` for those inside the range; the others always or never hold."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

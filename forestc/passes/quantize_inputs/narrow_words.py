@@ -29,9 +29,10 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats, narrowed feature by feature where `allowed` permits.
-    free: indices of features whose words may change.
-    of_width: returns a feature's format with at most a number of bits."""
+    """Returns the formats, after narrowing one feature after the other.
+    free: indices of the features that may be narrowed.
+    of_width: returns a feature's format of at most this many bits.
+    allowed: returns True for acceptable formats."""
     chosen = list(formats)
     if not allowed(chosen):
         return chosen

@@ -167,7 +167,7 @@ class QuantizeInputs:
         return formats
 
     def _promise(self, forest: Forest, result: Forest, rows: Rows | None) -> tuple[Promise, dict[str, Any]]:
-        """Compares both forests on the rows; returns the promise, and figures."""
+        """Compares both forests on the rows. Returns the promise that the result keeps, and figures for the report."""
         change, paths = Change(forest, result), 0
         for batch in rows.batches() if rows is not None else ():
             old, new = (evaluate_quickly(made, encode(made, batch.X)) for made in (forest, result))

@@ -112,10 +112,10 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """Returns a bound of every score's error, for any input.
-    leaves: for each tree (leaves, outputs) steps above the lowest.
+    """Returns a bound of the error of every score, for any input.
+    leaves: for each tree (leaves, outputs), in steps above the tree's lowest value.
     bias: (outputs,) in steps.
-    exact: True if only division rounds."""
+    exact: True if only the division by `divisor` rounds."""
     divisor = abs(forest.aggregate.divisor)
     least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
@@ -139,8 +139,8 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns the number of steps per unit of score, at most `most`; and True if every leaf and bias is nearly a
-    multiple of a step."""
+    """Returns a pair: the number of steps per unit of score, at most `most`; and True if all leaves and biases are
+    nearly multiples of a step."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])

@@ -156,14 +156,13 @@ class RoundLeaves:
         return [(width, leaves) for width in widths for leaves in candidates(summed, width)]
 
     def _goal(self, forest: Forest) -> float:
-        """Returns the change up to which fewer leaf bits are preferred."""
         return 0.0 if forest.decides else most_change(self.change, forest) / (10 if self.scores is None else 1)
 
     def _measured(self, forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]]) -> list[_Measured]:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Returns the trials within the option `scores`, if given; if none is, the best."""
+        """Returns the roundings that meet the option `scores`; if none does, those of least error."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
@@ -174,7 +173,7 @@ class RoundLeaves:
         return next((trial for trial in fine if scorer.of(with_leaves(summed, trial.leaves)).within(limit)), None)
 
     def _for_every_input(self, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
-        """Rounds leaves for every input in the ranges. rows: their near ties count most."""
+        """Rounds leaves for every input in the ranges. rows: near ties among these rows get the largest weight."""
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         most = MOST_LEAF_BITS if auto else widths[0]
@@ -233,7 +232,7 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures several roundings on the rows. some: number of bits and leaves of each."""
+    """Measures on the rows how far roundings change the forest. some: each (number of leaf bits, rounded leaves)."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [

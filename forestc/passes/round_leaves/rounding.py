@@ -23,11 +23,12 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-# share of a score that counts as zero, below float32's rounding (2^-24)
+# share of a score below which differences are ignored, below float32's rounding (2^-24)
 NEGLIGIBLE = 2.0**-30
 # lists links from one score to a probability that a table can replace
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
-AVERAGED = (*CURVED, "softmax", "shares")  # lists links whose class probabilities can be averaged
+# lists functions from scores to probabilities (links) whose results can be averaged
+AVERAGED = (*CURVED, "softmax", "shares")
 FINER = 4  # limits the step of leaves that need no curve, in curve steps
 # Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10
@@ -208,8 +209,8 @@ def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
 
 
 def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> RoundedLeaves:
-    """Returns the leaves with a bound of their scores' error. model: a forest without member models (parts).
-    exact: True if only a division rounds."""
+    """Returns the leaves with a bound of the scores' rounding error. model: a forest without member models (parts).
+    exact: True if only the division by `divisor` rounds."""
     forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
@@ -346,7 +347,7 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds member models of two classes; the second candidate has another threshold."""
+    """Rounds member models of two classes, each with a curve. Returns two candidates with different thresholds."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
@@ -410,7 +411,7 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """Returns for each step of the probability, from 1, the least score that reaches it."""
+    """Returns the least score that reaches each multiple k of the probability step, for k = 1 to `steps`."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -435,7 +436,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns votes' weights as whole numbers, rounded if needed, and the weight of number 1."""
+    """Returns a pair: votes' weights as whole numbers, rounded if needed, and the weight that number 1 stands for."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]

@@ -30,8 +30,8 @@ class Settling:
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
-        """Returns the leaves, and True if they provably decide every input in the ranges as `source` does.
-        forest: the source, as one sum if possible."""
+        """Returns a pair: the leaves, and True if they provably decide every input in the ranges as `source` does.
+        forest: `source`, as one sum if possible."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)
         decided = []
@@ -63,7 +63,7 @@ class Settling:
 
 
 def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
-    """Returns near ties that cover every input in the ranges; None if unknown."""
+    """Returns the near ties of all inputs in the ranges; None if they are unknown."""
     cells = every_cell(source, ranges, most_combinations(source))
     if cells is not None:
         return near_ties(source, forest, [cells.X], margin)

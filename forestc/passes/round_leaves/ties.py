@@ -33,7 +33,7 @@ class NearTies:
 
     leaf: NDArray[np.int32]  # (combinations, trees) indices of `Tree.values`
     expected: NDArray[np.int64]  # (combinations,) the model's decisions
-    count: NDArray[np.int64]  # (combinations,) weighted number of inputs that reach each
+    count: NDArray[np.int64]  # (combinations,) weighted number of inputs that reach each combination
     margin: float  # largest margin of a near tie
 
     def changed(self, leaves: RoundedLeaves) -> int:
@@ -44,7 +44,7 @@ class NearTies:
         return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """Returns these ties and the others together; these count FIRST times as much."""
+        """Returns both lists of near ties as one; ties of this list get FIRST times their weight."""
         leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
         return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
@@ -66,7 +66,7 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
         numbers = encode_numbers(source, X)
         nodes = list(nodes_reached(forest, numbers).T)
         near, index = _near(forest, nodes, margin)
-        if source is not forest:  # the same sum, but added in another order
+        if source is not forest:  # Both forests add up the same leaves, but in another order.
             index = evaluate_words(source, numbers[near]).index
         leaves.append(_reached(forest, nodes)[near])
         expected.append(index)
@@ -129,7 +129,7 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """Adjusts leaves in finer and finer steps. Returns leaves, changed ties, steps left."""
+    """Adjusts leaves by finer and finer steps. Returns leaves, the weight of changed ties, and steps left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
@@ -152,8 +152,8 @@ class _Numbering:
     """Numbers the adjustments of leaves and biases for the integer program."""
 
     kinds: list[NDArray[np.int64]]  # for each tree (leaves,) the number of the leaf's distinct values
-    first: list[int]  # first adjustment of each tree
-    biases: int  # first adjustment of a bias
+    first: list[int]  # number of the first adjustment of each tree
+    biases: int  # number of the first adjustment of a bias
     count: int  # number of adjustments; the last is always 0
 
     @staticmethod
@@ -163,9 +163,9 @@ class _Numbering:
         return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns (rows, trees + 1) the numbers of the adjustments that add to a score.
+        """Returns (rows, trees + 1) the numbers of the adjustments that add to one score of each row.
         leaf: (rows, trees) reached leaves.
-        output: (rows,) index of the score."""
+        output: (rows,) index of the row's score."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
@@ -175,8 +175,8 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns sums that adjustments must make 0 or more: one for each near tie and other class. Ties beyond
-        MOST_TERMS are left out."""
+        """Returns constraints on the adjustments: for each near tie and each wrong class, a sum that must be at least
+        0. Ties beyond MOST_TERMS are left out."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))
@@ -201,7 +201,7 @@ class _Numbering:
         return Sums(terms, sign.astype(np.int8), room, count[row])
 
     def moved(self, leaves: RoundedLeaves, nudges: NDArray[np.int64], factor: int) -> RoundedLeaves:
-        """Returns the adjusted leaves, with steps `factor` times as fine."""
+        """Returns the leaves after adjustment, in steps `factor` times as fine as before."""
         bias = factor * leaves.bias + nudges[self.biases : self.biases + len(leaves.bias)]
         values = []
         for own, kind, fed, first in zip(leaves.values, self.kinds, leaves.outputs, self.first, strict=True):

@@ -197,10 +197,9 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns the fewest thresholds that hit all intervals (low, high], ascending; and (intervals,) the index of each
-    interval's threshold.
-    present: (intervals,) present thresholds.
-    narrow: True for float32."""
+    """Returns the fewest thresholds with one in each interval (low, high], ascending; and (intervals,) the index of
+    each interval's threshold.
+    narrow: True to round thresholds to float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
     if narrow_set is not None and stabbed is not None and not stabbed.missed.any():
@@ -222,7 +221,7 @@ def fewest_thresholds(
 
 
 def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
-    """Returns floats above the middles: the paper tests `x <= middle`, forestc `x < t`."""
+    """Returns floats just above the middles of finite intervals: the paper tests `x <= middle`, forestc `x < t`."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low + (high - low) / 2
         if narrow:

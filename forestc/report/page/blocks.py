@@ -85,7 +85,7 @@ class Paragraph:
 
     kind: ClassVar[str] = "text"
     text: str
-    tone: str = ""  # answer, beside (an answer), note, or ""
+    tone: str = ""  # "answer", "beside" (an alternative to it), "note", or ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Measured:
     agreed: Agreement  # agreement with the model
     confusion: NDArray[np.int64] | None  # (classes, classes), rows by true and predicted class
     other: int  # rows with a label unknown to the model
-    histograms: Mapping[int, Histogram]  # by column of the rows
+    histograms: Mapping[int, Histogram]  # histograms by column of the rows
 
     @property
     def standard_error(self) -> float | None:

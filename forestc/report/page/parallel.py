@@ -26,7 +26,7 @@ class _OptionAxis:
     """An axis for an option."""
 
     name: str
-    positions: tuple[float | None, ...]  # by trial, from 0 to 1, or None without the option
+    positions: tuple[float | None, ...]  # position of each trial, 0 to 1; None if the trial lacks the option
     low: str  # text at the lower end
     high: str  # text at the upper end
 

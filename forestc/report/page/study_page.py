@@ -36,10 +36,10 @@ SHRINK = (
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses relative to the page, by trial."""
+    """Addresses that a study's page links to, relative to the page, by number of trial."""
 
-    pages: Mapping[int, str] = field(default_factory=dict)  # of designs' pages
-    folders: Mapping[int, str] = field(default_factory=dict)  # of compiled folders
+    pages: Mapping[int, str] = field(default_factory=dict)  # addresses of designs' pages
+    folders: Mapping[int, str] = field(default_factory=dict)  # addresses of compiled folders
 
 
 def study_page(

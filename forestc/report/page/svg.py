@@ -82,7 +82,7 @@ def tree_svg(root: Mapping[str, Any]) -> Markup:
 def _drawn(
     node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
 ) -> tuple[float, int, float]:
-    """Draws a node and its subtree. Returns lines, depth, own line."""
+    """Draws a node and its subtree. Returns the number of lines, the deepest level, and the node's own line."""
     x = level * COLUMN + 4
     if "yes" not in node:
         leaf = "leaf" in node
@@ -115,7 +115,7 @@ def _rows(node: Mapping[str, Any]) -> str:
 
 
 def _label(x: float, line: float, text: tuple[str, str], more: str, color: str) -> Markup:
-    """Returns the label of a node. text: condition or leaf, and a suffix."""
+    """Returns the label of a node. text: a pair: the condition or leaf, and a suffix."""
     whole, behind = text
     mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
     words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
