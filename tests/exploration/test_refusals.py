@@ -50,8 +50,8 @@ def test_a_missing_label_is_named_by_its_row(tmp_path, values):
     ("given", "said"),
     [
         ({}, "nothing says what to build for; device, cpu; add device=, such as ecp5-25k, or cpu="),
-        ({"device": "xcup", "limits": ["fmax>=150"]}, "nothing here tells the clock rate on xcup; goals; limit or minimize "
-         "latency instead, .*; or give a device whose clock rate is known: ice40-hx8k, "),
+        ({"device": "xcup", "limits": ["fmax>=150"]}, "nothing here tells the clock rate on xcup; goals; limit or "
+         "minimize latency instead, .*; or give a device whose clock rate is known: ice40-hx8k, "),
         ({"device": "xcup", "rungs": "placd"}, "unknown rung 'placd'; known: estimate, synthesis"),
         ({"device": "xcup", "rungs": "measured"}, "no goal or limit has figures of the rung 'measured'; known: est"),
     ],
