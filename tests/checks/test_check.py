@@ -361,7 +361,7 @@ def test_results_that_are_missing_count_as_differences():
     wrong = wanted.copy()
     wrong[1, 0] = 9
     found = difference(wrong, wanted)
-    assert (found.count, found.first, found.got, found.wanted) == (1, 1, (9, 3), (2, 3))
+    assert (found.count, found.first, found.got, found.expected) == (1, 1, (9, 3), (2, 3))
 
 
 def test_error_kinds_carry_their_exit_status():
