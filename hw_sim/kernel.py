@@ -178,7 +178,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates of one op, each coded as `to, a, b`."""
+    """Runs gates of one op, each coded as `to, a, b`; NOT as `to, a`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:

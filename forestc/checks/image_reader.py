@@ -168,8 +168,8 @@ class ImageRead:
     threshold: int
 
     def walked(self, words: Ints) -> Ints:
-        """Evaluates words (rows, columns). Returns (rows, 1 or 1 + outputs): the label and, if the engine gives them,
-        the scores. Raises ForestcError for an inconsistent image."""
+        """Evaluates the image on words (rows, columns). Returns (rows, 1) labels, or (rows, 1 + outputs) labels and
+        scores if the engine gives scores. Raises ForestcError for an inconsistent image."""
         shape, rows = self.shape, len(words)
         scores: dict[int, Ints] = {}
         for number, slot in enumerate(self.slots):

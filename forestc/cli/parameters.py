@@ -132,7 +132,7 @@ def _default(value: object) -> Any:
 
 
 def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
-    """Returns the options given, by keyword. Raises OptionError for invalid keys."""
+    """Returns the options on the command line, by field name. Raises OptionError for an invalid `KEY=VALUE`."""
     groups = groups_of(kind)
     result: dict[str, Any] = {}
     for entry, spec in options_of(kind):

@@ -168,7 +168,7 @@ class Compilation:
     rows: Rows = field(init=False)
     inputs: dict[str, Any] = field(default_factory=dict)
     firmware: dict[str, Any] | None = None
-    # Fields that `lower` sets.
+    # The stage `lower` sets `netlist`, and may set the latency in `lowering`.
     netlist: Netlist | None = None
     lowering: LoweringOptions = field(init=False)
     # Fields that `emit` sets.

@@ -262,7 +262,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """Returns two commands: one finishes the study, the other only its front."""
+    """Returns two commands, one that finishes the study and one that finishes only its front; none if it is finished."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]
@@ -349,7 +349,8 @@ def same_rows(material: Material) -> int:
 
 
 def _test_inputs(material: Material) -> NDArray[np.float64] | None:
-    """Returns the test rows in the rows' order of columns; None without a match."""
+    """Returns the test rows with columns ordered by name as in the given rows, or unchanged if only their number
+    agrees; otherwise None. For a model: as the model reads rows."""
     request, forest = material.request, material.forest or material.example
     test = test_rows(request.test, request.label, forest).X if isinstance(forest, Forest) else None
     if material.forest is not None:  # Rows of a model hold the columns that it reads, and zeros elsewhere.

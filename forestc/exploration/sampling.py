@@ -133,7 +133,7 @@ def trial_of(folder: str, address: str, identity: int) -> Any:
 
 
 class Sampler:
-    """A chooser of trials that reports their results to Optuna. identities: Optuna's ids by trial number."""
+    """Chooses trials by Optuna and reports their results to it. `identities` maps trial numbers to Optuna's ids."""
 
     def __init__(self, material: Material, study: Any) -> None:
         self.material, self.request, self.study = material, material.request, study

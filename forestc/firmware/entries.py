@@ -1,4 +1,4 @@
-"""The functions of a generated C header that can be measured."""
+"""The functions of a generated C header that can be measured on a processor."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a dictionary for each feature: its name, column, number type, uses in nodes, number of conditions,
-    outermost thresholds, and range of words."""
+    """Returns a list with a dictionary for each feature: name, column, number type, nodes that use it, distinct
+    conditions, outermost thresholds, and range of words."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:

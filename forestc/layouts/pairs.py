@@ -105,7 +105,7 @@ class Layout:
 
 
 class _Graph:
-    """Builder of a tree's blocks: its own nodes, and nodes added for sets and leaves."""
+    """Builds a tree's blocks from its nodes and from nodes added for sets of categories and for leaves."""
 
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree

@@ -1,4 +1,4 @@
-"""Computes when each net is ready, by a model of a device family's delays.
+"""Computes when each net is ready, from a device family's modeled delays.
 
 A LUT greedily absorbs LUTs before it while its inputs suffice, a simple form of FlowMap (Cong and Ding, IEEE TCAD
 13(1), 1994).

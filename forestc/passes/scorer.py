@@ -54,7 +54,8 @@ class RowErrors:
 
     @cached_property
     def divisor(self) -> float:
-        """The number of rows; for a regression the sum of squared deviations of the labels from their mean."""
+        """The divisor of a sum of errors: the number of rows; for a regression the sum of squared deviations of the
+        labels from their mean."""
         if self.decides:
             return float(len(self.errors))
         labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)

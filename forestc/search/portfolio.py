@@ -87,7 +87,7 @@ class Stop:
 
 
 class _PassRuns:
-    """Stored results of lists of passes on one model and its rows."""
+    """Runs lists of passes on one model and its rows, each shared beginning only once."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows

@@ -104,7 +104,7 @@ def select(
     positive = weighed.true_positive - weighed.false_negative
     negative = weighed.false_positive - weighed.true_negative
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
-    # `base` is the total worth if every row is decided negative.
+    # `base` is the sum of the weights if every row is decided negative.
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value

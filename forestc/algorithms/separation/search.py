@@ -22,7 +22,7 @@ def search(
     """Returns NONE, FOUND or STOPPED, and the steps taken. Writes an input where the first `single` sums are at least 0
     to `cells`, (features,). `low`, `high`: (features, leaves)."""
     features, leaves, sums = low.shape[0], low.shape[1], len(start)
-    # Open boxes are a stack; `inside` holds the leaves that meet each box.
+    # Open boxes are a stack. `inside[begin : begin + count]` lists the leaves that meet a box.
     room = 64
     box_low, box_high = np.empty((room, features), np.int32), np.empty((room, features), np.int32)
     base = np.empty((room, sums), np.int64)

@@ -158,7 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns a step of a leaf or bias that lowers the loss (0 if none), and the loss saved."""
+    """Returns (step, loss saved): a step of a leaf or bias that lowers the loss, 0 if none does."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

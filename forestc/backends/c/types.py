@@ -157,7 +157,8 @@ FLOATS = {
 
 
 def float_inputs(forest: Forest) -> FloatType:
-    """Returns the C type of all raw values. Raises OptionError for a category, or for different float types."""
+    """Returns the one C float type for all features' raw values. Raises OptionError for a used category, or unless all
+    features share one float type."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")

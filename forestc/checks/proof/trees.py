@@ -32,7 +32,7 @@ def prove_trees(evidence: Evidence) -> list[Form]:
                             offsets[output] += operand.value << bit
                         else:
                             terms[output][operand] = terms[output].get(operand, 0) + (1 << bit)
-                    # A value without a net is not counted as a statement.
+                    # A tree's value that has no net is left out of the counts of statements.
                     if operands[0] in range(-len(evidence.absent), 0):
                         part.asked -= 1
                         part.proved -= 1

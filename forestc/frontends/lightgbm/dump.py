@@ -20,7 +20,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-# Maps the columns read of splits and of leaves to their types.
+# Types of the keys that are read from a split and from a leaf of the dump.
 SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,

@@ -1,6 +1,6 @@
 """Parses LightGBM's text form into arrays.
 
-Each line of a tree holds all numbers of one key, so a key is parsed for all trees at once.
+A tree has one line for each key. The lines of one key are joined over all trees and parsed at once.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def _binary(
     always = _always_voted(nodes, 2)
     positive = len(voted) == 1 and not (nodes.weight < 0).any()
     bits = 32 if summed.precision == "float32" else 64
-    # onnxruntime decides by 0.5 if a single class has weights and none is negative.
+    # onnxruntime's threshold is 0.5 if only one class has weights and none is negative, otherwise 0.
     decision = Decision("threshold", float(next_above(np.array([0.5 if positive else 0.0]), bits)[0]))
     if voted == {0}:
         if len(base) > 1:

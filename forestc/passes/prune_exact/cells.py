@@ -26,7 +26,8 @@ MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may need man
 
 @dataclass(frozen=True, eq=False)
 class FeatureCells:
-    """The cells of all features of a forest."""
+    """The cells of each feature: classes of words (an interval, a set of codes, or missing) that no condition tells
+    apart."""
 
     word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
     # for each feature the first words of intervals, and their cells

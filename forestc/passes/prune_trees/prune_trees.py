@@ -238,7 +238,7 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows) True if the row trained the tree; None if unknown or large."""
+    """Returns (trees, rows), True where the row trained the tree; None if unknown, or for more than `most` rows."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
