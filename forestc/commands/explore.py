@@ -262,7 +262,7 @@ def _search(
 
 
 def _to_finish(record: Mapping[str, Any], unfinished: Mapping[str, int] | None, folder: Path) -> list[str]:
-    """Returns two commands, one that finishes the study and one that finishes only its front; none if it is finished."""
+    """Returns two commands: the first finishes the study, the second only its front; none if it is finished."""
     if unfinished is None:
         return []
     tried = record["trials"] - unfinished["untried"]

@@ -36,7 +36,7 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns the number of carry chains by kind, and of their used bits as `KIND_bits`. The key `pass` counts
+        """Returns the number of carry chains by kind, and of their used bits as KIND_bits. The key `pass` counts
         comparison results that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
