@@ -36,8 +36,8 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns the number of carry chains by kind, and of their used bits as KIND_bits. The key `pass` counts
-        comparison results that a register or output reads directly."""
+        """Returns the numbers of carry chains and of used bits in chains, by kind. The kind `pass` counts comparison
+        results that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]

@@ -283,8 +283,8 @@ def _followers(
     candidates: Ints, loss: Floats, removed: Floats, total_p: float, total_q: float, worth: float, depth: int,
     slack: float, tail: Ints, bound: Floats,
 ) -> int:  # fmt: skip
-    """Finds the literals that may extend the clause: writes them to `tail`, and to `bound` an upper bound on the worth
-    of clauses with each. Returns their number; 0 if no extension can pay."""
+    """Writes literals that may extend the clause to `tail`, and upper bounds on the worth of such clauses to `bound`.
+    Returns their number; 0 if no extension can pay."""
     count = len(candidates)
     order = np.argsort(loss[:count])
     base = total_p - total_q - worth * (depth + 1)

@@ -127,8 +127,7 @@ def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Returns each right end's predecessor in the cheapest set that ends there; -1 for none. The last entry is the last
-    point of the best set."""
+    """Returns each right end's predecessor in the cheapest set ending there (-1: none), then the best last point."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
