@@ -2,10 +2,12 @@
 
 import builtins
 import doctest
+import gc
 import importlib
 import inspect
 import re
 import sys
+import warnings
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -115,6 +117,10 @@ def test_examples_run(first, tmp_path, monkeypatch):
         output = []
         failed, _ = doctest.DocTestRunner(optionflags=OPTIONS).run(example, out=output.append)
         assert not failed, "".join(output)
+    with warnings.catch_warnings():  # Amaranth warns of a component that goes before it is elaborated.
+        warnings.simplefilter("ignore")
+        del example
+        gc.collect()
 
 
 def test_each_example_runs():
