@@ -23,15 +23,12 @@ PASSES = sorted(
 # Names a place within the text: an option, a pass, a field with its value, or a value in quotes.
 NAMED = re.compile(
     r"--[a-z{]|\{flag|(?:self|step)\.name|print_pass|stream: \w|"
-    r"\{name\} has no value|opts\[0\]|\{name\}=\{text|\w=\{|!r\}|" + "|".join(PASSES)
+    r"\{name\}|opts\[0\]|\bquantize\b|\w=\{|!r\}|" + "|".join(PASSES)
 )
 # Names the code that adds a place to errors of a folder.
 ADDED = {
     "forestc/frontends/": "load",
     "forestc/forest/": "load",
-    "forestc/passes/": "run_passes",
-    "forestc/algorithms/networks/": "learned",
-    "forestc/algorithms/": "run_passes",
 }
 TEXTS = {"what", "why", "problem", "reason"}  # parameters of functions that make an error of a text
 

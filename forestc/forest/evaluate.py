@@ -81,7 +81,9 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """Returns raw rows as the numbers that conditions compare: (rows, features). table: all columns of the source, or
     those in `Forest.carried`. Raises RowsError for other shapes and unexpected missing values."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
-        raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
+        raise RowsError(
+            f"the rows have shape {table.shape}", where="rows", do=f"the model takes rows of {forest.columns} columns"
+        )
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.on_words else np.float64)
     positions = (
         forest.row_columns if table.shape[1] == forest.width else [feature.column for feature in forest.features]

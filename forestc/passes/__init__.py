@@ -49,7 +49,9 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):
-        raise OptionError("a list of passes holds texts", do="give one text, with commas between the passes")
+        raise OptionError(
+            "a list of passes holds texts", where="--passes", do="give one text, with commas between the passes"
+        )
     passes = [seeded(step, seed) for step in named]
     leaves = next((index for index, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
     inputs = next((index for index, step in enumerate(passes) if isinstance(step, QuantizeInputs)), None)

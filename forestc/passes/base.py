@@ -99,7 +99,7 @@ def need_words(step: Pass, forest: Forest) -> None:
 
 
 def already_quantized() -> ModelError:
-    return ModelError("the forest is already quantized", do="give the model that it was made of")
+    return ModelError("the forest is already quantized", where="the model", do="give the model that it was made of")
 
 
 def print_pass(step: Pass) -> str:

@@ -95,9 +95,9 @@ def run_passes(
         progress(name)
         with located(f"pass {name}", step.name):
             outcomes.append(results[index] if results else apply(step, forests[-1], rows, scorer))
-        origin = forests[-1].provenance
-        forests.append(replace(outcomes[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
-        verify(forests[-1])
+            origin = forests[-1].provenance
+            forests.append(replace(outcomes[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))
+            verify(forests[-1])
     progress("checking the promises of the passes")
     runs = [_Ran(name, forests[: index + 2], r) for index, (name, r) in enumerate(zip(names, outcomes, strict=True))]
     generated = isinstance(rows, Ranges)

@@ -92,7 +92,11 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
     if not isinstance(number, Fixed):
-        raise OptionError(f"{number} is not an integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+        raise OptionError(
+            f"{number} is not an integer format",
+            where="pass quantize-inputs",
+            do="use uint8, fixed<12,4>, ordered32 and the like",
+        )
     scaled = scaled_by(freedom.thresholds, number.fraction)
     low, high = scaled_by(freedom.low, number.fraction), np.floor(scaled_by(freedom.high, number.fraction))
     nearest = np.ceil(scaled)
@@ -169,7 +173,7 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
         if number is not None:
             words = _clipped(np.rint(scaled_by(freedom.thresholds, fraction)), number, missing)
             return Format(number, words, "approximate")
-    raise OptionError(f"{most} input bits are too few", do="give more input_bits")
+    raise OptionError(f"{most} input bits are too few", where="pass quantize-inputs", do="give more input_bits")
 
 
 def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
@@ -177,7 +181,7 @@ def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):
-        raise OptionError("formats does not map feature names to types", do='write {"age":"uint8"}')
+        raise OptionError("formats does not map feature names to types", where="formats", do='write {"age":"uint8"}')
     names = {feature.name for feature in forest.features}
     result = {}
     for name, text in formats.items():

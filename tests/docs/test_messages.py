@@ -39,7 +39,8 @@ def test_the_table_sees_an_error_that_lacks_them(collected):
     module, _ = collected
     assert not module.place_of(module.Message("forestc/x.py", 1, "OptionError", "'is too large'", "", ""))
     assert module.place_of(module.Message("forestc/x.py", 1, "OptionError", "f'--trials {count}'", "", "")) == "text"
-    assert module.place_of(module.Message("forestc/passes/x.py", 1, "OptionError", "'no'", "", "")) == "run_passes"
+    assert module.place_of(module.Message("forestc/frontends/x.py", 1, "ModelError", "'no'", "", "")) == "load"
+    assert not module.place_of(module.Message("forestc/passes/x.py", 1, "OptionError", "'no'", "", ""))
 
 
 def small():

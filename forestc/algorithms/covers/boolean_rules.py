@@ -104,7 +104,7 @@ class RuleLimits:
                 do="give larger ones",
             )
         if self.form not in ("dnf", "cnf"):
-            raise OptionError(f"no form of rules is called {self.form}", do="choose dnf or cnf")
+            raise OptionError(f"no form of rules is called {self.form}", where="form", do="choose dnf or cnf")
 
 
 def learn_rules(

@@ -160,7 +160,7 @@ class Master:
         fresh.passModel(self._highs.getModel())
         fresh.run()
         if fresh.getModelStatus() != self._optimal:
-            raise InternalError(f"the master problem ended as {fresh.getModelStatus()}")
+            raise InternalError(f"the master problem ended as {fresh.getModelStatus()}", where="HiGHS")
         return fresh
 
 

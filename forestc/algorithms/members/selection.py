@@ -132,16 +132,18 @@ def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
     votes, y = np.asarray(votes), np.asarray(y)
     if votes.ndim != 2 or y.shape != (len(votes),):
         raise RowsError(
-            f"votes of shape {votes.shape} and labels of shape {y.shape}", do="give (rows, members) and (rows,)"
+            f"votes of shape {votes.shape} and labels of shape {y.shape}",
+            where="votes and labels",
+            do="give (rows, members) and (rows,)",
         )
     for name, array in (("votes", votes), ("y", y)):
         if not np.isin(array, (0, 1)).all():
             raise RowsError(f"{name} holds other values than 0 and 1", do="round probabilities to 0 and 1")
     if not votes.shape[1]:
-        raise RowsError("no members to choose from", do="give votes of at least one member")
+        raise RowsError("no members to choose from", where="votes", do="give votes of at least one member")
     for label in (0, 1):
         if not (y == label).any():
-            raise RowsError(f"no row is of class {label}", do="give rows of both classes")
+            raise RowsError(f"no row is of class {label}", where="labels", do="give rows of both classes")
     return votes.astype(np.uint8), y.astype(np.uint8)
 
 
@@ -162,9 +164,11 @@ def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | N
         return None
     needed = f"{'tau' if tau else 'gamma'}={tau or gamma:g} needs two members"
     if votes.shape[1] < 2:
-        raise OptionError(f"{needed}, and there is one", do="set tau and gamma to 0")
+        raise OptionError(f"{needed}, and there is one", where="members", do="set tau and gamma to 0")
     if most is not None and most < 2:
-        raise OptionError(f"{needed}, and at most one is allowed", do="allow 2, or set tau and gamma to 0")
+        raise OptionError(
+            f"{needed}, and at most one is allowed", where="most members", do="allow 2, or set tau and gamma to 0"
+        )
     credits = failure_credits(votes, y)
     for name, value in (("tau", tau), ("gamma", gamma)):
         if value > credits.max():

@@ -42,14 +42,16 @@ class BayesianNetwork:
         object.__setattr__(self, "order", tuple(map(int, self.order)))
         check_structure(self.states, self.parents)
         if len(self.tables) != len(self.states):
-            raise ModelError(f"{len(self.tables)} tables for {len(self.states)} variables")
+            raise ModelError(f"{len(self.tables)} tables for {len(self.states)} variables", where="tables")
         tables = tuple(self._checked(i) for i in range(len(self.states)))
         object.__setattr__(self, "tables", tables)
         if not self.order:
             object.__setattr__(self, "order", min_fill_order(moral_graph(self.parents)))
         if sorted(self.order) != list(range(len(self.states))):
             raise ModelError(
-                "the order does not name every variable once", do="leave it empty to have an elimination order found"
+                "the order does not name every variable once",
+                where="order",
+                do="leave it empty to have an elimination order found",
             )
         _ = self.separators
 
@@ -98,7 +100,7 @@ class BayesianNetwork:
         """Returns the network with counts below m replaced by 0. This is no promise of privacy: other tables may reveal
         a hidden count."""
         if m < 0:
-            raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
+            raise OptionError(f"the least count {m} is negative", where="least count", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
 
 
@@ -142,10 +144,11 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
     if rows.ndim != 2 or rows.shape[1] != len(states):
         raise RowsError(
             f"rows of shape {rows.shape} for a network of {len(states)} variables",
+            where="rows",
             do="give an array (rows, variables) of states",
         )
     if rows.dtype.kind not in "biu":
-        raise RowsError(f"rows of {rows.dtype} instead of states", do="give the states as uint8")
+        raise RowsError(f"rows of {rows.dtype} instead of states", where="rows", do="give the states as uint8")
     if len(rows):
         wrong = np.flatnonzero((rows.max(axis=0) >= np.array(states)) | (rows.min(axis=0) < 0))
         if len(wrong):
@@ -162,15 +165,15 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
 def check_ess(ess: float) -> None:
     """Raises ModelError unless the equivalent sample size is from 1e-30 to 1e30."""
     if not (isfinite(ess) and 1e-30 <= ess <= 1e30):  # so that no quotient of it underflows
-        raise ModelError(f"the equivalent sample size {ess} is not a positive number", do="use 1")
+        raise ModelError(f"the equivalent sample size {ess} is not a positive number", where="ess", do="use 1")
 
 
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
     """Raises ModelError unless the parents ascend and make an acyclic network of at most `MOST_CELLS` table cells."""
     if not states:
-        raise ModelError("a network needs at least one variable")
+        raise ModelError("a network needs at least one variable", where="states")
     if len(parents) != len(states):
-        raise ModelError(f"parents of {len(parents)} variables instead of {len(states)}")
+        raise ModelError(f"parents of {len(parents)} variables instead of {len(states)}", where="parents")
     for i, r in enumerate(states):
         if not 1 <= r <= MOST_STATES:
             raise ModelError(f"{r} states, possible are 1 to {MOST_STATES}", where=f"variable {i}")

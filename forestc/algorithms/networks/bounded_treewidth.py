@@ -45,17 +45,17 @@ class NetworkSearch:
 
     def __post_init__(self) -> None:
         if self.treewidth < 1:
-            raise OptionError(f"treewidth {self.treewidth}", do="allow at least 1")
+            raise OptionError(f"treewidth {self.treewidth}", where="treewidth", do="allow at least 1")
         if self.max_parents < 0:
-            raise OptionError(f"max_parents {self.max_parents}", do="allow at least 0")
+            raise OptionError(f"max_parents {self.max_parents}", where="max_parents", do="allow at least 0")
         if not (self.ess > 0 and math.isfinite(self.ess)):
-            raise OptionError(f"ess {self.ess}", do="use an equivalent sample size above 0")
+            raise OptionError(f"ess {self.ess}", where="ess", do="use an equivalent sample size above 0")
         if self.method not in get_args(Method):
-            raise OptionError(f"no method is called {self.method}", do="use auto, search or exact")
+            raise OptionError(f"no method is called {self.method}", where="method", do="use auto, search or exact")
         if not self.time_limit > 0:
-            raise OptionError(f"time_limit {self.time_limit}", do="use seconds above 0")
+            raise OptionError(f"time_limit {self.time_limit}", where="time_limit", do="use seconds above 0")
         if self.samples is not None and self.samples < 1:
-            raise OptionError(f"samples {self.samples}", do="use at least 1")
+            raise OptionError(f"samples {self.samples}", where="samples", do="use at least 1")
 
 
 def learn(
@@ -167,7 +167,9 @@ def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> t
         return cells, seen
     sizes = np.asarray(states, dtype=np.int64)
     if sizes.shape != seen.shape:
-        raise OptionError(f"{sizes.size} numbers of states for {len(seen)} columns", do="give one for each column")
+        raise OptionError(
+            f"{sizes.size} numbers of states for {len(seen)} columns", where="states", do="give one for each column"
+        )
     wrong = (sizes > MOST_STATES) | (sizes <= cells.max(axis=0))
     for column in np.flatnonzero(wrong).tolist():
         raise OptionError(

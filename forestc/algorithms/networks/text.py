@@ -92,7 +92,7 @@ def parsed(text: str) -> BayesianNetwork:
     order = tuple(map(int, header["order"].split()))
     first = len(_HEADER) + 2  # the line of variable 0
     if len(order) > MOST_VARIABLES or len(lines) - first + 1 != len(order):
-        raise ModelError(f"{len(lines) - first + 1} variables instead of the {len(order)} of the order")
+        raise ModelError(f"{len(lines) - first + 1} variables instead of the {len(order)} of the order", where="line 6")
     states, parents, counts = [], [], []
     for i, line in enumerate(lines[first - 1 :]):
         match = _VARIABLE.fullmatch(line)

@@ -35,7 +35,9 @@ def rules_text(forest: Forest) -> str:
     ELSE class
     """
     if not is_rules(forest):
-        raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
+        raise ModelError(
+            "the forest is not a set of rules", where="the forest", do="make rules with the pass extract-rules"
+        )
     two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
     lowest = 0 if two else 1  # the highest score of a class whose rule does not hold
     trees = {k: [i for i, tree in enumerate(forest.trees) if tree.outputs[0] == k] for k in range(forest.n_outputs)}

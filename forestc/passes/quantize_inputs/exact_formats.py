@@ -71,7 +71,11 @@ def given_exactly(
             raise _not_exact(feature, number)
         return Format(number, threshold_key(thresholds, number.bits), EXACT)
     if not isinstance(number, Fixed):
-        raise OptionError(f"{number} is not an integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+        raise OptionError(
+            f"{number} is not an integer format",
+            where="pass quantize-inputs",
+            do="use uint8, fixed<12,4>, ordered32 and the like",
+        )
     own, inside = _thresholds_inside(feature, thresholds, values)
     if not np.isfinite(thresholds[inside]).all():
         raise _not_exact(feature, number)

@@ -111,6 +111,7 @@ class RoundLeaves:
             why = "which exact=true does not use" if have_rows(rows) else "and there are none"
             raise OptionError(
                 f"leaf bits that keep scores are chosen on rows, {why}",
+                where="pass round-leaves",
                 do="give --rows, or round-leaves{leaf_bits=24} and the like, which reports the largest error of scores",
             )
         if rows is None and (self.leaf_bits == "auto" or self.scores is not None) and not self.exact:

@@ -61,11 +61,15 @@ def refuse_sums(forest: Forest) -> None:
                     do="vote with voting='hard'",
                 )
     elif not forest.single and not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
-        raise ModelError("parts that are regressions are read but not compiled yet", do="train them apart")
+        raise ModelError(
+            "parts that are regressions are read but not compiled yet", where="the model", do="train them apart"
+        )
     for part in forest.parts:
         if part.aggregate.kind != "sum":
             raise ModelError(
-                f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
+                f"the aggregate {part.aggregate.kind} is read but not compiled yet",
+                where="the model",
+                do="use a sum or mean",
             )
 
 
@@ -274,6 +278,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Rounde
     if not (np.abs(start) < 1 << MOST_SCORE_BITS).all():
         raise ModelError(
             f"biases are {float(np.abs(start).max()):.3g} steps of {step:.3g}: too large for integers",
+            where="pass round-leaves",
             do="look for a leaf or base score that is far larger than all others",
         )
     bias = np.rint(start).astype(np.int64)
@@ -424,7 +429,11 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
         return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
 
     if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
-        raise ModelError("a probability falls where its score rises", do="use a calibration that rises")
+        raise ModelError(
+            "a probability falls where its score rises",
+            where="the model's calibration",
+            do="use a calibration that rises",
+        )
     targets = np.arange(1, steps + 1)
     # Bisection keeps step_of(below) < targets <= step_of(above).
     below, above = np.full(steps, least - 1), np.full(steps, most + 1)

@@ -40,7 +40,11 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
             )
         times = np.bincount(draw.indices(), minlength=draw.rows)
         if times.max(initial=0) > MOST_TIMES:
-            raise OptionError(f"tree {index} was trained {times.max()} times on a row", do="remove rows=per-tree")
+            raise OptionError(
+                f"tree {index} was trained {times.max()} times on a row",
+                where=f"tree {index}",
+                do="remove rows=per-tree",
+            )
         result[index] = times
     _check(forest, reduce_rows(rows, Observe.of(forest, result)).nodes.bounds, result)
     return result
