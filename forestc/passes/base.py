@@ -98,8 +98,10 @@ def need_words(step: Pass, forest: Forest) -> None:
         raise ModelError(f"{step.name} works on words", do="put quantize-inputs before it")
 
 
-def already_quantized() -> ModelError:
-    return ModelError("the forest is already quantized", where="the model", do="give the model that it was made of")
+def already_quantized(step: Pass) -> ModelError:
+    """Returns the error of a pass that takes only forests of floats."""
+    what = "the forest is already quantized"
+    return ModelError(what, where=f"pass {step.name}", do="give the model that it was made of")
 
 
 def print_pass(step: Pass) -> str:

@@ -56,11 +56,11 @@ def test_tables_are_copied_and_read_only():
         ({"tables": (-ONE, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
         ({"tables": (ONE / 2, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
         ({"tables": (ONE * 2**60, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
-        ({"ess": 0.0}, "the equivalent sample size 0.0 is not a positive number; use 1"),
-        ({"ess": nan}, "the equivalent sample size nan is not a positive number; use 1"),
+        ({"ess": 0.0}, "the equivalent sample size 0.0 is not a positive number; ess; use 1"),
+        ({"ess": nan}, "the equivalent sample size nan is not a positive number; ess; use 1"),
         (
             {"order": (0, 0)},
-            "the order does not name every variable once; leave it empty to have an elimination order found",
+            "the order does not name every variable once; order; leave it empty to have an elimination order found",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_networks_too_large_are_refused():
     with pytest.raises(ModelError) as error:
         counted(np.zeros((1, 625), dtype=np.uint8), grid, [2] * 625, order=range(625))
     assert str(error.value) == (
-        "the elimination order has width 21, at most 20 is possible; learn a network of smaller treewidth"
+        "the elimination order has width 21, at most 20 is possible; order; learn a network of smaller treewidth"
     )
 
 
@@ -172,7 +172,7 @@ def test_counted_takes_parents_in_any_order_and_many_rows():
     [
         (np.zeros((4, 3), dtype=np.uint8), "rows of shape (4, 3) for a network of 2 variables"),
         (np.zeros(2, dtype=np.uint8), "rows of shape (2,) for a network of 2 variables"),
-        (np.zeros((4, 2)), "rows of float64 instead of states; give the states as uint8"),
+        (np.zeros((4, 2)), "rows of float64 instead of states; rows; give the states as uint8"),
         (np.array([[0, 0], [1, 2]], dtype=np.uint8), "state 2 of 2; row 1, variable 1"),
         (np.array([[0, 0], [1, 1], [-1, 0]]), "state -1 of 2; row 2, variable 0"),
     ],
@@ -191,7 +191,7 @@ def test_small_counts_are_withheld():
     assert (found.score, found.order) == (-7.0, (1, 0))
     with pytest.raises(OptionError) as error:
         network().with_least_count(-1)
-    assert str(error.value) == "the least count -1 is negative; use 0 to keep all counts"
+    assert str(error.value) == "the least count -1 is negative; least count; use 0 to keep all counts"
 
 
 TEXT = """\
@@ -251,14 +251,14 @@ def test_round_trip(seed, ess, score, bound, optimal, scale):
         ),
         ("ess 1.0", "ess one", "expected ess, found 'ess one'; line 2"),
         ("ess 1.0", "ess 1e-e", "'1e-e' is not a number; line 2"),
-        ("ess 1.0", "ess 0.0", "the equivalent sample size 0.0 is not a positive number; use 1"),
+        ("ess 1.0", "ess 0.0", "the equivalent sample size 0.0 is not a positive number; ess; use 1"),
         ("bound inf\n", "", "expected bound, found 'optimal no'; line 4"),
         ("optimal no", "optimal maybe", "expected optimal, found 'optimal maybe'; line 5"),
         ("order 2 0 1", "order 2 0 1 3", "3 variables instead of the 4 of the order"),
         (
             "order 2 0 1",
             "order 2 0 2",
-            "the order does not name every variable once; leave it empty to have an elimination order found",
+            "the order does not name every variable once; order; leave it empty to have an elimination order found",
         ),
         ("1 states 2", "5 states 2", "expected variable 1, found '5 states 2 parents 0: 812 -2 88'; line 8"),
         ("812 88", "812 x", "expected variable 0, found '0 states 2 parents: 812 x'; line 7"),

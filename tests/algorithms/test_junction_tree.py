@@ -167,7 +167,7 @@ def test_variables_that_are_not_connected():
 def test_events_that_are_certain_or_impossible():
     tree = JunctionTree(random_network(4))
     assert tree.probabilities_of([{}, {0: ()}, {0: range(tree.network.states[0])}]).tolist() == pytest.approx([1, 0, 1])
-    text = "the evidence has probability 0; allow more states of its variables"
+    text = "the evidence has probability 0; evidence; allow more states of its variables"
     for ask in (lambda: tree.given({0: ()}), lambda: tree.sample(3, np.random.default_rng(0), {0: set()})):
         with pytest.raises(OptionError) as error:
             ask()
@@ -209,4 +209,6 @@ def test_sizes_that_are_refused():
     wide = counted(np.zeros((1, 4), dtype=np.uint8), [(), (0,), (0,), (0,)], [256] * 4, order=(0, 1, 2, 3))
     with pytest.raises(ModelError) as error:
         JunctionTree(wide)
-    assert str(error.value) == ("the junction tree has more than 4194304 cells; learn a network of smaller treewidth")
+    assert str(error.value) == (
+        "the junction tree has more than 4194304 cells; junction tree; learn a network of smaller treewidth"
+    )

@@ -113,7 +113,7 @@ class FitLeaves(AtGivenSettings):
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if source.quantized:
-            raise already_quantized()
+            raise already_quantized(self)
         if not have_rows(rows):
             raise OptionError("fit-leaves needs rows to fit leaves to", do="give --rows, or take round-leaves instead")
         refuse_sums(source)

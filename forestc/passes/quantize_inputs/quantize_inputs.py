@@ -96,7 +96,7 @@ class QuantizeInputs:
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if source.on_words:
-            raise already_quantized()
+            raise already_quantized(self)
         if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
             raise OptionError(
                 "quantize-inputs{cost} rounds thresholds where rows allow it", do="give rows, or remove cost"

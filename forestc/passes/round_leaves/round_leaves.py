@@ -103,7 +103,7 @@ class RoundLeaves:
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if source.quantized:
-            raise already_quantized()
+            raise already_quantized(self)
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.needs_scorer:
             raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
