@@ -98,6 +98,6 @@ def set_aside(forest: Forest, agreed: Agreement, held_out: Agreement) -> str:
     changed, aside = round((1 - held_out.agreement) * held_out.rows), held_out.rows
     what = "decided unlike the model" if forest.decides else "given another value, by over 1 % of the range"
     return (
-        f"{aside:,} of the {agreed.rows:,} given rows were set aside to judge. What is kept of the given rows is kept "
-        f"of the other {agreed.rows - aside:,}; of those set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
+        f"{aside:,} of the {agreed.rows:,} given rows were set aside for scoring. Promises about given rows hold for "
+        f"the other {agreed.rows - aside:,}. Of the rows set aside {changed:,} {'is' if changed == 1 else 'are'} {what}"
     )

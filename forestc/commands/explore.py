@@ -228,7 +228,7 @@ def _search(
     material = material_of(request, folder)
     if content not in (None, material.content):
         raise OptionError(
-            "the study was judged on other rows", where="--rows", do="resume with those, or begin another study"
+            "the study was scored on other rows", where="--rows", do="resume with those, or begin another study"
         )
     notes = notes_of(material)
     for note in notes:

@@ -52,7 +52,7 @@ def _compiled(study: Study, trial: Trial) -> Path:
     material = material_of(request, study.folder)
     if study.asked.get("content") not in (None, material.content):
         raise OptionError(
-            "the study was judged on other rows", where="--rows", do="give it those again, at the same path"
+            "the study was scored on other rows", where="--rows", do="give it those again, at the same path"
         )
     try:
         return Bench(material, COMMANDS).design(trial)

@@ -87,7 +87,7 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
             return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
-        why = "that was over before any smaller design was judged"
+        why = "that was over before any smaller design was scored"
     note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
     return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
 
@@ -131,11 +131,11 @@ def _planned(
         from forestc.search.folds import folds_of  # imports trainers, which no other level needs
 
         try:
-            options.progress("training the model again on parts of the rows, to judge on the others")
+            options.progress("training the model again on parts of the rows, to score on the others")
             trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
-            note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
+            note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: --held-out FILE"
             return PlannedRun(replace(planned, notes=(note,)), fit)
         folds = replace(trained, how=f"cross-validation: {trained.how}")
     size = size_of(request.targets, options.device, options.cpu, request.lowering)
@@ -166,7 +166,7 @@ _KEPT_BEFORE = "-O2 keeps accuracy on other rows; with --keep decisions also eve
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
-    "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
+    "passes are scored on a share of the given rows; if the model was trained on them, it looks better there than on "
     "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"
 )
 
@@ -179,7 +179,7 @@ def _shared_rows_note(fit: Rows, held_out: Rows) -> list[str]:
         return []
     return [
         f"{shared} of {len(others)} held-out rows are among the given ones; if the model was trained on these, it "
-        "looks better than it is, and what is judged on them may lose more on other rows"
+        "looks better than it is, and a design scored on them may lose more on other rows"
     ]
 
 

@@ -187,7 +187,7 @@ class Bench:
             try:
                 taken = searched(level, model, passes.rows, folds, size, terms, first).passes
             except LateError:
-                what = f"-O{level} judged nothing in {seconds:.0f} s, its share of the time"
+                what = f"-O{level} scored nothing in {seconds:.0f} s, its share of the time"
                 raise OptionError(what, where="--seconds", do="give more --seconds") from None
         elif share_of(self.material.held_out) is None:
             return {}

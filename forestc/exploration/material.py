@@ -211,7 +211,7 @@ def _of_model(request: ExploreRequest, folder: Path) -> Material:
 
 
 _SEEN = (
-    "candidates are judged on rows set aside from those given; if the model was trained on these rows too, give others "
+    "candidates are scored on rows set aside from those given; if the model was trained on these rows too, give others "
     "(--validation FILE)"
 )
 

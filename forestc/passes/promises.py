@@ -449,7 +449,7 @@ class _WithinCheck(PromiseCheck[Within]):
     def verdict(self) -> dict[str, Any]:
         if self.loss is None:
             raise CheckError(
-                f"{self.name} is judged on held-out rows, and there are none", do="give --held-out FILE, or 0.2"
+                f"{self.name} is scored on held-out rows, and there are none", do="give --held-out FILE, or 0.2"
             )
         if not self.loss.within(self.promise.tolerance):
             raise CheckError(

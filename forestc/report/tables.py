@@ -166,7 +166,7 @@ def level_tables(level: Mapping[str, Any] | None, make_table: Callable[..., T]) 
         for trial in level["table"]
     ]
     first = level["table"][0]
-    how = f"judged on {level['judged_on']}; lost + a standard error must be within {100 * level['tolerance']:g}"
+    how = f"scored on {level['judged_on']}; lost + a standard error must be within {100 * level['tolerance']:g}"
     title = f"what -{level['level']} tried: {counted(level['tried'], 'setting')}, {how} points"
     heads = (f"{first['measure']}, of the model's", "lost, in points ± standard error")
     return [make_table(title, ("way", level["unit"], *heads, "within tolerance"), rows)]

@@ -56,7 +56,7 @@ def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = 
         how += f"; {difference.widened:.4f} is added to standard errors" if difference.widened else ""
         return _folds(replace(way, how=how), source, X, y, difference.widened)
     raise ForestcError(
-        f"no model of its kind can be trained to judge it by ({reasons[0] if reasons else 'its kind is unknown'})",
+        f"no model of its kind can be trained to compare it with ({reasons[0] if reasons else 'its kind is unknown'})",
         where="the model",
         do="give rows that it was not trained on: --held-out FILE",
     )

@@ -81,11 +81,11 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     material = material_of(
         ExploreRequest(goals=goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path
     )
-    assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
+    assert [note[:21] for note in material.notes][-1:] == ["candidates are scored"]
     other = ExploreRequest(
         goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given
     )
-    assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
+    assert not any(note.startswith("candidates are scored") for note in material_of(other, tmp_path).notes)
     assert row_errors(material.forest, material.rows(material.folds[0].fit)).accuracy > 0.8
     assert "--classes bad,good" in Bench(material, COMMANDS).command(Trial(0, "complete", {"level": 1}))
 

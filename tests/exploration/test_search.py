@@ -179,7 +179,7 @@ def test_limits_that_nothing_keeps_are_named_with_the_nearest(work, here):
     [
         ({"resume": True, "out": "done", "goals": "ff,accuracy"}, OptionError, "the study has other goals"),
         ({"resume": True, "out": "done", "seed": 5}, OptionError, "the study has another seed: 0"),
-        ({"resume": True, "out": "done", "rows": "other.csv"}, OptionError, "the study was judged on other rows"),
+        ({"resume": True, "out": "done", "rows": "other.csv"}, OptionError, "the study was scored on other rows"),
         ({"resume": True, "out": "done", "storage": "x://u:***@h/n"}, OptionError, "the storage's password"),
         ({"out": "done"}, ForestcError, "holds a study"),
         ({"resume": True, "out": "."}, ForestcError, "has no readable study.json"),

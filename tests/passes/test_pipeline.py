@@ -168,7 +168,7 @@ def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
             run_passes(forest, [lying(Within(tolerance), 30.0)], rows, held_out)
     with pytest.raises(CheckError, match="is lost on 569 held-out rows"):
         run_passes(forest, [liar, lying(Within(lost), 0.0)], rows, held_out)
-    with pytest.raises(CheckError, match="is judged on held-out rows, and there are none"):
+    with pytest.raises(CheckError, match="is scored on held-out rows, and there are none"):
         run_passes(forest, [liar], rows)
 
 

@@ -218,7 +218,7 @@ def test_without_other_rows_the_model_is_trained_again_on_folds(tmp_path):
     assert scored and scored[-1]["lost_in_all"] + scored[-1]["standard_error"] <= 0.05
     (taken,) = (trial for trial in made["level"]["table"] if trial["chosen"])
     assert taken["good"] and taken["passes"] == made["level"]["passes"]
-    assert "settings, judged on cross" in (tmp_path / "a/report.md").read_text().replace("\\", "")
+    assert "settings, scored on cross" in (tmp_path / "a/report.md").read_text().replace("\\", "")
 
 
 def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
@@ -270,8 +270,8 @@ def test_given_rows_that_were_set_aside_are_counted(asked, tmp_path):
     before, after = (evaluate(forest, X).index for forest in (load(model), done.design.forest))
     changed = int((before != after)[aside].sum())
     note = next(note for note in done.figures["notes"] if "were set aside" in note)
-    assert note.startswith("30 of the 120 given rows were set aside to judge.") and "the other 90" in note
-    assert f"of those set aside {changed} {'is' if changed == 1 else 'are'} decided unlike the model" in note
+    assert note.startswith("30 of the 120 given rows were set aside for scoring.") and "the other 90" in note
+    assert f"Of the rows set aside {changed} {'is' if changed == 1 else 'are'} decided unlike the model" in note
     level, steps = done.figures["level"], done.design.manifest["made"]["steps"]
     assert level is None or note in level["keeps"]
     assert all(note in step["meaning"] for step in steps if "given rows" in step["meaning"])

@@ -158,7 +158,7 @@ def test_settings_whose_costs_are_known_to_be_much_larger_are_not_made():
     assert {by for _, by in made} == {1, 2} and search.trials[-1].passes[0].by == 2
     made.clear()
     search.climb(Family("larger", (), Moving(branches=(Branch(steps[:2], costs=(50.0, 11.0)),))))
-    assert not made and "not judged" in search.refused["larger"]
+    assert not made and "not scored" in search.refused["larger"]
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -97,7 +97,7 @@ class ShareThresholds:
             )
         if not self.lossless and scorer is None:
             raise OptionError(
-                f"{print_pass(self)} is judged on held-out rows, and there are none",
+                f"{print_pass(self)} is scored on held-out rows, and there are none",
                 do="give rows that the model was not trained on (--held-out FILE), or hold out a share of the rows "
                 "(--held-out 0.2)",
             )
