@@ -39,7 +39,7 @@ def random_matrix(seed, n=7, m=4, missing=0.0):
 
 
 @settings(max_examples=examples(6), deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([1.0, 0.95, 0.5]))
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([3.0, 1.0, 0.95, 0.5]))
 def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     X = random_matrix(seed, missing=missing)
     found = factorize(X, k, rho=rho, time_limit=20)
@@ -49,8 +49,16 @@ def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     assert found.bound <= best <= found.error
     assert found.error == best  # The search always finds the best factors of matrices as small as these.
     assert found.optimal == (found.bound >= found.error)
-    if rho == 1.0:
-        assert found.model_bound <= found.model_error + 1e-9 and found.model_error >= best
+    assert found.model_bound <= found.model_error + 1e-9
+    if rho >= 1.0:
+        assert found.model_error >= best
+
+
+def test_the_model_charges_rho_for_a_zero():
+    X = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]], dtype=float)
+    found = factorize(X, 1, rho=3.0, time_limit=20)
+    # Rank 1 covers either all entries, with three zeros at 3, or a biclique of ones alone.
+    assert found.error == 3 and found.model_error == found.model_bound == 5 and found.model_gap == 0
 
 
 @settings(max_examples=examples(20), deadline=None, derandomize=True)

@@ -45,6 +45,7 @@ def least_loss(bits, y, complexity, weight, form="dnf"):
 def random_table(seed, rows=24, literals=5):
     random = np.random.default_rng(seed)
     bits = random.random((rows, literals)) < random.random()
+    bits[:, 2] |= seed % 3 == 0  # a literal that always holds
     y = random.random(rows) < 0.5 if seed % 2 else (bits[:, 0] & bits[:, 1]) | bits[:, -1]
     return bits, y, random
 
@@ -148,6 +149,12 @@ def test_constant_bits_and_contradictory_rows():
     bits = np.repeat(np.array([[1], [0]], dtype=bool), 3, axis=0)
     found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), RuleLimits(5))
     assert found.loss == 2 and found.clauses == ((0,),)
+
+
+def test_a_literal_that_always_holds_gives_a_rule_beside_literals_that_vary():
+    bits = np.array([[1, 1], [1, 0], [1, 1], [1, 0], [1, 0]], dtype=bool)
+    found = learn_rules(bits, np.array([1, 1, 1, 1, 0]), RuleLimits(2))
+    assert found.clauses == ((0,),) and found.loss == found.bound == 1 and found.optimal
 
 
 def test_no_clause_fits_into_a_complexity_of_one():

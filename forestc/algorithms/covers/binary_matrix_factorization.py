@@ -209,7 +209,7 @@ class Factorization:
     error: entries in which A o B differs from X, without missing ones.
     bound: lower bound on the error of any factors of rank k.
     optimal: True if error equals bound.
-    model_error: least objective of MIP(rho) or MIP(1) found.
+    model_error: least objective of MIP(rho) found.
     model_bound: lower bound on the optimum of MIP(rho).
     relaxation: optimum of the linear relaxation of MIP(rho) over the generated columns.
     complete: True if `relaxation` is the optimum over all columns.
@@ -264,7 +264,7 @@ def factorize(
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
-    state = _BestFactors(problem, k_used, seed, progress)
+    state = _BestFactors(problem, k_used, rho, seed, progress)
     interrupted, bound, generated = False, 0.0, None
     try:
         with interruptible():
@@ -366,11 +366,10 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
 
 
 class _BestFactors:
-    """The best factors found so far, and all bicliques found. model_value: least objective found of the integer program
-    with rho = 1."""
+    """The best factors found so far, and all bicliques found. model_value: least objective of MIP(rho) found."""
 
-    def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
-        self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
+    def __init__(self, problem: _WeightedMatrix, k: int, rho: float, seed: int, progress: Progress | None) -> None:
+        self.problem, self.k, self.rho, self.seed, self.progress = problem, k, rho, seed, progress
         n, m = problem.X.shape
         total = float(problem.weight[problem.X].sum())
         self.best = Factors(np.zeros((n, k), dtype=bool), np.zeros((k, m), dtype=bool), total)
@@ -386,7 +385,7 @@ class _BestFactors:
             self.best = factors
         covered = factors.A.astype(np.int64) @ factors.B.astype(np.int64)
         weight, X = self.problem.weight, self.problem.X
-        value = float(weight[X & (covered == 0)].sum() + (weight * covered)[~X].sum())
+        value = float(weight[X & (covered == 0)].sum() + self.rho * (weight * covered)[~X].sum())
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:

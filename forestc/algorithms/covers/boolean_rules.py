@@ -48,7 +48,7 @@ class RuleLearning:
     clauses: tuples of literals (columns of the bits), each ascending.
     loss: Hamming loss on the training rows.
     complexity: number of clauses plus literals.
-    bound: lower bound on the loss of any rule within the limits (constant literals apart).
+    bound: lower bound on the loss of any rule within the limits.
     optimal: True if the loss equals the bound.
     interrupted: True if Ctrl-C ended the search early.
     rounds: rounds of column generation.
@@ -249,7 +249,7 @@ class _RuleProblem:
 
     positive: indices of the distinct rows to cover.
     negative: (distinct rows,) weight of the rows not to cover.
-    identity: column of each literal in the caller's bits, without constant and repeated columns.
+    identity: column of each literal in the caller's bits, without repeated columns and literals that never hold.
     """
 
     cover: Cover
@@ -266,12 +266,9 @@ class _RuleProblem:
     def of(
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
     ) -> _RuleProblem:
-        varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
-        if not len(varies) and bits.shape[1]:
-            # If no literal varies, a literal that always holds still gives the rule "true".
-            varies = np.flatnonzero(bits.all(axis=0))[:1]
-        _, first = np.unique(np.packbits(bits[:, varies], axis=0), axis=1, return_index=True)
-        identity = varies[np.sort(first)]
+        holds_somewhere = np.flatnonzero(bits.any(axis=0))  # a literal that always holds gives the clause "true"
+        _, first = np.unique(np.packbits(bits[:, holds_somewhere], axis=0), axis=1, return_index=True)
+        identity = holds_somewhere[np.sort(first)]
         selected = np.flatnonzero(weight > 0)
         packed = np.packbits(bits[selected][:, identity], axis=1)
         _, first_row, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
