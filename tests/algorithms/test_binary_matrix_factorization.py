@@ -128,12 +128,12 @@ def test_an_interrupt_keeps_the_best_factors_so_far():
 
     def progress(line):
         output.append(line)
-        if line.startswith("round 2"):
+        if line.text.startswith("round 2"):
             raise KeyboardInterrupt
 
     X = random_matrix(1, 30, 12)
     found = factorize(X, 4, time_limit=30, progress=progress)
-    assert found.interrupted and output[0].startswith("local search 1")
+    assert found.interrupted and output[0].text.startswith("local search 1")
     assert found.bound <= found.error == np.count_nonzero(boolean_product(found.A, found.B) != X) < X.sum()
 
 

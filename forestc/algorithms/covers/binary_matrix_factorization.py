@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ from forestc.algorithms.covers.column_generation import (
     Generated,
     Priced,
     Progress,
+    SearchState,
     generate,
     stoppable,
 )
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
+from forestc.algorithms.highs import most_nodes
 from forestc.errors import OptionError, RowsError
 from forestc.system.compiled import compiled, interruptible
 
@@ -199,6 +202,7 @@ RESTARTS, TRIES = 4, 5000  # runs of the first local search, and tries of each
 # Divides the time limit: local search, integer programs, bound from the relaxation of MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
+PROGRAM_STEPS = 10**10  # steps of each of these programs at most if there is no time limit
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,7 @@ class Factorization:
     relaxation: optimum of the linear relaxation of MIP(rho) over the generated columns.
     complete: True if `relaxation` is the optimum over all columns.
     interrupted: True if Ctrl-C ended the search early.
+    rounds: rounds of column generation for MIP(rho).
     """
 
     A: Bits
@@ -226,6 +231,7 @@ class Factorization:
     relaxation: float
     complete: bool
     interrupted: bool
+    rounds: int
 
     @property
     def gap(self) -> float:
@@ -249,22 +255,32 @@ def factorize(
     *,
     rho: float = 1.0,
     time_limit: float = 60.0,
+    rounds: int | None = None,
     seed: int = 0,
+    start: tuple[Bits, Bits] | None = None,
     progress: Progress | None = None,
 ) -> Factorization:
     """Returns Boolean factors of rank k of X.
 
     X: (n, m) of 0 and 1, or NaN for a missing entry.
     rho: cost of covering a zero in the master problem.
-    time_limit: in seconds.
+    time_limit: in seconds; infinity if rounds end the search, so that the clock has no influence on the factors.
+    rounds: most rounds of column generation, for MIP(rho) and for the bound.
+    start: factors A: (n, k) and B: (k, m) to begin with.
 
-    Raises RowsError if X is not a matrix of 0, 1 and NaN; OptionError if k < 1, rho <= 0 or time_limit <= 0.
+    Raises RowsError if X is not a matrix of 0, 1 and NaN; OptionError if k < 1, rho <= 0, time_limit <= 0 or
+    rounds < 1, or neither time nor rounds are limited.
     """
-    X = _checked(X, k, rho, time_limit)
+    X = _checked(X, k, rho, time_limit, rounds)
+    _compile()
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
     state = _BestFactors(problem, k_used, rho, seed, progress)
+    state.rounds, state.timed = rounds, math.isfinite(time_limit)
+    if start is not None and k_used == k:
+        first_row, first_column = (np.unique(each, return_index=True)[1] for each in (row_of, column_of))
+        state.offer(polished(problem.X, problem.weight, start[0][first_row], start[1][:, first_column]))
     interrupted, bound, generated = False, 0.0, None
     try:
         with interruptible():
@@ -286,20 +302,32 @@ def factorize(
     value, relaxation = (generated.value, generated.relaxed) if generated else (float(error), 0.0)
     return Factorization(
         A, B, error, bound, bound >= error, min(value, state.model_value), generated.bound if generated else 0.0,
-        relaxation, bool(generated and generated.complete), interrupted,
+        relaxation, bool(generated and generated.complete), interrupted, generated.rounds if generated else 0,
     )  # fmt: skip
 
 
-def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
+@cache
+def _compile() -> None:
+    """Runs the compiled functions once, so that the time to compile them does not count against the time limit."""
+    problem = _WeightedMatrix(np.eye(2, dtype=bool), np.ones((2, 2)))
+    state = _BestFactors(problem, 1, 1.0, 0, None)
+    state.rounds = 1
+    state.search(-math.inf)
+    state.generated(1.0, time.monotonic() + 60)
+
+
+def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float, rounds: int | None) -> Floats:
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
         raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
-    if k < 1 or not rho > 0 or not time_limit > 0:
+    if k < 1 or not rho > 0 or not time_limit > 0 or (rounds is not None and rounds < 1):
         raise OptionError(
-            "k, rho and time_limit must be above 0",
-            where=f"k {k}, rho {rho}, time_limit {time_limit}",
+            "k, rho, time_limit and rounds must be above 0",
+            where=f"k {k}, rho {rho}, time_limit {time_limit}, rounds {rounds}",
             do="give larger ones",
         )
+    if math.isinf(time_limit) and rounds is None:
+        raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
     return X
 
 
@@ -375,6 +403,8 @@ class _BestFactors:
         self.best = Factors(np.zeros((n, k), dtype=bool), np.zeros((k, m), dtype=bool), total)
         self.met: dict[tuple[bytes, bytes], tuple[Bits, Bits]] = {}
         self.model_value = total
+        self.rounds: int | None = None
+        self.timed = True  # False if no step may depend on the clock
 
     def offer(self, factors: Factors) -> None:
         """Records the bicliques of the factors, and the factors themselves if they are the best so far."""
@@ -398,7 +428,8 @@ class _BestFactors:
             self.offer(start)
             self.offer(searched(X, weight, start, TRIES, self.seed + restart, until))
             if self.progress is not None:
-                self.progress(f"local search {restart + 1}: error {self.best.error:.6g}")
+                error = self.best.error
+                self.progress(SearchState(f"local search {restart + 1}: error {error:.6g}", error))
 
     def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
         ones, weight = self.problem.ones, self.problem.weight
@@ -410,13 +441,18 @@ class _BestFactors:
     def generated(self, rho: float, deadline: float) -> Generated:
         """Runs column generation, and offers its best cover as factors."""
         cover, pricer = self.pricing(rho)
-        selection = CoverSearch(cover, self.seed)
+        selection = CoverSearch(cover, self.seed, timed=self.timed)
         generated = generate(
             pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
-            seed=self.seed, progress=self.progress,
+            seed=self.seed, progress=lambda state: self.tell(state, rho), rounds=self.rounds,
         )  # fmt: skip
         self.take([generated.columns[index] for index in generated.chosen])
         return generated
+
+    def tell(self, state: SearchState, rho: float) -> None:
+        if self.progress is not None:  # a program with a larger rho does not bound the error
+            bound = state.bound if rho <= 1.0 / self.k + 1e-12 else None
+            self.progress(replace(state, value=self.best.error, bound=bound))
 
     def take(self, columns: Sequence[Column]) -> None:
         n, m = self.problem.X.shape
@@ -435,13 +471,15 @@ class _BestFactors:
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
             pool = {column.key: column for column in (pricer.column(a, b) for a, b in bicliques)}
-            selection = CoverSearch(cover, self.seed)
+            selection = CoverSearch(cover, self.seed, timed=self.timed)
             selection.add(list(pool.values()))
             selection.offer(generated.chosen)  # the first columns of the pool are those of `generated`
             selection.improve(np.zeros(len(pool)))
             start = time.monotonic()
             share = start + (deadline - start) / (2 if cost == OVERLAP_COSTS[0] else 1)
-            selection.solve(share, generated.bound if cost == rho else 0.0, self.seed)
+            entries = sum(len(column.rows) for column in pool.values())
+            nodes = None if self.timed else most_nodes(PROGRAM_STEPS, entries)
+            selection.solve(share, generated.bound if cost == rho else 0.0, self.seed, nodes)
             self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:

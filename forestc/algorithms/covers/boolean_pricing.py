@@ -137,13 +137,14 @@ def best_clauses(
 
 
 def all_clauses(
-    literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
-) -> Clauses:
+    literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float,
+    steps: int = LONG,
+) -> Clauses:  # fmt: skip
     """Returns all clauses with gain - price * size > -slack, without dominated ones. A clause is dominated if another
     one covers the same positive rows or more, has no more negative weight, and is no larger. The result is incomplete
-    if there are more than `most` clauses, or after the deadline."""
+    if there are more than `most` clauses, after about `steps` additions, or after the deadline."""
     clauses, gain, _, complete = stoppable(
-        _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
+        _branched, literals, weight, price, longest, steps, most, slack, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))
 

@@ -19,9 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Floats, Ints
-from forestc.algorithms.covers.boolean_pricing import SpanLiterals, all_clauses, beam_search, best_clauses, literals_of
-from forestc.algorithms.covers.column_generation import COLUMNS_A_ROUND, Generated, Priced, Progress, generate
+from forestc.algorithms.covers.boolean_pricing import (
+    LONG,
+    SpanLiterals,
+    all_clauses,
+    beam_search,
+    best_clauses,
+    literals_of,
+)
+from forestc.algorithms.covers.column_generation import (
+    COLUMNS_A_ROUND,
+    Generated,
+    Priced,
+    Progress,
+    SearchState,
+    generate,
+)
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
+from forestc.algorithms.highs import most_nodes
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
@@ -34,7 +49,9 @@ MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from 
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 # Limits the clauses listed to prove optimality, and their share of the remaining time.
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
-PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
+PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
+# Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
+PROGRAM_STEPS, LISTING_STEPS = 10**10, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with a rule of this complexity, then doubles the complexity up to the limit
 SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules
@@ -102,10 +119,11 @@ class RuleLimits:
 
     complexity: most clauses plus literals; a clause takes at least 2.
     longest: most literals of a clause.
-    time_limit: in seconds.
+    time_limit: in seconds; infinity if rounds end the search, so that the clock has no influence on the rule.
     rounds: most rounds of column generation; if given, integer programs are limited by nodes, too.
 
-    Raises OptionError if complexity, time_limit or longest is not above 0, or the form is unknown.
+    Raises OptionError if complexity, time_limit, longest or rounds is not above 0, neither time nor rounds are limited,
+    or the form is unknown.
     """
 
     complexity: int
@@ -116,14 +134,21 @@ class RuleLimits:
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        if self.complexity < 1 or self.time_limit <= 0 or (self.longest is not None and self.longest < 1):
+        limits = (self.complexity, self.time_limit, self.longest, self.rounds)
+        if not all(limit is None or limit > 0 for limit in limits):
             raise OptionError(
-                "complexity, time_limit and longest must be above 0",
-                where=f"{self.complexity}, {self.time_limit}, {self.longest}",
+                "complexity, time_limit, longest and rounds must be above 0",
+                where=", ".join(map(str, limits)),
                 do="give larger ones",
             )
+        if not self.timed and self.rounds is None:
+            raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
         if self.form not in ("dnf", "cnf"):
             raise OptionError(f"no form of rules is called {self.form}", do="choose dnf or cnf")
+
+    @property
+    def timed(self) -> bool:
+        return math.isfinite(self.time_limit)
 
 
 def learn_rules(
@@ -174,10 +199,15 @@ def learn_rules(
     complexities = [smaller for smaller in complexities if smaller < complexity]
     smaller_end = time.monotonic() + SMALLER_SHARE * limits.time_limit
     few = replace(limits, rounds=SMALLER_ROUNDS if limits.rounds is None else min(limits.rounds, SMALLER_ROUNDS))
+
+    def without_bound(state: SearchState) -> None:
+        if progress is not None:  # the bound of a smaller complexity is none of the larger
+            progress(replace(state, bound=None))
+
     for index, smaller in enumerate(complexities):
         begin = time.monotonic()
         until = begin + (smaller_end - begin) * smaller / sum(complexities[index:])
-        rule, columns = _learnt(problem.within(smaller), columns, few, until, progress)
+        rule, columns = _learnt(problem.within(smaller), columns, few, until, without_bound)
         if rule.interrupted:
             return replace(rule, bound=0.0, optimal=rule.loss <= 0)
     return _learnt(problem, columns, limits, deadline, progress)[0]
@@ -187,18 +217,23 @@ def _learnt(
     problem: _RuleProblem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
     seed, rounds = limits.seed, limits.rounds
-    selection = CoverSearch(problem.cover, seed)
-    until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
+    selection = CoverSearch(problem.cover, seed, timed=limits.timed)
+    begin = time.monotonic()
+    until = begin + (1 - PROGRAM_SHARE) * (deadline - begin)
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
         # If every clause that a better rule may use is listed, the integer program proves the rule optimal.
         try:
-            reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
+            lists = rounds is None or not limits.timed
+            reachable = problem.in_reach(generated, selection.best[0], deadline) if lists else None
             if reachable is not None:
                 keys = {column.key for column in selection.columns}
                 selection.add([column for column in reachable if column.key not in keys])
             nodes = None if rounds is None else PROGRAM_NODES
+            if not limits.timed:
+                entries = sum(len(column.rows) for column in selection.columns)
+                nodes = max(PROGRAM_NODES, most_nodes(PROGRAM_STEPS, entries))
             proved = selection.solve(deadline, generated.bound, seed, nodes) and reachable is not None
         except KeyboardInterrupt:
             interrupted = True
@@ -327,9 +362,11 @@ class _RuleProblem:
         dual_bound = float(generated.duals.sum()) - self.cover.budget * generated.price
         slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
         until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())
+        steps = LONG if math.isfinite(deadline) else LISTING_STEPS
         listed = all_clauses(
-            self.literals, self.weights(generated.duals), generated.price, self.longest, slack, MOST_LISTED, until
-        )
+            self.literals, self.weights(generated.duals), generated.price, self.longest, slack, MOST_LISTED, until,
+            steps=steps,
+        )  # fmt: skip
         if not listed.complete:
             return None
         return [self.column(tuple(self.identity[list(clause)].tolist())) for clause in listed.clauses]

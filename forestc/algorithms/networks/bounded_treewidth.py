@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import Event
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Ints
-from forestc.algorithms.covers.column_generation import Progress
+from forestc.algorithms.covers.column_generation import Progress, SearchState
 from forestc.algorithms.networks.bayesian_network import MOST_STATES, BayesianNetwork, counted
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
 from forestc.algorithms.networks.family_scores import FamilyScorer, family_score, make_scorer
@@ -29,6 +30,8 @@ SEARCH_SHARE = 0.2  # share of the time limit for the search that follows an unf
 PROBE = 0.05  # share of the time limit after which "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
+# Limits the branches of a proof without a time limit; each column halves the number, as it doubles their time.
+LEAST_BRANCHES, MOST_BRANCHES = 100, 2**26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +41,10 @@ class NetworkSearch:
     ess: equivalent sample size of the BDeu score.
     method: "search" anneals over arcs. "exact" also proves the optimum by branch and bound, for up to 20 columns.
     "auto" tries the proof and gives it up if it seems out of reach.
-    time_limit: in seconds.
+    time_limit: in seconds; infinity if samples end the search, so that the clock has no influence on the network.
     samples: number of runs of the search, instead of a time.
 
-    Raises OptionError for a value out of range.
+    Raises OptionError for a value out of range, or if neither time nor samples are limited.
     """
 
     treewidth: int
@@ -63,6 +66,8 @@ class NetworkSearch:
             raise OptionError(f"no method is called {self.method}", do="use auto, search or exact")
         if not self.time_limit > 0:
             raise OptionError(f"time_limit {self.time_limit}", do="use seconds above 0")
+        if self.samples is None and math.isinf(self.time_limit):
+            raise OptionError("neither time nor samples are limited", where="samples", do="give one of the limits")
         if self.samples is not None and self.samples < 1:
             raise OptionError(f"samples {self.samples}", do="use at least 1")
 
@@ -97,7 +102,8 @@ def learn(
     def tell(network: ScoredNetwork, bound: float = math.inf) -> None:
         if progress is not None:
             proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
-            progress(f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
+            text = f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s"
+            progress(SearchState(text, network.score, bound if proved else None))
 
     scorer = make_scorer(cells, sizes, most + 1, options.ess)
     solved = _solved(scorer, k, most, options, begin + options.time_limit, tell)
@@ -135,15 +141,17 @@ def _solved(
     first = end - start
     if method != "search":
         first = min(SEARCH_SHARE * first, FIRST_SEARCH)
-    network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better)
-    if method == "search":
+    stop = Event()
+    network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better, stop=stop)
+    if method == "search" or stop.is_set():
         return NetworkProof(network, math.inf, 0)
     last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # seconds for another search
+    most_nodes = None if math.isfinite(end) else max(LEAST_BRANCHES, MOST_BRANCHES >> n)
     until, outlook = end - last, None
     if method == "auto" and samples is None:
         until = start + PROOF_SHARE * (end - start)
         outlook = Outlook(start + PROBE * (end - start), until)
-    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook)
+    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook, most_nodes=most_nodes)
     if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
         again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
         return proof._replace(found=max(proof.found, again))

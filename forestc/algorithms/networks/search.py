@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -279,14 +280,16 @@ def search(
     samples: int | None = None,
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
+    stop: Event | None = None,
 ) -> ScoredNetwork:
     """Returns the best network that annealing finds, of treewidth at most k and with at most `most` parents a column.
 
     end: stops at this time of time.monotonic().
     samples: number of runs, instead of a time; the result then depends neither on time nor on threads.
     better: called with each network of higher score.
+    stop: set on Ctrl-C, which ends the search early.
     """
-    runs = Runs(scorer, end, better)
+    runs = Runs(scorer, end, better, stop)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
     gains = np.zeros(partners.shape)
