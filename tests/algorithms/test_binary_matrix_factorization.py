@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.covers.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
-from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize, k_greedy, searched
+from forestc.algorithms.covers.binary_matrix_factorization import (
+    best_rows,
+    boolean_product,
+    factorize,
+    k_greedy,
+    searched,
+)
 from forestc.errors import OptionError, RowsError
 
 
@@ -143,3 +149,25 @@ def test_local_search_never_ends_worse_than_it_began():
     found = searched(X == 1, np.ones(X.shape), start, 200, 0)
     assert found.error <= start.error < X.sum()
     assert found.error == np.count_nonzero(boolean_product(found.A, found.B) != X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_take_their_best_factors(seed):
+    random = np.random.default_rng(seed)
+    B = random.random((5, 9)) < 0.4
+    X = random_matrix(seed, 40, 9, missing=0.1)
+    A = best_rows(X, B)
+    every = np.concatenate([np.zeros((1, 5), bool), patterns(5)])
+    wrong = (boolean_product(every, B)[None] != (X == 1)[:, None]) & ~np.isnan(X)[:, None]
+    error = ((boolean_product(A, B) != (X == 1)) & ~np.isnan(X)).sum(axis=1)
+    assert np.array_equal(error, wrong.sum(axis=2).min(axis=1))
+
+
+def test_a_fit_without_a_time_limit_is_repeatable_and_begins_with_given_factors():
+    X = random_matrix(2, 30, 12)
+    one, two = (factorize(X, 3, rounds=3, time_limit=np.inf, seed=1) for _ in range(2))
+    assert np.array_equal(one.A, two.A) and one.error == two.error and one.bound == two.bound
+    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=(one.A, one.B), seed=7)
+    assert more.error <= one.error
+    with pytest.raises(OptionError, match="neither time nor rounds"):
+        factorize(X, 3, time_limit=np.inf)

@@ -249,6 +249,69 @@ def boolean_product(A: Bits, B: Bits) -> Bits:
     return np.asarray(A.astype(np.int64) @ B.astype(np.int64) > 0)
 
 
+ENCODING_STEPS = 10_000  # combinations of factors tried for each row at most
+
+
+def best_rows(X: NDArray[Any], B: Bits) -> Bits:
+    """Returns A: (n, k) such that A o B differs from each row of X in the fewest entries. X: (n, m) of 0, 1 and NaN.
+    For many factors a limit of steps may end the search of a row early. Raises RowsError for another matrix."""
+    X = _checked_matrix(X)
+    coded, row_of = np.unique(np.where(np.isnan(X), 2, X).astype(np.int8), axis=0, return_inverse=True)
+    value = np.where(coded == 2, 0, 2 * coded - 1).astype(np.int64)
+    return np.asarray(_encoded(value, B, ENCODING_STEPS)[row_of.reshape(-1)])
+
+
+@compiled()
+def _encoded(value: Ints, B: Bits, steps: int) -> Any:
+    """Returns (n, k) the factors that cover the most value of each row, by branch and bound in the factors' order.
+    value: (n, m), 1 for a one, -1 for a zero, 0 for a missing entry."""
+    n, m = value.shape
+    k = len(B)
+    result = np.zeros((n, k), dtype=np.bool_)
+    count, chosen = np.zeros(m, dtype=np.int64), np.zeros(k, dtype=np.bool_)
+    after = np.zeros((k + 1, m), dtype=np.bool_)  # entries in any of the factors from a number on
+    for f in range(k - 1, -1, -1):
+        after[f] = after[f + 1] | B[f]
+    state = np.zeros(k + 1, dtype=np.int64)  # at each depth: 0 to take the factor, 1 to leave it, 2 when both are done
+    for i in range(n):
+        count[:] = 0
+        chosen[:] = False
+        best, total, depth, tries = 0, 0, 0, 0
+        state[0] = 0
+        while depth >= 0:
+            if depth == k or state[depth] == 2 or tries > steps:
+                if depth == k and total > best:
+                    best = total
+                    result[i] = chosen
+                depth -= 1
+                if depth >= 0 and chosen[depth]:
+                    chosen[depth] = False
+                    for j in range(m):
+                        if B[depth, j]:
+                            count[j] -= 1
+                            if count[j] == 0:
+                                total -= value[i, j]
+                continue
+            tries += 1
+            take = state[depth] == 0
+            state[depth] += 1
+            if take:
+                chosen[depth] = True
+                for j in range(m):
+                    if B[depth, j]:
+                        if count[j] == 0:
+                            total += value[i, j]
+                        count[j] += 1
+            reach = total
+            for j in range(m):
+                if value[i, j] > 0 and count[j] == 0 and after[depth + 1, j]:
+                    reach += 1
+            depth += 1
+            if depth < k:
+                state[depth] = 0 if reach > best else 2
+    return result
+
+
 def factorize(
     X: NDArray[Any],
     k: int,
@@ -317,9 +380,7 @@ def _compile() -> None:
 
 
 def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float, rounds: int | None) -> Floats:
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
-        raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
+    matrix = _checked_matrix(X)
     if k < 1 or not rho > 0 or not time_limit > 0 or (rounds is not None and rounds < 1):
         raise OptionError(
             "k, rho, time_limit and rounds must be above 0",
@@ -328,6 +389,13 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float, rounds: int
         )
     if math.isinf(time_limit) and rounds is None:
         raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
+    return matrix
+
+
+def _checked_matrix(X: NDArray[Any]) -> Floats:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
+        raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
     return X
 
 

@@ -44,6 +44,8 @@ Clause = tuple[int, ...]
 
 WIDTH = 20  # clauses of each length that the beam search extends
 LONGEST_IN_BEAM = 6  # literals of a clause in the beam search at most
+TIE = 1e-6  # share of the weight of all rows that decides no order of classes
+LEAST_SECONDS = 0.001  # seconds for each rule of a set at least
 MOST_CACHED = 20_000  # columns that are cached by their clause; one more clears the cache
 MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
@@ -438,19 +440,27 @@ def learn_rule_sets(
     *,
     groups: Ints | None = None,
     weight: Floats | None = None,
+    start: Sequence[Sequence[Clause]] = (),
+    progress: Progress | None = None,
 ) -> RuleSets:
     """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
-    rules together. Raises RowsError if all rows are of one class, and the errors of `learn_rules`."""
+    rules together. start: clauses to begin with, for each class. Raises RowsError if all rows are of one class, and the
+    errors of `learn_rules`."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
     if len(classes) < 2:
         raise RowsError("all rows are of one class", where=f"{len(y):,} rows", do="pass rows of two classes or more")
     learnt = range(1, 2) if len(classes) == 2 else range(len(classes))
-    share = replace(limits, time_limit=limits.time_limit / len(learnt))
+    _compile()
+    end = time.monotonic() + limits.time_limit
     rules: list[RuleLearning] = []
     for index in learnt:
-        rule = learn_rules(bits, label == index, share, groups=groups, weight=weight)
+        seconds = max(LEAST_SECONDS, (end - time.monotonic()) / (len(learnt) - len(rules)))
+        rule = learn_rules(
+            bits, label == index, replace(limits, time_limit=seconds), groups=groups, weight=weight,
+            start=start[index] if start else (), progress=progress,
+        )  # fmt: skip
         rules.append(rule)
         if rule.interrupted:
             break
@@ -458,7 +468,7 @@ def learn_rule_sets(
     claims = np.zeros((len(classes), len(y)), dtype=bool)
     for index, rule in zip(learnt, rules, strict=False):
         claims[index] = rule.predict(np.asarray(bits, dtype=bool))
-    order, default = _priorities(claims, label, weight)
+    order, default = _priorities(claims, label, weight) if len(classes) > 2 else ((1,), 0)
     nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, bool(rules[-1].interrupted), 0, ())
     rule_of = dict(zip(learnt, rules, strict=False))
     return RuleSets(classes, tuple(rule_of.get(index, nothing) for index in range(len(classes))), order, default)
@@ -472,8 +482,8 @@ def _decided(claims: Bits, order: Sequence[int], default: int) -> Ints:
 
 
 def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, ...], int]:
-    """Returns class indices by priority, and the default class. Classes are sorted by precision, then pairs are swapped
-    while that raises the accuracy."""
+    """Returns class indices by priority, and the default class. Classes are sorted by precision (of equal ones the
+    heavier is first), then pairs are swapped while that raises the accuracy. Shares below `TIE` count as equal."""
     free = ~claims.any(axis=0)
     among = np.bincount(label, np.where(free, weight, 0.0) if free.any() else weight, minlength=len(claims))
     default = int(np.argmax(among))
@@ -482,13 +492,14 @@ def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, .
         return float(weight[_decided(claims, order, default) == label].sum())
 
     hits = np.array([weight[row & (label == index)].sum() for index, row in enumerate(claims)])
-    order = np.argsort(-hits / np.maximum((claims * weight).sum(axis=1), 1e-12), kind="stable").tolist()
+    precision = np.round(hits / np.maximum((claims * weight).sum(axis=1), 1e-12) / TIE)
+    order = np.lexsort((-hits, -precision)).tolist()
     best, better = accuracy(order), True
     while better:
         better = False
         for first, second in combinations(range(len(order)), 2):
             order[first], order[second] = order[second], order[first]
-            if accuracy(order) > best + 1e-9:
+            if accuracy(order) > best + TIE * weight.sum():
                 best, better = accuracy(order), True
             else:
                 order[first], order[second] = order[second], order[first]

@@ -77,12 +77,14 @@ def learn(
     options: NetworkSearch,
     *,
     states: Sequence[int] | None = None,
+    start: Sequence[Sequence[int]] = (),
     progress: Progress | None = None,
 ) -> BayesianNetwork:
     """Returns the network of highest BDeu score that is found. Ctrl-C ends the search early.
 
     bits: (rows, columns) state of each column, numbered from 0.
     states: number of states of each column; by default the largest state plus one, at least 2.
+    start: parents of each column in a network to begin with; ignored beyond the limits.
 
     Raises RowsError for invalid rows; OptionError for invalid numbers of states, or more columns than the method or
     max_parents allow.
@@ -106,7 +108,8 @@ def learn(
             progress(SearchState(text, network.score, bound if proved else None))
 
     scorer = make_scorer(cells, sizes, most + 1, options.ess)
-    solved = _solved(scorer, k, most, options, begin + options.time_limit, tell)
+    fits = len(start) == n and all(len(family) <= most for family in start)
+    solved = _solved(scorer, k, most, options, begin + options.time_limit, tell, start if fits else ())
     return network_of(solved.found, cells, sizes, options.ess, solved.bound)
 
 
@@ -126,6 +129,7 @@ def _solved(
     options: NetworkSearch,
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
+    begin_with: Sequence[Sequence[int]] = (),
 ) -> NetworkProof:
     """Returns the network found, and a bound if one is proved. end: a time of time.monotonic()."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
@@ -142,7 +146,9 @@ def _solved(
     if method != "search":
         first = min(SEARCH_SHARE * first, FIRST_SEARCH)
     stop = Event()
-    network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better, stop=stop)
+    network = search(
+        scorer, k, most, end=start + first, samples=samples, seed=seed, better=better, stop=stop, start=begin_with
+    )
     if method == "search" or stop.is_set():
         return NetworkProof(network, math.inf, 0)
     last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # seconds for another search
