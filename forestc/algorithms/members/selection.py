@@ -8,7 +8,9 @@ least mean diversity `gamma`. The gain of a row is the worth of deciding it posi
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,10 +20,13 @@ from forestc.algorithms.arrays import Bytes, Floats
 from forestc.algorithms.members import program as member_program
 from forestc.algorithms.members import search as member_search
 from forestc.algorithms.members import vote_bounds
+from forestc.algorithms.members.selection_run import Report, SelectionRun
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns, merged_patterns
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
+ROUNDS = 20  # rounds of the search for combinatorial bounds if only the work is limited
+STEPS = 2_000_000_000  # limits the work of the integer program, as `highs.most_nodes` counts it
 BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combinatorial bounds, and the most seconds
 
 
@@ -102,16 +107,22 @@ def select(
     tau: float = 0.0,
     gamma: float = 0.0,
     max_members: int | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
     seed: int = 0,
     starts: int = 16,
+    begin: Sequence[int] = (),
+    report: Report | None = None,
 ) -> Selection:
     """Returns the members and the threshold with the largest objective found, and a bound on the objective.
 
     votes: (rows, members) 0/1.
     y: (rows,) 0/1, with both classes.
     tau, gamma: least diversities, 0 for none; with either, at least two members are chosen.
-    time_limit: in seconds; with 0, only a local search and a combinatorial bound run.
+    time_limit: in seconds; None for limits of the work, with which two calls give the same. With 0, only a local
+    search and a combinatorial bound run.
+    begin: a selection to start from. report: called with the best objective and the bound, after each change.
+
+    Ctrl-C ends the search, and the best selection so far is returned.
 
     Raises RowsError for invalid votes or labels, OptionError for unknown weights or limits that no selection can meet.
     """
@@ -124,17 +135,28 @@ def select(
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
     # `base` is the objective if every row is decided negative.
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
-    cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
+    rows = len(votes)
+    running = SelectionRun(begun + time_limit if time_limit else math.inf)
+    if report is not None:
+        running.report = lambda value, bound: report((base + value) / rows, (base + bound) / rows)
+    seconds = math.inf if time_limit is None else min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS)
+    first = np.zeros(votes.shape[1], dtype=np.int64)
+    first[list(begin)] = 1
+    rounds = math.inf if time_limit else ROUNDS
+    cuts = vote_bounds.bound(patterns, seconds, rounds, running)
     bound = cuts.value
-    choice = member_search.search(patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs)
+    choice = member_search.search(
+        patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs,
+        begin=first if len(begin) else None, running=running,
+    )  # fmt: skip
     if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
-    seconds = time_limit - (time.perf_counter() - begun)
-    if seconds > 0 and choice.gained < bound - _tiny(patterns):
-        solved = member_program.solve(patterns, limits, choice, cuts.sets, seconds, seed)
+    running.report(choice.gained, bound)
+    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
+        steps = STEPS if time_limit is None else None
+        solved = member_program.solve(patterns, limits, choice, cuts.sets, steps, running, seed)
         choice, bound = solved.found, min(bound, solved.bound)
     bound = max(bound, choice.gained)
-    rows = len(votes)
     objective, highest = (base + choice.gained) / rows, (base + bound) / rows
     return Selection(
         tuple(choice.members), choice.threshold, objective, highest, (highest - objective) / max(abs(objective), 1e-12),
