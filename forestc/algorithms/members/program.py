@@ -125,7 +125,7 @@ def solve(
 
 
 def _tell(running: SelectionRun, found: float, lost: float, value: float, bound: float) -> None:
-    running.report(max(found, value + lost), bound + lost)
+    running.tell(max(found, value + lost), bound + lost)
 
 
 StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block

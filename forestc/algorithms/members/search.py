@@ -79,7 +79,7 @@ def search(
         if choice is not None and (best is None or _better(choice, best, few)):
             best = choice
             if running is not None:
-                running.report(best.gained, enough)
+                running.tell(best.gained, enough)
         if best is not None and running is not None and not running.left:
             break
         if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
@@ -150,7 +150,12 @@ def _cost(limits: Limits, chosen: Bits) -> float:
 
 
 def _ascend(
-    task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int,
+    task: Objective,
+    limits: Limits,
+    times: Ints,
+    smooth: float,
+    most_times: int,
+    most: int,
     running: SelectionRun | None,
 ) -> tuple[Ints, tuple[float, float], int]:
     """Returns a choice that no single move improves, or the last one after `most` scans; its (violation, worth); and

@@ -28,6 +28,14 @@ class SelectionRun:
         """The seconds left, at least 0; 0 after Ctrl-C."""
         return 0.0 if self.interrupted else max(0.0, self.until - time.perf_counter())
 
+    def tell(self, value: float, bound: float) -> None:
+        """Calls `report`, until Ctrl-C; a KeyboardInterrupt in it counts as Ctrl-C."""
+        try:
+            if not self.interrupted:
+                self.report(value, bound)
+        except KeyboardInterrupt:
+            self.interrupt()
+
     def interrupt(self) -> None:
         """Notes a first Ctrl-C. Raises KeyboardInterrupt at the second."""
         if self.interrupted:

@@ -52,33 +52,37 @@ def bound(
     # Each variable says how far its row is lost; each cut becomes a constraint later.
     no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
     lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
-    pool = _conflicts(patterns)
     sets: list[tuple[int, ...]] = []
-    loss, by_pairs = _packed(pool, worth), 0.0
+    loss, by_pairs = 0.0, 0.0
     share = np.zeros(len(worth))
-    unused = np.ones(len(pool), dtype=bool)
     systems: _Systems | None = None
-    while True:
-        broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
-        added = [pool[k] for k in broken]
-        unused[broken] = False
-        if not added:
-            by_pairs = by_pairs or loss
-            rounds -= 1
-            if rounds < 0 or time.perf_counter() - begun > time_limit or not running.left:
-                break
-            systems = systems or _Systems(patterns)
-            added = systems.separate(share, min(begun + time_limit - time.perf_counter(), running.left))
+    try:
+        pool = _conflicts(patterns)
+        loss = _packed(pool, worth)
+        unused = np.ones(len(pool), dtype=bool)
+        while True:
+            broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
+            added = [pool[k] for k in broken]
+            unused[broken] = False
             if not added:
+                by_pairs = by_pairs or loss
+                rounds -= 1
+                if rounds < 0 or time.perf_counter() - begun > time_limit or not running.left:
+                    break
+                systems = systems or _Systems(patterns)
+                added = systems.separate(share, min(begun + time_limit - time.perf_counter(), running.left))
+                if not added:
+                    break
+            for rows in added:
+                lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
+            run(lost, seconds=running.left)
+            if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
                 break
-        for rows in added:
-            lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
-        run(lost, seconds=running.left)
-        if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
-            break
-        sets += added
-        share = np.array(lost.getSolution().col_value)
-        loss = max(loss, float(lost.getInfo().objective_function_value))
+            sets += added
+            share = np.array(lost.getSolution().col_value)
+            loss = max(loss, float(lost.getInfo().objective_function_value))
+    except KeyboardInterrupt:
+        running.interrupt()
     by_pairs = by_pairs or loss
     integral = bool((patterns.gain == np.rint(patterns.gain)).all())
 
@@ -109,8 +113,8 @@ def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
 
 
 def _packed(pool: list[tuple[int, ...]], worth: Floats) -> float:
-    """Returns a quick lower bound on the loss: each conflict in turn takes from its rows, and adds, the least worth that
-    is left."""
+    """Returns a quick lower bound on the loss. Each conflict in turn adds the least worth left of its rows, and takes it
+    from them."""
     left = worth.tolist()
     loss = 0.0
     for rows in pool:
