@@ -31,7 +31,6 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
-from papers.ensemble_pruning.baselines import BASELINES, majority
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -43,11 +42,12 @@ from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
 from xgboost import XGBClassifier
 
+from forestc.algorithms.members.baselines import BASELINES, majority
 from forestc.algorithms.members.selection import diversity_limits, failure_credits, select
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
-MEASURES = ("forestc/algorithms/members", "benchmarks/papers/ensemble_pruning")
+MEASURES = ("forestc/algorithms/members",)
 # OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),

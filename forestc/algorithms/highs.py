@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,17 +73,28 @@ def make_model(
     return model
 
 
-def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
-    """Runs HiGHS in a thread, so that Ctrl-C ends the wait.
+def run(
+    solver: Any,
+    most_calls: int | None = None,
+    seconds: float = math.inf,
+    *,
+    watch: Callable[[float, float], None] | None = None,
+    patient: bool = False,
+) -> bool:
+    """Runs HiGHS in a thread, so that Ctrl-C ends the wait. Returns True if Ctrl-C ended the run.
     most_calls: stops an integer program after this many interrupt callbacks; unlike a time limit, this is repeatable.
-    seconds: time limit of this run."""
+    seconds: time limit of this run.
+    watch: called while an integer program runs, with its best value and its bound after either changed.
+    patient: after Ctrl-C, waits until HiGHS has stopped and returns, so that its best solution can be read."""
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
+    bounds = told = (math.nan, math.nan)
 
     def look(event: Any) -> None:
-        nonlocal calls
+        nonlocal calls, bounds
         calls += 1
+        bounds = (event.data_out.mip_primal_bound, event.data_out.mip_dual_bound)
         if stop.is_set() or (most_calls is not None and calls >= most_calls):
             event.interrupt()
 
@@ -100,12 +111,18 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
         thread.start()
         while thread.is_alive():
             thread.join(CHECK_SECONDS)
-    except BaseException:
+            if watch is not None and calls and bounds != told:
+                told = bounds
+                watch(*told)
+    except BaseException as error:
         stop.set()
-        raise
+        if not (patient and isinstance(error, KeyboardInterrupt)):
+            raise
+        thread.join()
     solver.cbMipInterrupt -= look
     if failures:
         raise failures[0]
+    return stop.is_set()
 
 
 def most_nodes(limit: int, entries: int) -> int:

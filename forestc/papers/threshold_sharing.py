@@ -1,7 +1,7 @@
 """Shares the branching conditions of scikit-learn's tree ensembles.
 
-A. Nakamura and K. Sakurada, "Simplification of Forest Classifiers and Regressors by Sharing Branching Conditions", 2022.
-Problem 1 asks for the fewest distinct conditions (feature, threshold) if no row changes its path. Algorithm 2 (Min_DBN)
+A. Nakamura and K. Sakurada, "Simplification of forest classifiers and regressors by sharing branching conditions",
+2022. Problem 1 asks for the fewest distinct conditions (feature, threshold) if no row changes its path. Algorithm 2 (Min_DBN)
 solves it feature by feature, by algorithm 1 (Min_IntSet).
 """
 
@@ -13,14 +13,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import MissingExtraError, ModelError, RowsError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest
-from forestc.forest.numbers import FLOAT32, Category
+from forestc.forest.numbers import FLOAT32
 from forestc.frontends import load_object
 from forestc.frontends.shared.exact import next_above
-from forestc.passes.observation import Observe, finite_nodes
+from forestc.passes.observation import Observe
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.share_thresholds.path_change import widened
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, with_thresholds
@@ -34,7 +33,7 @@ try:
     from sklearn.frozen import FrozenEstimator
     from sklearn.utils import check_array, get_tags
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 except ImportError:
     raise MissingExtraError("scikit-learn", "papers") from None
 
@@ -162,7 +161,7 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         arrays = _threshold_arrays(model)
         _refuse_other_trees(forest, arrays, model)
         validate_data(self, X, skip_check_array=True)
-        rows = _rows(X, forest)
+        rows = _rows(X, forest, hasattr(model, "feature_names_in_"))
         task = Observe.of(forest, self._counted(model, forest, X, sample_weight))
         exact = reduce_rows(rows, task).nodes.bounds
         bounds = widened(rows, task, exact, float(self.path_changeable)) if self.path_changeable else exact
@@ -180,7 +179,7 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _counted(self, model: Any, forest: Forest, X: Any, sample_weight: Any) -> NDArray[np.uint8] | None:
         """Returns (trees, rows) how often each row counts for a tree's intervals; None for once each. Raises
         RowsError."""
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        rows = _num_samples(X)
         counted = None
         if self.per_tree_rows and hasattr(model, "estimators_samples_") and len(model.estimators_) == len(forest.trees):
             trained = getattr(model, "_n_samples", rows)
@@ -278,8 +277,8 @@ def _refuse_other_trees(forest: Forest, arrays: list[NDArray[Any]], model: objec
         )
 
 
-def _rows(X: Any, forest: Forest) -> Rows:
-    if any(isinstance(feature.number, Category) for feature in forest.features) or forest.categories:
+def _rows(X: Any, forest: Forest, named: bool) -> Rows:
+    if named:  # a frame, perhaps with categories
         return rows_for_model(X, forest)[0]
     X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     return ArrayRows(X.toarray() if issparse(X) else X)

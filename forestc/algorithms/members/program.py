@@ -7,12 +7,14 @@ Constraints (3) and (6) of the paper are redundant and left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats
-from forestc.algorithms.highs import make_highs, make_model, run
+from forestc.algorithms.highs import make_highs, make_model, most_calls, most_nodes, run
 from forestc.algorithms.members.search import MemberChoice
+from forestc.algorithms.members.selection_run import SelectionRun
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 
@@ -50,12 +52,13 @@ def solve(
     limits: Limits,
     start: MemberChoice,
     cuts: tuple[tuple[int, ...], ...],
-    time_limit: float,
+    steps: int | None,
+    running: SelectionRun,
     seed: int = 0,
 ) -> Solved:
     """Returns the best selection that HiGHS finds, never worse than `start`. The price in `limits` is ignored.
     cuts: sets of patterns; at least one of each set must be decided against its gain.
-    time_limit: in seconds."""
+    steps: limits the work, in nonzero entries times simplex iterations; None for no limit but that of time."""
     import highspy
 
     program = _Program()
@@ -88,7 +91,11 @@ def solve(
     sums = patterns.sums(start.times)
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
-    solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
+    options = {}
+    if steps is not None:
+        entries = sum(len(terms) for _, terms in program.rows)
+        options["mip_max_nodes"] = most_nodes(steps, entries)
+    solver = make_highs(time_limit=running.left, seed=seed, mip_rel_gap=0.0, **options)
     # If pairs and parts are continuous, HiGHS 1.14 has called wrong optima optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
@@ -99,10 +106,13 @@ def solve(
     first_solution = highspy.HighsSolution()
     first_solution.col_value = values.tolist()
     solver.setSolution(first_solution)
-    run(solver)
-    info = solver.getInfo()
     # The objective of the program is the gain over deciding every pattern against its gain.
     lost = float(patterns.gain[patterns.gain < 0].sum())
+    calls = None if steps is None else most_calls(options["mip_max_nodes"])
+    watch = partial(_tell, running, start.gained, lost)
+    if run(solver, calls, watch=watch, patient=True):
+        running.interrupt()
+    info = solver.getInfo()
     solution = np.array(solver.getSolution().col_value)
     bound = float(info.mip_dual_bound) + lost
     best = start
@@ -112,6 +122,10 @@ def solve(
         if value > start.gained and limits.violation(times > 0) <= 0:
             best = MemberChoice(times, best_threshold, value)
     return Solved(best, bound, int(info.mip_node_count))
+
+
+def _tell(running: SelectionRun, found: float, lost: float, value: float, bound: float) -> None:
+    running.tell(max(found, value + lost), bound + lost)
 
 
 StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block

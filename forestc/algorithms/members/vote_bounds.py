@@ -8,6 +8,7 @@ loss from below.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -15,13 +16,13 @@ import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
 from forestc.algorithms.highs import make_highs, make_model, run
+from forestc.algorithms.members.selection_run import SelectionRun
 from forestc.algorithms.members.vote_patterns import Patterns
 
 MOST_PAIRS = 200_000  # stops collecting pairs of conflicting rows beyond this many; the largest gains come first
 PAIRS_A_ROUND = 4000  # adds at most this many violated pairs to the linear program before it is solved again
 MOST_SETS = 5000  # sets above which only tight ones (equality in the linear program) are returned
 SETS_A_ROUND = 40  # searches this often for larger sets before the linear program is solved again
-LEAST_SECONDS = 10.0  # seconds for a linear program over pairs, even if the time limit is near
 LEAST_VIOLATION = 1e-6  # treats a smaller violation of a cut, in lost rows, as rounding of the solver
 UNITS = 1 << 30  # scales the largest multiplier of a set to this integer, so that sums stay below 2^63
 
@@ -36,44 +37,53 @@ class Bound:
     sets: tuple[tuple[int, ...], ...]
 
 
-def bound(patterns: Patterns, time_limit: float) -> Bound:
-    """Returns an upper bound on `Patterns.value` for 0/1 votes, and cuts for the integer program. time_limit: seconds
-    for the search for larger sets."""
+def bound(
+    patterns: Patterns, time_limit: float, rounds: float = math.inf, running: SelectionRun | None = None
+) -> Bound:
+    """Returns an upper bound on `Patterns.value` for 0/1 votes, and cuts for the integer program.
+    time_limit: seconds for the search for larger sets. rounds: limits the linear programs of this search.
+    running: limits of time for all of it."""
     import highspy
 
-    begun = time.perf_counter()
+    begun, running = time.perf_counter(), running or SelectionRun()
     wished = float(patterns.gain[patterns.gain > 0].sum())
     worth = np.abs(patterns.gain)
     lost, optimal = make_highs(), highspy.HighsModelStatus.kOptimal
     # Each variable says how far its row is lost; each cut becomes a constraint later.
     no_rows: list[tuple[list[int], list[float]]] = [([], [])] * len(worth)
     lost.passModel(make_model(worth, np.ones(len(worth)), ([], []), no_rows, by_rows=False))
-    pool = _conflicts(patterns)
     sets: list[tuple[int, ...]] = []
     loss, by_pairs = 0.0, 0.0
     share = np.zeros(len(worth))
-    unused = np.ones(len(pool), dtype=bool)
     systems: _Systems | None = None
-    while True:
-        broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
-        added = [pool[k] for k in broken]
-        unused[broken] = False
-        if not added:
-            by_pairs = by_pairs or loss
-            if time.perf_counter() - begun > time_limit:
-                break
-            systems = systems or _Systems(patterns)
-            added = systems.separate(share, begun + time_limit - time.perf_counter())
+    try:
+        pool = _conflicts(patterns)
+        loss = _packed(pool, worth)
+        unused = np.ones(len(pool), dtype=bool)
+        while True:
+            broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
+            added = [pool[k] for k in broken]
+            unused[broken] = False
             if not added:
+                by_pairs = by_pairs or loss
+                rounds -= 1
+                if rounds < 0 or time.perf_counter() - begun > time_limit or not running.left:
+                    break
+                systems = systems or _Systems(patterns)
+                added = systems.separate(share, min(begun + time_limit - time.perf_counter(), running.left))
+                if not added:
+                    break
+            for rows in added:
+                lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
+            run(lost, seconds=running.left)
+            if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
                 break
-        for rows in added:
-            lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
-        run(lost, seconds=max(LEAST_SECONDS, begun + time_limit - time.perf_counter()))
-        if lost.getModelStatus() != optimal:  # the bound by fewer cuts holds, too
-            break
-        sets += added
-        share = np.array(lost.getSolution().col_value)
-        loss = float(lost.getInfo().objective_function_value)
+            sets += added
+            share = np.array(lost.getSolution().col_value)
+            loss = max(loss, float(lost.getInfo().objective_function_value))
+    except KeyboardInterrupt:
+        running.interrupt()
+    by_pairs = by_pairs or loss
     integral = bool((patterns.gain == np.rint(patterns.gain)).all())
 
     def at_most(lost_at_least: float) -> float:
@@ -100,6 +110,20 @@ def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
         if len(conflicts) > MOST_PAIRS:
             break
     return conflicts
+
+
+def _packed(pool: list[tuple[int, ...]], worth: Floats) -> float:
+    """Returns a quick lower bound on the loss. Each conflict in turn adds the least worth left of its rows, and takes it
+    from them."""
+    left = worth.tolist()
+    loss = 0.0
+    for rows in pool:
+        least = min(left[row] for row in rows)
+        if least > 0:
+            loss += least
+            for row in rows:
+                left[row] -= least
+    return loss
 
 
 def _sums(pool: list[tuple[int, ...]], share: Floats) -> Floats:
