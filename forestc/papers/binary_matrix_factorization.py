@@ -152,7 +152,7 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self
 
     def transform(self, X: Any) -> Bits:
-        """Returns the factor A of a matrix, (rows, n_components): for each row the best factors, with the fewest wrong entries."""
+        """Returns the factor A of a matrix, (rows, n_components): for each row the factors with the fewest errors."""
         check_is_fitted(self)
         return best_rows(self._matrix(X, reset=False), self.components_)
 

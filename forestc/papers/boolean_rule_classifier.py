@@ -121,8 +121,14 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     >>> from sklearn.datasets import load_iris
     >>> from forestc.papers import BooleanRuleClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = BooleanRuleClassifier(complexity=4, random_state=0).fit(X, y == 1)
-    >>> print(model.export_text(), model.loss_, model.bound_)
+    >>> model = BooleanRuleClassifier(complexity=2, random_state=0).fit(X, y)
+    >>> print(model.export_text())
+    IF petal length (cm) <= 1.8 THEN 0
+    IF petal width (cm) > 1.55 THEN 2
+    ELSE 1
+    <BLANKLINE>
+    >>> model.loss_ == model.bound_, model.complexity_
+    (True, 4)
     """
 
     def __init__(
@@ -198,12 +204,14 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         else:
             nothing = RuleLearning((), self.form, 0.0, 0, 0.0, True, False, 0, ())
             self._sets = RuleSets(np.zeros(1, dtype=np.int64), (nothing,), (), 0)
-        rules = self._sets.rules
-        self.rules_ = [self._rule(index) for index in self._sets.order if rules[index].clauses or self.form == "cnf"]
+        rules, order = self._sets.rules, list(self._sets.order)
+        if order[-1:] == [self._sets.default]:  # the label of all rows that are left needs no rule
+            order.pop()
+        self.rules_ = [self._rule(index) for index in order if rules[index].clauses or self.form == "cnf"]
         self.default_ = self.classes_[self._sets.default]
         self.loss_, self.bound_ = sum(rule.loss for rule in rules), sum(rule.bound for rule in rules)
         self.gap_ = relative_gap(self.loss_, self.bound_)
-        self.complexity_ = self._sets.complexity
+        self.complexity_ = sum(1 + len(clause) for rule in self.rules_ for clause in rule.clauses)
         self.interrupted_ = any(rule.interrupted for rule in rules)
         self.n_iter_ = max(1, *(rule.rounds for rule in rules), 1)
         return self
@@ -240,7 +248,7 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         return "\n".join([*lines, "}"]) + "\n"
 
     def as_forest(self) -> Forest:
-        """Returns the rules as a Forest with a chain for each clause, as `forestc.load` and `forestc.compile` read them."""
+        """Returns the rules as a Forest with a chain for each clause; `forestc.compile` takes the estimator itself."""
         check_is_fitted(self)
         if len(self.classes_) < 2:
             raise ModelError("the rules decide on one class", where=type(self).__name__, do="train on rows of two")
