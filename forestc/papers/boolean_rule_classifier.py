@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits
 from forestc.algorithms.covers.boolean_rules import RuleLearning, RuleLimits, RuleSets, learn_rule_sets
-from forestc.errors import MissingExtraError, ModelError
+from forestc.errors import MissingExtraError, ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT64
 from forestc.frontends.shared.exact import labels_of
@@ -182,6 +182,8 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         """
         rounds, seconds = self._limits("max_iter", ROUNDS)
         limits = RuleLimits(self.complexity, self.form, seconds, self._seed(), self.longest, rounds)
+        if self.quantiles < 2:
+            raise OptionError(f"quantiles {self.quantiles}", where=type(self).__name__, do="use at least 2")
         X, y = self._table(X, y)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X) * compute_sample_weight(self.class_weight, y)

@@ -31,9 +31,11 @@ from forestc.passes.round_leaves.exact_leaves import whole_votes
 from forestc.passes.round_leaves.rounding import (
     RoundedLeaves,
     candidates,
+    has_whole_leaves,
     one_sum,
     refuse_sums,
     unseen,
+    whole_leaves,
     with_error,
     with_leaves,
 )
@@ -104,7 +106,8 @@ class RoundLeaves:
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if source.quantized:
             raise already_quantized()
-        refuse_sums(source)
+        if not has_whole_leaves(source):
+            refuse_sums(source)
         if isinstance(rows, Ranges) and self.needs_scorer:
             raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
@@ -122,6 +125,15 @@ class RoundLeaves:
         integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
+        if has_whole_leaves(forest):
+            report = {
+                "leaf_bits": 1,
+                "leaves": "exact",
+                "score_bound": 0.0,
+                "decides": forest.decides,
+                "decisions": "all",
+            }
+            return PassResult(whole_leaves(forest), (EveryPath(False, 0.0, Ranges(), True),), report)
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
@@ -211,6 +223,8 @@ class RoundLeaves:
         summed = one_sum(forest)
 
         def rounded(bits: int) -> Forest:
+            if has_whole_leaves(forest):
+                return whole_leaves(forest)
             return with_leaves(summed, candidates(summed, bits)[0])
 
         return LeafLadder(self, forest, range(1, MOST_LADDER_BITS + 1), rounded, lambda bits: (rounded(bits), {}))
