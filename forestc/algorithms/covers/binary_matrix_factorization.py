@@ -32,7 +32,6 @@ from forestc.algorithms.covers.column_generation import (
     stoppable,
 )
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
-from forestc.algorithms.highs import most_nodes
 from forestc.errors import OptionError, RowsError
 from forestc.system.compiled import compiled, interruptible
 
@@ -202,7 +201,8 @@ RESTARTS, TRIES = 4, 5000  # runs of the first local search, and tries of each
 # Divides the time limit: local search, integer programs, bound from the relaxation of MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
-PROGRAM_STEPS = 10**10  # steps of each of these programs at most if there is no time limit
+# Limits nodes and entries of these programs if there is no time limit; larger programs are left out.
+PROGRAM_NODES, PROGRAM_ENTRIES = 100, 20_000
 
 
 @dataclass(frozen=True)
@@ -545,8 +545,9 @@ class _BestFactors:
             selection.improve(np.zeros(len(pool)))
             start = time.monotonic()
             share = start + (deadline - start) / (2 if cost == OVERLAP_COSTS[0] else 1)
-            entries = sum(len(column.rows) for column in pool.values())
-            nodes = None if self.timed else most_nodes(PROGRAM_STEPS, entries)
+            if not self.timed and sum(len(column.rows) for column in pool.values()) > PROGRAM_ENTRIES:
+                return
+            nodes = None if self.timed else PROGRAM_NODES
             selection.solve(share, generated.bound if cost == rho else 0.0, self.seed, nodes)
             self.take([selection.columns[index] for index in selection.best[1]])
 

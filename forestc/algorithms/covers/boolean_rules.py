@@ -53,7 +53,7 @@ SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
 # Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
-PROGRAM_STEPS, LISTING_STEPS = 10**10, 3 * 10**8
+PROGRAM_STEPS, LISTING_STEPS = 10**9, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with a rule of this complexity, then doubles the complexity up to the limit
 SMALLER_SHARE = 0.75  # share of the time limit for these smaller rules
