@@ -137,18 +137,18 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X = self._matrix(X, reset=True)
         before: Bits | None = getattr(self, "components_", None) if self.warm_start else None
         same = before is not None and before.shape == (self.n_components, X.shape[1])
-        found = factorize(
+        factors = factorize(
             X, self.n_components, rho=self.rho, time_limit=seconds, rounds=rounds, seed=self._seed(),
             start=(best_rows(X, before), before) if same and before is not None else None, progress=self._progress,
         )  # fmt: skip
-        self.components_ = found.B
-        self.reconstruction_error_ = found.error
-        if not found.optimal:  # each row may have a better code than the search gave it
-            wrong = boolean_product(best_rows(X, found.B), found.B) != (X == 1)
+        self.components_ = factors.B
+        self.reconstruction_error_ = factors.error
+        if not factors.optimal:  # each row may have a better code than the search gave it
+            wrong = boolean_product(best_rows(X, factors.B), factors.B) != (X == 1)
             self.reconstruction_error_ = int(np.count_nonzero(wrong & ~np.isnan(X)))
-        self.bound_, self.gap_ = found.bound, relative_gap(self.reconstruction_error_, found.bound)
-        self.model_error_, self.model_bound_, self.relaxation_ = found.model_error, found.model_bound, found.relaxation
-        self.interrupted_, self.n_iter_ = found.interrupted, max(1, found.rounds)
+        self.bound_, self.gap_ = factors.bound, relative_gap(self.reconstruction_error_, factors.bound)
+        self.model_error_, self.model_bound_, self.relaxation_ = factors.model_error, factors.model_bound, factors.relaxation
+        self.interrupted_, self.n_iter_ = factors.interrupted, max(1, factors.rounds)
         return self
 
     def transform(self, X: Any) -> Bits:

@@ -272,14 +272,14 @@ def prove(
     slack = 1e-9 * max(1.0, abs(start.score))  # rounding of sums
     bound = relax(families, none, space, chosen)
     waiting: list[tuple[float, int, Ints, Ints, Ints]] = [(-bound, 0, none, none, chosen.copy())]
-    negative, told = -bound, time.monotonic()
+    negative, reported = -bound, time.monotonic()
     try:
         while waiting and time.monotonic() < end and (most_nodes is None or nodes < most_nodes):
             negative, _, forbidden, required, families_of = heapq.heappop(waiting)
             if -negative <= best.score + slack:
                 return NetworkProof(best, best.score, nodes)
-            if better is not None and time.monotonic() > told + 1:
-                told = time.monotonic()
+            if better is not None and time.monotonic() > reported + 1:
+                reported = time.monotonic()
                 better(best, -negative)
             mark += n * n + 1
             count = blame(families, families_of, required, forbidden, k, space, mark, edges)

@@ -126,14 +126,10 @@ class RoundLeaves:
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if has_whole_leaves(forest):
-            report = {
-                "leaf_bits": 1,
-                "leaves": "exact",
-                "score_bound": 0.0,
-                "decides": forest.decides,
-                "decisions": "all",
-            }
-            return PassResult(whole_leaves(forest), (EveryPath(False, 0.0, Ranges(), True),), report)
+            whole = whole_leaves(forest)
+            bits = max(int(np.abs(tree.values).max()) for tree in whole.trees).bit_length()
+            figures = {"leaf_bits": max(1, bits), "leaves": "exact", "score_bound": 0.0, "decides": forest.decides}
+            return PassResult(whole, (EveryPath(False, 0.0),), figures | {"decisions": "all"})
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
