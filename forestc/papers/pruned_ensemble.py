@@ -27,7 +27,7 @@ from forestc.algorithms.members.selection import (
 )
 from forestc.errors import MissingExtraError, ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.papers.voting_forest import voting_forest
+from forestc.frontends.sklearn.votes import voting_forest
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier

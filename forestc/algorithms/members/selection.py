@@ -26,9 +26,10 @@ from forestc.algorithms.members.vote_patterns import Classes, Diversity, Limits,
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
-ROUNDS = 20  # rounds of the search for combinatorial bounds if only the work is limited
-STEPS = 2_000_000_000  # limits the work of the integer program, as `highs.most_nodes` counts it
-BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combinatorial bounds, and the most seconds
+ROUNDS = 8  # rounds of the search for combinatorial bounds if only the work is limited
+STEPS = 200_000_000  # limits the work of an integer program, as `highs.most_nodes` counts it
+PAIRS_SHARE, SEARCH_SHARE = 0.2, 0.4  # shares of the time left for a first bound, and for the local search
+BOUND_SHARE = 0.7  # share of the time left after them for a better bound; the rest is for the integer program
 
 
 @dataclass(frozen=True)
@@ -140,23 +141,28 @@ def select(
     running = SelectionRun(begun + time_limit if time_limit else math.inf)
     if report is not None:
         running.report = lambda value, bound: report((base + value) / rows, (base + bound) / rows)
-    seconds = math.inf if time_limit is None else min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS)
     first = np.zeros(votes.shape[1], dtype=np.int64)
     first[list(begin)] = 1
-    rounds = math.inf if time_limit else ROUNDS
-    cuts = vote_bounds.bound(patterns, seconds, rounds, running)
-    bound = cuts.value
-    choice = member_search.search(
-        patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs,
-        begin=first if len(begin) else None, running=running,
-    )  # fmt: skip
+    with running.part(PAIRS_SHARE):
+        cuts = vote_bounds.bound(patterns, 0, running=running)
+    with running.part(SEARCH_SHARE):
+        choice = member_search.search(
+            patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs,
+            begin=first if len(begin) else None, running=running,
+        )  # fmt: skip
     if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+    bound = cuts.value
     running.tell(choice.gained, bound)
+    steps = STEPS if time_limit is None else None
     if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
-        steps = STEPS if time_limit is None else None
+        with running.part(BOUND_SHARE):
+            cuts = vote_bounds.bound(patterns, running.left, math.inf if time_limit else ROUNDS, running, steps)
+        bound = min(bound, cuts.value)
+        running.tell(choice.gained, bound)
+    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
         try:
-            solved = member_program.solve(patterns, limits, choice, cuts.sets, steps, running, seed)
+            solved = member_program.solve(patterns, limits, choice, cuts.sets, bound, steps, running, seed)
             choice, bound = solved.found, min(bound, solved.bound)
         except KeyboardInterrupt:
             running.interrupt()
