@@ -126,8 +126,8 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-def _tell(running: SelectionRun, found: float, highest: float, lost: float, value: float, bound: float) -> None:
-    running.tell(max(found, value + lost), min(highest, bound + lost))
+def _tell(running: SelectionRun, value_found: float, highest: float, lost: float, value: float, bound: float) -> None:
+    running.tell(max(value_found, value + lost), min(highest, bound + lost))
 
 
 StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block

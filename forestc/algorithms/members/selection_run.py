@@ -18,13 +18,13 @@ class SelectionRun:
     until: time of time.perf_counter() at which the selection ends; infinity for none.
     report: called with the best value and the bound, both as changes of objective (1) in units of the gains.
     interrupted: True after Ctrl-C.
-    told: the last report.
+    last: the last report.
     """
 
     until: float = math.inf
     report: Report = lambda value, bound: None
     interrupted: bool = False
-    told: tuple[float, float] | None = None
+    last: tuple[float, float] | None = None
 
     @property
     def left(self) -> float:
@@ -44,8 +44,8 @@ class SelectionRun:
     def tell(self, value: float, bound: float) -> None:
         """Calls `report` after a change, until Ctrl-C; a KeyboardInterrupt in it counts as Ctrl-C."""
         try:
-            if not self.interrupted and (value, bound) != self.told:
-                self.told = value, bound
+            if not self.interrupted and (value, bound) != self.last:
+                self.last = value, bound
                 self.report(value, bound)
         except KeyboardInterrupt:
             self.interrupt()

@@ -94,9 +94,9 @@ class _Covering:
         rows = len(self.worth)
         solver.passModel(make_model(self.worth, np.ones(rows), bounds, lines, by_rows=True, whole=rows))
         run(solver, None if steps is None else most_calls(options["mip_max_nodes"]), seconds)
-        found = np.array(solver.getSolution().col_value)
+        solution = np.array(solver.getSolution().col_value)
         bound = float(solver.getInfo().mip_dual_bound)
-        return bound if math.isfinite(bound) else 0.0, np.rint(found) if len(found) else np.ones(rows)
+        return bound if math.isfinite(bound) else 0.0, np.rint(solution) if len(solution) else np.ones(rows)
 
 
 Pool = Sequence[Ints]  # arrays of sets, each (sets, rows of a set)
@@ -269,9 +269,10 @@ class _Systems:
     def _proved(self, multipliers: Floats) -> Ints:
         """Returns the rows with positive multipliers if these, rounded to integers, prove in exact arithmetic that one
         of the rows is lost; otherwise no rows."""
-        integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
-            np.int64
-        )
+        largest = float(multipliers.max(initial=0.0))
+        if largest <= 0:
+            return np.zeros(0, dtype=np.int64)
+        integers = np.rint(np.maximum(multipliers, 0.0) * (UNITS / largest)).astype(np.int64)
         below = int(integers @ self.sign)  # the threshold, which is at least 0, must not help
         if below < 0:
             integers[np.argmax(np.where(self.sign > 0, integers, 0))] -= below

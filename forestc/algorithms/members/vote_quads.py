@@ -30,18 +30,18 @@ def quads(patterns: Patterns, running: SelectionRun) -> NDArray[np.int64]:
     negative = negative[np.argsort(-count[negative], kind="stable")][:MOST_ROWS]
     pairs = votes[positive].astype(np.float32) @ (1 - votes[negative].astype(np.float32)).T == 0
     p, n = _packed_words(votes[positive]), _packed_words(votes[negative])
-    found, size = [], 0
+    sets, size = [], 0
     room = np.empty((ROOM, 4), dtype=np.int32)
     for first in range(len(p)):
         if size > MOST_QUADS or not running.left:
             break
         new = int(_conflicting(first, p, n, pairs, room))
         some = room[: min(new, ROOM)]
-        found.append(
+        sets.append(
             np.stack([positive[some[:, 0]], positive[some[:, 1]], negative[some[:, 2]], negative[some[:, 3]]], axis=1)
         )
         size += len(some)
-    return np.concatenate(found) if found else np.zeros((0, 4), dtype=np.int64)
+    return np.concatenate(sets) if sets else np.zeros((0, 4), dtype=np.int64)
 
 
 def _packed_words(votes: NDArray[np.uint8]) -> Words:
@@ -59,8 +59,8 @@ def _bits_set(word: int) -> Any:
 
 
 @compiled()
-def _conflicting(a: int, p: Words, n: Words, pairs: Bits, found: Int32s) -> Any:
-    """Writes the sets with the positive row `a` and later ones to `found`; returns their number."""
+def _conflicting(a: int, p: Words, n: Words, pairs: Bits, room: Int32s) -> Any:
+    """Writes the sets with the positive row `a` and later ones to `room`; returns their number."""
     count = 0
     for b in range(a + 1, len(p)):
         for c in range(len(n)):
@@ -76,7 +76,7 @@ def _conflicting(a: int, p: Words, n: Words, pairs: Bits, found: Int32s) -> Any:
                     if excess > np.uint64(1):
                         break
                 if excess <= np.uint64(1):
-                    if count < len(found):
-                        found[count, 0], found[count, 1], found[count, 2], found[count, 3] = a, b, c, d
+                    if count < len(room):
+                        room[count, 0], room[count, 1], room[count, 2], room[count, 3] = a, b, c, d
                     count += 1
     return count
