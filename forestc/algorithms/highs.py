@@ -89,7 +89,7 @@ def run(
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
-    bounds = told = (math.nan, math.nan)
+    bounds = reported = (math.nan, math.nan)
 
     def look(event: Any) -> None:
         nonlocal calls, bounds
@@ -111,9 +111,9 @@ def run(
         thread.start()
         while thread.is_alive():
             thread.join(CHECK_SECONDS)
-            if watch is not None and calls and bounds != told:
-                told = bounds
-                watch(*told)
+            if watch is not None and calls and bounds != reported:
+                reported = bounds
+                watch(*reported)
     except BaseException as error:
         stop.set()
         if not (patient and isinstance(error, KeyboardInterrupt)):

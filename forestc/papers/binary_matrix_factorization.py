@@ -147,7 +147,8 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             wrong = boolean_product(best_rows(X, factors.B), factors.B) != (X == 1)
             self.reconstruction_error_ = int(np.count_nonzero(wrong & ~np.isnan(X)))
         self.bound_, self.gap_ = factors.bound, relative_gap(self.reconstruction_error_, factors.bound)
-        self.model_error_, self.model_bound_, self.relaxation_ = factors.model_error, factors.model_bound, factors.relaxation
+        self.model_error_, self.model_bound_ = factors.model_error, factors.model_bound
+        self.relaxation_ = factors.relaxation
         self.interrupted_, self.n_iter_ = factors.interrupted, max(1, factors.rounds)
         return self
 

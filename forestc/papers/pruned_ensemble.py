@@ -27,7 +27,7 @@ from forestc.algorithms.members.selection import (
 )
 from forestc.errors import MissingExtraError, ModelError, OptionError, known_names
 from forestc.forest.ir import Forest
-from forestc.papers.voting_forest import voting_forest
+from forestc.frontends.sklearn.votes import voting_forest
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
@@ -79,8 +79,10 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation_fraction : float or None, default=0.3
         Share of the rows that only chooses the members, if candidates are trained (0.3 in the paper). None: all rows
         train, and choose.
+    effort : float, default=1.0
+        Factor on the work of the choice without a time limit. Two fits are equal then.
     time_limit : float, optional
-        Seconds for the choice, without training. Default: the work is limited, and two fits are equal.
+        Seconds for the choice, without training, in place of `effort`.
     warm_start : bool, default=False
         Whether the next `fit` also starts from the members of the last one.
     callback : callable, optional
@@ -138,6 +140,7 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_members: int | None = None,
         method: str = "program",
         validation_fraction: float | None = 0.3,
+        effort: float = 1.0,
         time_limit: float | None = None,
         warm_start: bool = False,
         callback: Callback | None = None,
@@ -152,6 +155,7 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_members = max_members
         self.method = method
         self.validation_fraction = validation_fraction
+        self.effort = effort
         self.time_limit = time_limit
         self.warm_start = warm_start
         self.callback = callback
@@ -257,9 +261,11 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.method not in methods:
             raise OptionError(f"method={self.method!r}", do=known_names(self.method, methods))
         if self.estimator is not None and self.estimators is not None:
-            raise OptionError("both estimator and estimators are given", do="give one of them")
+            raise OptionError("both are given", where="estimator and estimators", do="give one of them")
         if self.time_limit is not None and not self.time_limit > 0:
             raise OptionError(f"time_limit={self.time_limit}", do="give seconds above 0, or None")
+        if not self.effort > 0:
+            raise OptionError(f"effort={self.effort}", do="give a factor above 0, such as 1")
         share = self.validation_fraction
         if share is not None and not 0 < share < 1:
             raise OptionError(f"validation_fraction={share}", do="give a share between 0 and 1, or None")
@@ -294,7 +300,7 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.estimators is not None:
             listed = [entry[1] if isinstance(entry, tuple) else entry for entry in self.estimators]
             if not listed:
-                raise OptionError("estimators is empty", do="give at least one classifier")
+                raise OptionError("the list is empty", where="estimators", do="give at least one classifier")
             for index, candidate in enumerate(listed):
                 if not is_classifier(candidate):
                     raise ModelError(
@@ -375,7 +381,7 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             members = BASELINES[self.method](votes.astype(np.uint8), y.astype(np.uint8))
             return selection_of(votes, y, members, len(members) // 2, weights)
         return select(
-            votes, y, weights=weights, seed=seed, begin=begin, report=self._report,
+            votes, y, weights=weights, seed=seed, begin=begin, report=self._report, effort=self.effort,
             time_limit=0 if self.method == "search" else self.time_limit, **limits,
         )  # fmt: skip
 
@@ -388,12 +394,12 @@ class PrunedEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        one = RandomForestClassifier() if self.estimator is None else self.estimator
-        listed = [one] if self.estimators is None else self.estimators
+        single = RandomForestClassifier() if self.estimator is None else self.estimator
+        listed = [single] if self.estimators is None else self.estimators
         inner = [get_tags(entry[1] if isinstance(entry, tuple) else entry).input_tags for entry in listed]
         tags.input_tags = deepcopy(inner[0]) if inner else tags.input_tags
-        tags.input_tags.sparse = all(each.sparse for each in inner)
-        tags.input_tags.allow_nan = all(each.allow_nan for each in inner)
+        tags.input_tags.sparse = all(tag.sparse for tag in inner)
+        tags.input_tags.allow_nan = all(tag.allow_nan for tag in inner)
         return tags
 
 

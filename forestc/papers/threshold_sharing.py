@@ -1,8 +1,8 @@
 """Shares the branching conditions of scikit-learn's tree ensembles.
 
-A. Nakamura and K. Sakurada, "Simplification of forest classifiers and regressors by sharing branching conditions",
-2022. Problem 1 asks for the fewest distinct conditions (feature, threshold) if no row changes its path. Algorithm 2 (Min_DBN)
-solves it feature by feature, by algorithm 1 (Min_IntSet).
+The method is that of A. Nakamura and K. Sakurada, "Simplification of forest classifiers and regressors by sharing
+branching conditions", 2022. Problem 1 asks for the fewest distinct conditions (feature, threshold) if no row changes
+its path. Algorithm 2 (Min_DBN) solves it feature by feature, by algorithm 1 (Min_IntSet).
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import MissingExtraError, ModelError, RowsError
+from forestc.errors import MissingExtraError, RowsError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest
-from forestc.forest.numbers import FLOAT32
 from forestc.frontends import load_object
-from forestc.frontends.shared.exact import next_above
+from forestc.frontends.sklearn.threshold_arrays import (
+    count_conditions,
+    refuse_other_trees,
+    threshold_arrays,
+    write_thresholds,
+)
 from forestc.passes.observation import Observe
 from forestc.passes.quick_evaluation import nodes_reached
 from forestc.passes.share_thresholds.path_change import widened
@@ -158,17 +162,17 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
             model = clone(self.estimator).fit(X, y, **weights)
         forest = load_object(model)
-        arrays = _threshold_arrays(model)
-        _refuse_other_trees(forest, arrays, model)
+        arrays = threshold_arrays(model)
+        refuse_other_trees(forest, arrays, model)
         validate_data(self, X, skip_check_array=True)
         rows = _rows(X, forest, hasattr(model, "feature_names_in_"))
         task = Observe.of(forest, self._counted(model, forest, X, sample_weight))
         exact = reduce_rows(rows, task).nodes.bounds
         bounds = widened(rows, task, exact, float(self.path_changeable)) if self.path_changeable else exact
         after = with_thresholds(forest, method.thresholds(task, bounds))
-        self.n_conditions_before_ = _conditions(forest, arrays)
-        _write(after, arrays)
-        self.n_conditions_ = _conditions(forest, arrays)
+        self.n_conditions_before_ = count_conditions(forest, arrays)
+        write_thresholds(after, arrays)
+        self.n_conditions_ = count_conditions(forest, arrays)
         moved = np.concatenate([tree.threshold for tree in after.trees])
         plain = (task.trees.left != LEAF) & (task.trees.set_start == NO_SET)
         self.n_missed_ = int((plain & ~((exact.low < moved) & (moved <= exact.high))).sum())
@@ -249,57 +253,11 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _threshold_arrays(model: Any) -> list[NDArray[Any]]:
-    """Returns writable views of a fitted ensemble's thresholds, tree by tree as forestc reads them."""
-    if hasattr(model, "tree_"):
-        return [model.tree_.threshold]
-    if hasattr(model, "_predictors"):
-        return [predictor.nodes["num_threshold"] for stage in model._predictors for predictor in stage]
-    members = [member for member in np.ravel(getattr(model, "estimators_", [])) if hasattr(member, "get_params")]
-    first = getattr(model, "init_", None)
-    return [array for member in (first, *members) for array in _threshold_arrays(member)] if members else []
-
-
-def _refuse_other_trees(forest: Forest, arrays: list[NDArray[Any]], model: object) -> None:
-    """Raises ModelError unless the forest's thresholds are those of the arrays."""
-    same = len(arrays) == len(forest.trees)
-    for tree, array in zip(forest.trees, arrays, strict=False):
-        here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET))
-        bits = np.array([32 if feature.number == FLOAT32 else 64 for feature in forest.features] or [32])
-        own = array[tree.ids[here]]
-        read = np.where(bits[tree.feature[here]] == 32, next_above(own, 32), next_above(own, 64))
-        same = same and np.array_equal(read, tree.threshold[here])
-    if not same:
-        raise ModelError(
-            f"a {type(model).__name__} does not compare its rows as they are given",
-            where="estimator",
-            do="share the thresholds of the trees, forest or boosting inside it",
-        )
-
-
 def _rows(X: Any, forest: Forest, named: bool) -> Rows:
     if named:  # a frame, perhaps with categories
         return rows_for_model(X, forest)[0]
     X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     return ArrayRows(X.toarray() if issparse(X) else X)
-
-
-def _conditions(forest: Forest, arrays: list[NDArray[Any]]) -> int:
-    pairs = []
-    for tree, array in zip(forest.trees, arrays, strict=True):
-        here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET))
-        pairs.append(np.stack([tree.feature[here].astype(np.float64), array[tree.ids[here]]]))
-    return np.unique(np.concatenate(pairs, axis=1), axis=1).shape[1] if pairs else 0
-
-
-def _write(after: Forest, arrays: list[NDArray[Any]]) -> None:
-    """Writes the forest's thresholds to scikit-learn's arrays: `x < t` is `x <= u` for the float u before t."""
-    narrow = np.array([feature.number == FLOAT32 for feature in after.features] or [True])
-    for tree, array in zip(after.trees, arrays, strict=True):
-        here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET) & np.isfinite(tree.threshold))
-        t = tree.threshold[here]
-        single = np.nextafter(t.astype(np.float32), np.float32(-np.inf)).astype(np.float64)
-        array[tree.ids[here]] = np.where(narrow[tree.feature[here]], single, np.nextafter(t, -np.inf))
 
 
 def _differing(before: Forest, after: Forest, X: NDArray[np.float64]) -> NDArray[np.bool_]:

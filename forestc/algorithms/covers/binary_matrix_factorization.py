@@ -342,7 +342,7 @@ def factorize(
     state = _BestFactors(problem, k_used, rho, seed, progress)
     state.rounds, state.timed = rounds, math.isfinite(time_limit)
     if start is not None and k_used == k:
-        first_row, first_column = (np.unique(each, return_index=True)[1] for each in (row_of, column_of))
+        first_row, first_column = (np.unique(index, return_index=True)[1] for index in (row_of, column_of))
         state.offer(polished(problem.X, problem.weight, start[0][first_row], start[1][:, first_column]))
     interrupted, bound, generated = False, 0.0, None
     try:

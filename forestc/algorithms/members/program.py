@@ -52,12 +52,14 @@ def solve(
     limits: Limits,
     start: MemberChoice,
     cuts: tuple[tuple[int, ...], ...],
+    bound: float,
     steps: int | None,
     running: SelectionRun,
     seed: int = 0,
 ) -> Solved:
     """Returns the best selection that HiGHS finds, never worse than `start`. The price in `limits` is ignored.
     cuts: sets of patterns; at least one of each set must be decided against its gain.
+    bound: upper bound on the value of any selection.
     steps: limits the work, in nonzero entries times simplex iterations; None for no limit but that of time."""
     import highspy
 
@@ -109,12 +111,12 @@ def solve(
     # The objective of the program is the gain over deciding every pattern against its gain.
     lost = float(patterns.gain[patterns.gain < 0].sum())
     calls = None if steps is None else most_calls(options["mip_max_nodes"])
-    watch = partial(_tell, running, start.gained, lost)
+    watch = partial(_tell, running, start.gained, bound, lost)
     if run(solver, calls, watch=watch, patient=True):
         running.interrupt()
     info = solver.getInfo()
     solution = np.array(solver.getSolution().col_value)
-    bound = float(info.mip_dual_bound) + lost
+    bound = min(bound, float(info.mip_dual_bound) + lost)
     best = start
     if len(solution) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         times = (solution[:members] > 0.5).astype(np.int64)
@@ -124,8 +126,8 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-def _tell(running: SelectionRun, found: float, lost: float, value: float, bound: float) -> None:
-    running.tell(max(found, value + lost), bound + lost)
+def _tell(running: SelectionRun, value_found: float, highest: float, lost: float, value: float, bound: float) -> None:
+    running.tell(max(value_found, value + lost), min(highest, bound + lost))
 
 
 StartValues = list[tuple[int, Floats]]  # index of the first column of a block, and the start's values of the block

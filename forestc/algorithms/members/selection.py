@@ -23,12 +23,15 @@ from forestc.algorithms.members import search as member_search
 from forestc.algorithms.members import vote_bounds
 from forestc.algorithms.members.selection_run import Report, SelectionRun
 from forestc.algorithms.members.vote_patterns import Classes, Diversity, Limits, Patterns, merged_patterns
+from forestc.algorithms.members.vote_quads import quads
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
-ROUNDS = 20  # rounds of the search for combinatorial bounds if only the work is limited
-STEPS = 2_000_000_000  # limits the work of the integer program, as `highs.most_nodes` counts it
-BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # share of the time limit for combinatorial bounds, and the most seconds
+WORK = 2e8  # limits the work of the local search, as `Effort` counts it, if only the work is limited
+ROUNDS = 5  # rounds of the search for combinatorial bounds if only the work is limited
+STEPS = 50_000_000  # limits the work of an integer program, as `highs.most_nodes` counts it
+PAIRS_SHARE, SEARCH_SHARE = 0.2, 0.4  # shares of the time left for a first bound, and for the local search
+BOUND_SHARE = 0.7  # share of the time left after them for a better bound; the rest is for the integer program
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ def select(
     time_limit: float | None = 60.0,
     seed: int = 0,
     starts: int = 16,
+    effort: float = 1.0,
     begin: Sequence[int] = (),
     report: Report | None = None,
 ) -> Selection:
@@ -121,14 +125,16 @@ def select(
     tau, gamma: least diversities, 0 for none; with either, at least two members are chosen.
     time_limit: in seconds; None for limits of the work, with which two calls give the same. With 0, only a local
     search and a combinatorial bound run.
+    effort: factor on the limits of the work if there is no time limit.
     begin: a selection to start from. report: called with the best objective and the bound, after each change.
 
     Ctrl-C ends the search, and the best selection so far is returned.
 
     Raises RowsError for invalid votes or labels, OptionError for unknown weights or limits that no selection can meet.
     """
-    begun = time.perf_counter()
     votes, y = _checked(votes, y)
+    _compile()
+    begun = time.perf_counter()
     weighed = Weights.named(weights, y) if isinstance(weights, str) else weights
     limits = _limits(votes, y, tau, gamma, max_members)
     positive = weighed.true_positive - weighed.false_negative
@@ -140,23 +146,30 @@ def select(
     running = SelectionRun(begun + time_limit if time_limit else math.inf)
     if report is not None:
         running.report = lambda value, bound: report((base + value) / rows, (base + bound) / rows)
-    seconds = math.inf if time_limit is None else min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS)
     first = np.zeros(votes.shape[1], dtype=np.int64)
     first[list(begin)] = 1
-    rounds = math.inf if time_limit else ROUNDS
-    cuts = vote_bounds.bound(patterns, seconds, rounds, running)
-    bound = cuts.value
-    choice = member_search.search(
-        patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs,
-        begin=first if len(begin) else None, running=running,
-    )  # fmt: skip
+    work = member_search.Effort(starts) if time_limit is not None else member_search.Effort(starts, work=WORK * effort)
+    with running.part(PAIRS_SHARE):
+        cuts = vote_bounds.bound(patterns, 0, running=running)
+    with running.part(SEARCH_SHARE):
+        choice = member_search.search(
+            patterns, limits, work, seed=seed, enough=cuts.pairs,
+            begin=first if len(begin) else None, running=running,
+        )  # fmt: skip
     if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+    bound = cuts.value
     running.tell(choice.gained, bound)
+    steps = round(STEPS * effort) if time_limit is None else None
+    rounds = math.inf if time_limit else math.ceil(ROUNDS * effort)
     if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
-        steps = STEPS if time_limit is None else None
+        with running.part(BOUND_SHARE):
+            cuts = vote_bounds.bound(patterns, running.left, rounds, running, steps)
+        bound = min(bound, cuts.value)
+        running.tell(choice.gained, bound)
+    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
         try:
-            solved = member_program.solve(patterns, limits, choice, cuts.sets, steps, running, seed)
+            solved = member_program.solve(patterns, limits, choice, cuts.sets, bound, steps, running, seed)
             choice, bound = solved.found, min(bound, solved.bound)
         except KeyboardInterrupt:
             running.interrupt()
@@ -166,6 +179,15 @@ def select(
         tuple(choice.members), choice.threshold, objective, highest, (highest - objective) / max(abs(objective), 1e-12),
         bound - choice.gained <= _tiny(patterns), time.perf_counter() - begun,
     )  # fmt: skip
+
+
+def _compile() -> None:
+    """Compiles or loads the functions of a selection, so that this does not count as its time."""
+    import highspy  # noqa: F401
+
+    patterns = Patterns(np.ones((2, 4), dtype=np.int32), np.array([1.0, 1.0, -1.0, -1.0]))
+    patterns.values_after(np.zeros(4, dtype=np.int64), np.ones(2, dtype=np.int64), 0.0)
+    quads(patterns, SelectionRun())
 
 
 def selection_of(
