@@ -31,7 +31,7 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
-from papers.ensemble_pruning.baselines import BASELINES, majority
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -43,11 +43,12 @@ from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
 from xgboost import XGBClassifier
 
-from forestc.algorithms.members.selection import diversity_limits, failure_credits, select
+from forestc.algorithms.members.baselines import BASELINES
+from forestc.papers import PrunedEnsemble
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
-MEASURES = ("forestc/algorithms/members", "benchmarks/papers/ensemble_pruning")
+MEASURES = ("forestc/papers", "forestc/algorithms/members")
 # OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),
@@ -113,15 +114,33 @@ def measured(case: tuple[str, int, Any]) -> tuple[list[tuple[int, Scores]], list
 
 
 def methods(fold: Fold) -> Scores:
-    credits = failure_credits(fold.votes, fold.y)
     decided = {}
     for name, (form, weights) in OURS.items():
-        tau, gamma = diversity_limits(credits, form)
-        chosen = select(fold.votes, fold.y, weights=weights, tau=tau, gamma=gamma, time_limit=0, starts=6)
-        decided[name] = chosen.decide(fold.test_votes)
-    for name, method in BASELINES.items():
-        decided[name] = majority(fold.test_votes, method(fold.votes, fold.y))
+        decided[name] = pruned(fold, formulation=form, weights=weights, method="search").predict(fold.test_votes)
+    for name in BASELINES:
+        decided[name] = pruned(fold, method=name).predict(fold.test_votes)
     return {name: (float((d == fold.test_y).mean()), balanced(d, fold.test_y)) for name, d in decided.items()}
+
+
+@dataclass
+class Candidate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A trained candidate, whose votes are a column of the rows."""
+
+    column: int
+
+    def __post_init__(self) -> None:
+        self.classes_ = np.array([0, 1], dtype=np.uint8)
+
+    def fit(self, X: Votes, y: Votes) -> Candidate:
+        return self
+
+    def predict(self, X: Votes) -> Votes:
+        return X[:, self.column]
+
+
+def pruned(fold: Fold, **options: Any) -> PrunedEnsemble:
+    members = [Candidate(column) for column in range(fold.votes.shape[1])]
+    return PrunedEnsemble(estimators=members, random_state=0, **options).fit(fold.votes, fold.y)
 
 
 def balanced(decided: NDArray[np.uint8], y: NDArray[np.uint8]) -> float:
@@ -130,17 +149,19 @@ def balanced(decided: NDArray[np.uint8], y: NDArray[np.uint8]) -> float:
 
 def gap(name: str, number: int, fold: Fold, method: str, seconds: float) -> dict[str, Any]:
     form, weights = OURS[method]
-    tau, gamma = diversity_limits(failure_credits(fold.votes, fold.y), form)
-    searched = select(fold.votes, fold.y, weights=weights, tau=tau, gamma=gamma, time_limit=0)
-    solved = select(fold.votes, fold.y, weights=weights, tau=tau, gamma=gamma, time_limit=seconds)
+    begun = time.perf_counter()
+    searched = pruned(fold, formulation=form, weights=weights, method="search")
+    search_seconds = time.perf_counter() - begun
+    solved = pruned(fold, formulation=form, weights=weights, time_limit=seconds)
+    solve_seconds = time.perf_counter() - begun - search_seconds
     paper = {"F1": PAPER_GAPS[name][0], "F3": PAPER_GAPS[name][1]}.get(method)
     return {
         "set": name, "fold": number, "rows": len(fold.y), "method": method, "paper_%": "-" if paper is None else paper,
-        "gap_%": round(100 * solved.gap, 2), "proved": "yes" if solved.optimal else "no",
-        "objective": round(solved.objective, 4), "bound": round(solved.bound, 4), "s": round(solved.seconds, 1),
-        "search_objective": round(searched.objective, 4), "search_s": round(searched.seconds, 1),
-        "search_short_%": round(100 * (1 - searched.objective / solved.objective), 2),
-        "pairs_gap_%": round(100 * (searched.bound / solved.objective - 1), 2), "members": len(solved.members),
+        "gap_%": round(100 * solved.gap_, 2), "proved": "yes" if solved.gap_ < 1e-9 else "no",
+        "objective": round(solved.objective_, 4), "bound": round(solved.bound_, 4), "s": round(solve_seconds, 1),
+        "search_objective": round(searched.objective_, 4), "search_s": round(search_seconds, 1),
+        "search_short_%": round(100 * (1 - searched.objective_ / solved.objective_), 2),
+        "pairs_gap_%": round(100 * (searched.bound_ / solved.objective_ - 1), 2), "members": len(solved.members_),
     }  # fmt: skip
 
 

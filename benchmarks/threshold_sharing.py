@@ -21,21 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from data import read as rows_of
 from sklearn import ensemble
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tools import arguments, earlier_rows, save, show
 
-import forestc
-from forestc.algorithms.thresholds.interval_stabbing import stab
-from forestc.forest.ir import Forest
-from forestc.passes.observation import Observe
-from forestc.passes.share_thresholds.drawn_rows import drawn_rows
-from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, with_thresholds
-from forestc.rows.batches import ArrayRows, reduce_rows
-from forestc.rows.encode import evaluate
+from forestc.papers import ThresholdSharing
 
 TITLE = "threshold sharing and the paper's tables 2 and 3 (100 trees, means of 5 folds)"
-MEASURES = ("forestc/passes/share_thresholds", "forestc/algorithms/thresholds", "forestc/frontends/sklearn")
+MEASURES = (
+    "forestc/papers",
+    "forestc/passes/share_thresholds",
+    "forestc/algorithms/thresholds",
+    "forestc/frontends/sklearn",
+)
 FILES = {
     "blood": "transfusion", "winequality red": "winequality_red", "winequality white": "winequality_white",
     "magic": "magic04", "real estate": "real_estate",
@@ -97,61 +96,18 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from KFold(5, shuffle=True, random_state=0).split(data.X)
 
 
-def library_conditions(model: Any) -> int:
-    """Returns the number of distinct (feature, float64 threshold) pairs in scikit-learn's trees. forestc counts fewer,
-    since two thresholds between the same two float32 values are one condition for float32 rows."""
-    conditions = set()
-    for estimator in np.ravel(model.estimators_):
-        tree = estimator.tree_
-        inner = tree.children_left >= 0
-        conditions |= set(zip(tree.feature[inner].tolist(), tree.threshold[inner].tolist(), strict=True))
-    return len(conditions)
-
-
-def accuracy(forest: Forest, X: np.ndarray, y: np.ndarray) -> float:
-    evaluation = evaluate(forest, X)
-    if forest.decides:
-        return float((evaluation.decision == y).mean())
-    return float(1 - ((evaluation.values[:, 0] - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
-
-
-def shared_as_printed(forest: Forest, X: np.ndarray, per_tree: bool) -> Forest:
-    """Shares thresholds by the paper's Min_DBN, with exactly its thresholds: midpoints of the data's float64 values
-    instead of the compared float32 values. The result differs from the pass with prefer=middle only in accuracy on
-    other rows."""
-    rows = ArrayRows(X)
-    task = Observe.of(forest, drawn_rows(forest, rows) if per_tree else None)
-    bounds = reduce_rows(rows, task).nodes.bounds
-    thresholds = task.trees.threshold.copy()
-    for feature, here in zip(forest.features, task.plain, strict=True):
-        if not len(here):
-            continue
-        values = np.unique(X[:, feature.column])
-        single = values.astype(np.float32).astype(np.float64)
-        points = stab(bounds.low[here], bounds.high[here])
-        low, high = (values[np.searchsorted(single, side)] for side in (points.low, points.high))
-        middle = (low + high) / 2
-        t = middle.astype(np.float32)
-        t = np.where(t > middle, t, np.nextafter(t, np.float32(np.inf))).astype(np.float64)
-        thresholds[here] = np.minimum(t, points.high)[points.point]
-    return with_thresholds(forest, thresholds)
-
-
 def table_rows(data: Data, small: bool) -> Iterator[dict[str, Any]]:
     for kind, printed in list(zip(LEARNERS, PAPER[data.name], strict=True))[-1 if small else 0 :]:
         start = time.perf_counter()
         figures = []
         for train, test in list(folds(data))[: 1 if small else None]:
             model = learner(kind, data.regression).fit(data.X[train], data.y[train])
-            forest = forestc.load(model)
-            measured = [library_conditions(model), accuracy(forest, data.X[test], data.y[test])]
+            measured = [0.0, float(model.score(data.X[test], data.y[test]))]
             for per_tree in (False, True) if printed.size_per_tree is not None else (False,):
-                shared = shared_as_printed(forest, data.X[train], per_tree)
-                size = len(shared.conditions.comparators)
-                if not per_tree:
-                    step = ShareThresholds(prefer="middle").run(forest, ArrayRows(data.X[train]))
-                    assert step.report["distinct_conditions"][1] == size
-                measured += [size, accuracy(shared, data.X[test], data.y[test])]
+                method = ThresholdSharing(FrozenEstimator(model), per_tree_rows=per_tree)
+                shared = method.fit(data.X[train], data.y[train])
+                measured[0] = shared.n_conditions_before_
+                measured += [shared.n_conditions_, float(shared.score(data.X[test], data.y[test]))]
             figures.append(measured)
         mean = np.mean(figures, axis=0)
         ours = [mean[0], *(mean[2:] / np.tile(mean[:2], (len(mean) - 2) // 2))]

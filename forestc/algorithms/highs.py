@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,16 +67,29 @@ def make_model(
     return model
 
 
-def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -> None:
-    """Runs HiGHS in a thread, so that Ctrl-C ends the wait. `most_calls` limits interrupt callbacks of an integer
-    program; unlike time, this is repeatable."""
+def run(
+    solver: Any,
+    most_calls: int | None = None,
+    seconds: float = math.inf,
+    *,
+    watch: Callable[[float, float], None] | None = None,
+    patient: bool = False,
+) -> bool:
+    """Runs HiGHS in a thread, so that Ctrl-C ends the wait. Returns True if Ctrl-C ended the run.
+
+    most_calls: limits interrupt callbacks of an integer program; unlike time, this is repeatable.
+    watch: receives the best value and the bound of an integer program after each change.
+    patient: waits after Ctrl-C until the best solution can be read, and returns.
+    """
     if math.isfinite(seconds):
         solver.setOptionValue("time_limit", solver.getRunTime() + seconds)
     stop, failures, calls = threading.Event(), list[BaseException](), 0
+    bounds = reported = (math.nan, math.nan)
 
     def look(event: Any) -> None:
-        nonlocal calls
+        nonlocal calls, bounds
         calls += 1
+        bounds = (event.data_out.mip_primal_bound, event.data_out.mip_dual_bound)
         if stop.is_set() or (most_calls is not None and calls >= most_calls):
             event.interrupt()
 
@@ -93,12 +106,18 @@ def run(solver: Any, most_calls: int | None = None, seconds: float = math.inf) -
         thread.start()
         while thread.is_alive():
             thread.join(CHECK_SECONDS)
-    except BaseException:
+            if watch is not None and calls and bounds != reported:
+                reported = bounds
+                watch(*reported)
+    except BaseException as error:
         stop.set()
-        raise
+        if not (patient and isinstance(error, KeyboardInterrupt)):
+            raise
+        thread.join()
     solver.cbMipInterrupt -= look
     if failures:
         raise failures[0]
+    return stop.is_set()
 
 
 def most_nodes(limit: int, entries: int) -> int:

@@ -31,6 +31,10 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
     if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
         refuse_cut(iterations)
         return sklearn_meta.read_search(model, type(model).__name__)
+    if type(model).__module__.startswith("forestc.papers.") and hasattr(model, "as_forest"):
+        refuse_cut(iterations)
+        forest: Forest = model.as_forest()
+        return forest
     for base in type(model).__mro__:
         package = base.__module__.split(".")[0]
         if package in OBJECTS:

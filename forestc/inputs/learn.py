@@ -222,7 +222,7 @@ def _network(
     starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]
     sizes = [column.states[0] for column in columns]
-    coarse = learn(states[:, firsts], search, states=sizes, progress=progress)
+    coarse = learn(states[:, firsts], search, states=sizes, progress=lambda state: progress(state.text))
     parents: list[tuple[int, ...]] = []
     chains: list[int] = []
     for column, start, above in zip(columns, firsts, coarse.parents, strict=True):

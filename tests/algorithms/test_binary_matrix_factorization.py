@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.covers.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
-from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize, k_greedy, searched
+from forestc.algorithms.covers.binary_matrix_factorization import (
+    best_rows,
+    boolean_product,
+    factorize,
+    k_greedy,
+    searched,
+)
 from forestc.errors import OptionError, RowsError
 
 
@@ -39,7 +45,7 @@ def random_matrix(seed, n=7, m=4, missing=0.0):
 
 
 @settings(max_examples=examples(6), deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([1.0, 0.95, 0.5]))
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([3.0, 1.0, 0.95, 0.5]))
 def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     X = random_matrix(seed, missing=missing)
     found = factorize(X, k, rho=rho, time_limit=20)
@@ -49,8 +55,16 @@ def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     assert found.bound <= best <= found.error
     assert found.error == best  # The search always finds the best factors of matrices as small as these.
     assert found.optimal == (found.bound >= found.error)
-    if rho == 1.0:
-        assert found.model_bound <= found.model_error + 1e-9 and found.model_error >= best
+    assert found.model_bound <= found.model_error + 1e-9
+    if rho >= 1.0:
+        assert found.model_error >= best
+
+
+def test_the_model_charges_rho_for_a_zero():
+    X = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1], [1, 0, 1]], dtype=float)
+    found = factorize(X, 1, rho=3.0, time_limit=20)
+    # Rank 1 covers either all entries, with three zeros at 3, or a biclique of ones alone.
+    assert found.error == 3 and found.model_error == found.model_bound == 5 and found.model_gap == 0
 
 
 @settings(max_examples=examples(20), deadline=None, derandomize=True)
@@ -120,12 +134,12 @@ def test_an_interrupt_keeps_the_best_factors_so_far():
 
     def progress(line):
         output.append(line)
-        if line.startswith("round 2"):
+        if line.text.startswith("round 2"):
             raise KeyboardInterrupt
 
     X = random_matrix(1, 30, 12)
     found = factorize(X, 4, time_limit=30, progress=progress)
-    assert found.interrupted and output[0].startswith("local search 1")
+    assert found.interrupted and output[0].text.startswith("local search 1")
     assert found.bound <= found.error == np.count_nonzero(boolean_product(found.A, found.B) != X) < X.sum()
 
 
@@ -135,3 +149,25 @@ def test_local_search_never_ends_worse_than_it_began():
     found = searched(X == 1, np.ones(X.shape), start, 200, 0)
     assert found.error <= start.error < X.sum()
     assert found.error == np.count_nonzero(boolean_product(found.A, found.B) != X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_take_their_best_factors(seed):
+    random = np.random.default_rng(seed)
+    B = random.random((5, 9)) < 0.4
+    X = random_matrix(seed, 40, 9, missing=0.1)
+    A = best_rows(X, B)
+    every = np.concatenate([np.zeros((1, 5), bool), patterns(5)])
+    wrong = (boolean_product(every, B)[None] != (X == 1)[:, None]) & ~np.isnan(X)[:, None]
+    error = ((boolean_product(A, B) != (X == 1)) & ~np.isnan(X)).sum(axis=1)
+    assert np.array_equal(error, wrong.sum(axis=2).min(axis=1))
+
+
+def test_a_fit_without_a_time_limit_is_repeatable_and_begins_with_given_factors():
+    X = random_matrix(2, 30, 12)
+    one, two = (factorize(X, 3, rounds=3, time_limit=np.inf, seed=1) for _ in range(2))
+    assert np.array_equal(one.A, two.A) and one.error == two.error and one.bound == two.bound
+    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=(one.A, one.B), seed=7)
+    assert more.error <= one.error
+    with pytest.raises(OptionError, match="neither time nor rounds"):
+        factorize(X, 3, time_limit=np.inf)

@@ -5,10 +5,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from papers.ensemble_pruning import baselines
 from thinned import only
 
-from forestc.algorithms.members import vote_bounds
+from forestc.algorithms.members import baselines, vote_bounds
 from forestc.algorithms.members.selection import Weights, diversity_limits, failure_credits, select
 from forestc.algorithms.members.vote_patterns import merged_patterns
 from forestc.errors import OptionError, RowsError

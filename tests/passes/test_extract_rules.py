@@ -167,7 +167,7 @@ def test_rules_of_all_kinds_of_conditions_give_what_they_say():
             kind: tuple(random_clause(random, literals) for _ in range(random.integers(0, 4))) for kind in classes
         }
         rules = Rules("cnf" if seed % 3 else "dnf", clauses, tuple(random.permutation(classes).tolist()), 0)
-        after = rule_forest(source, rules, literals)
+        after = rule_forest(source, rules, literals.signed)
         assert is_rules(after) and rules_text(after).splitlines()[-1].startswith("ELSE ")
         words = encode(source, troublesome_rows(source, seed, 100))
         bits = literals.bits(source, words)

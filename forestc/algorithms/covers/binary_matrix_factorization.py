@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from forestc.algorithms.covers.column_generation import (
     Generated,
     Priced,
     Progress,
+    SearchState,
     generate,
     stoppable,
 )
@@ -191,6 +193,8 @@ RESTARTS, TRIES = 4, 5000  # runs of the first local search, and tries of each
 # Divides the time limit: local search, integer programs, bound from MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
+# Limits nodes and entries of these programs if there is no time limit; larger programs are left out.
+PROGRAM_NODES, PROGRAM_ENTRIES = 100, 20_000
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ class Factorization:
     relaxation: float  # optimum of the relaxation of MIP(rho) over generated columns
     complete: bool  # True if `relaxation` is the optimum over all columns
     interrupted: bool  # True if Ctrl-C ended the search early
+    rounds: int  # number of rounds of column generation for MIP(rho)
 
     @property
     def gap(self) -> float:
@@ -224,22 +229,98 @@ def boolean_product(A: Bits, B: Bits) -> Bits:
     return np.asarray(A.astype(np.int64) @ B.astype(np.int64) > 0)
 
 
+ENCODING_STEPS = 10_000  # combinations of factors tried for each row at most
+
+
+def best_rows(X: NDArray[Any], B: Bits) -> Bits:
+    """Returns A: (n, k) such that A o B differs from each row of X in the fewest entries. X: (n, m) of 0, 1 and NaN.
+    For many factors a limit of steps may end the search of a row early. Raises RowsError for another matrix."""
+    X = _checked_matrix(X)
+    coded, row_of = np.unique(np.where(np.isnan(X), 2, X).astype(np.int8), axis=0, return_inverse=True)
+    value = np.where(coded == 2, 0, 2 * coded - 1).astype(np.int64)
+    return np.asarray(_encoded(value, B, ENCODING_STEPS)[row_of.reshape(-1)])
+
+
+@compiled()
+def _encoded(value: Ints, B: Bits, steps: int) -> Any:
+    """Returns (n, k) the factors that cover the most value of each row, by branch and bound in the factors' order.
+    value: (n, m), 1 for a one, -1 for a zero, 0 for a missing entry."""
+    n, m = value.shape
+    k = len(B)
+    result = np.zeros((n, k), dtype=np.bool_)
+    count, chosen = np.zeros(m, dtype=np.int64), np.zeros(k, dtype=np.bool_)
+    after = np.zeros((k + 1, m), dtype=np.bool_)  # entries in any of the factors from a number on
+    for f in range(k - 1, -1, -1):
+        after[f] = after[f + 1] | B[f]
+    state = np.zeros(k + 1, dtype=np.int64)  # at each depth: 0 to take the factor, 1 to leave it, 2 when both are done
+    for i in range(n):
+        count[:] = 0
+        chosen[:] = False
+        best, total, depth, tries = 0, 0, 0, 0
+        state[0] = 0
+        while depth >= 0:
+            if depth == k or state[depth] == 2 or tries > steps:
+                if depth == k and total > best:
+                    best = total
+                    result[i] = chosen
+                depth -= 1
+                if depth >= 0 and chosen[depth]:
+                    chosen[depth] = False
+                    for j in range(m):
+                        if B[depth, j]:
+                            count[j] -= 1
+                            if count[j] == 0:
+                                total -= value[i, j]
+                continue
+            tries += 1
+            take = state[depth] == 0
+            state[depth] += 1
+            if take:
+                chosen[depth] = True
+                for j in range(m):
+                    if B[depth, j]:
+                        if count[j] == 0:
+                            total += value[i, j]
+                        count[j] += 1
+            reach = total
+            for j in range(m):
+                if value[i, j] > 0 and count[j] == 0 and after[depth + 1, j]:
+                    reach += 1
+            depth += 1
+            if depth < k:
+                state[depth] = 0 if reach > best else 2
+    return result
+
+
 def factorize(
     X: NDArray[Any],
     k: int,
     *,
     rho: float = 1.0,
     time_limit: float = 60.0,
+    rounds: int | None = None,
     seed: int = 0,
+    start: tuple[Bits, Bits] | None = None,
     progress: Progress | None = None,
 ) -> Factorization:
-    """Returns Boolean factors of rank k of X, (n, m) of 0, 1 and NaN (missing). Raises RowsError for another X,
-    OptionError for values not above 0."""
-    X = _checked(X, k, rho, time_limit)
+    """Returns Boolean factors of rank k of X, (n, m) of 0, 1 and NaN (missing).
+
+    time_limit: seconds; infinity if only `rounds` ends the search.
+    rounds: most rounds of column generation, for MIP(rho) and for the bound.
+    start: factors A, (n, k), and B, (k, m), to begin with.
+
+    Raises RowsError for another X, OptionError for values not above 0, or without a limit.
+    """
+    X = _checked(X, k, rho, time_limit, rounds)
+    _compile()
     begin = time.monotonic()
     problem, row_of, column_of = _distinct(X)
     k_used = min(k, *problem.X.shape)
-    state = _BestFactors(problem, k_used, seed, progress)
+    state = _BestFactors(problem, k_used, rho, seed, progress)
+    state.rounds, state.timed = rounds, math.isfinite(time_limit)
+    if start is not None and k_used == k:
+        first_row, first_column = (np.unique(index, return_index=True)[1] for index in (row_of, column_of))
+        state.offer(polished(problem.X, problem.weight, start[0][first_row], start[1][:, first_column]))
     interrupted, bound, generated = False, 0.0, None
     try:
         with interruptible():
@@ -261,20 +342,37 @@ def factorize(
     value, relaxation = (generated.value, generated.relaxed) if generated else (float(error), 0.0)
     return Factorization(
         A, B, error, bound, bound >= error, min(value, state.model_value), generated.bound if generated else 0.0,
-        relaxation, bool(generated and generated.complete), interrupted,
+        relaxation, bool(generated and generated.complete), interrupted, generated.rounds if generated else 0,
     )  # fmt: skip
 
 
-def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
+@cache
+def _compile() -> None:
+    """Runs the compiled functions once, so that the time to compile them does not count against the time limit."""
+    problem = _WeightedMatrix(np.eye(2, dtype=bool), np.ones((2, 2)))
+    state = _BestFactors(problem, 1, 1.0, 0, None)
+    state.rounds = 1
+    state.search(-math.inf)
+    state.generated(1.0, time.monotonic() + 60)
+
+
+def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float, rounds: int | None) -> Floats:
+    matrix = _checked_matrix(X)
+    if k < 1 or not rho > 0 or not time_limit > 0 or (rounds is not None and rounds < 1):
+        raise OptionError(
+            "k, rho, time_limit and rounds must be above 0",
+            where=f"k {k}, rho {rho}, time_limit {time_limit}, rounds {rounds}",
+            do="give larger ones",
+        )
+    if math.isinf(time_limit) and rounds is None:
+        raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
+    return matrix
+
+
+def _checked_matrix(X: NDArray[Any]) -> Floats:
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
         raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
-    if k < 1 or not rho > 0 or not time_limit > 0:
-        raise OptionError(
-            "k, rho and time_limit must be above 0",
-            where=f"k {k}, rho {rho}, time_limit {time_limit}",
-            do="give larger ones",
-        )
     return X
 
 
@@ -342,13 +440,15 @@ def _bits(column: Column) -> tuple[Bits, Bits]:
 class _BestFactors:
     """Collects the best factors and all bicliques (row and column sets) found so far."""
 
-    def __init__(self, problem: _WeightedMatrix, k: int, seed: int, progress: Progress | None) -> None:
-        self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
+    def __init__(self, problem: _WeightedMatrix, k: int, rho: float, seed: int, progress: Progress | None) -> None:
+        self.problem, self.k, self.rho, self.seed, self.progress = problem, k, rho, seed, progress
         n, m = problem.X.shape
         total = float(problem.weight[problem.X].sum())
         self.best = Factors(np.zeros((n, k), dtype=bool), np.zeros((k, m), dtype=bool), total)
         self.met: dict[tuple[bytes, bytes], tuple[Bits, Bits]] = {}
         self.model_value = total
+        self.rounds: int | None = None
+        self.timed = True  # False if no step may depend on the clock
 
     def offer(self, factors: Factors) -> None:
         """Records the bicliques of the factors, and the factors themselves if they are the best so far."""
@@ -359,7 +459,7 @@ class _BestFactors:
             self.best = factors
         covered = factors.A.astype(np.int64) @ factors.B.astype(np.int64)
         weight, X = self.problem.weight, self.problem.X
-        value = float(weight[X & (covered == 0)].sum() + (weight * covered)[~X].sum())
+        value = float(weight[X & (covered == 0)].sum() + self.rho * (weight * covered)[~X].sum())
         self.model_value = min(self.model_value, value)
 
     def search(self, until: float) -> None:
@@ -372,7 +472,8 @@ class _BestFactors:
             self.offer(start)
             self.offer(searched(X, weight, start, TRIES, self.seed + restart, until))
             if self.progress is not None:
-                self.progress(f"local search {restart + 1}: error {self.best.error:.6g}")
+                error = self.best.error
+                self.progress(SearchState(f"local search {restart + 1}: error {error:.6g}", error))
 
     def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
         ones, weight = self.problem.ones, self.problem.weight
@@ -384,13 +485,18 @@ class _BestFactors:
     def generated(self, rho: float, deadline: float) -> Generated:
         """Runs column generation, and records its best cover as factors."""
         cover, pricer = self.pricing(rho)
-        selection = CoverSearch(cover, self.seed)
+        selection = CoverSearch(cover, self.seed, timed=self.timed)
         generated = generate(
             pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
-            seed=self.seed, progress=self.progress,
+            seed=self.seed, progress=lambda state: self.tell(state, rho), rounds=self.rounds,
         )  # fmt: skip
         self.take([generated.columns[index] for index in generated.chosen])
         return generated
+
+    def tell(self, state: SearchState, rho: float) -> None:
+        if self.progress is not None:  # a program with a larger rho does not bound the error
+            bound = state.bound if rho <= 1.0 / self.k + 1e-12 else None
+            self.progress(replace(state, value=self.best.error, bound=bound))
 
     def take(self, columns: Sequence[Column]) -> None:
         n, m = self.problem.X.shape
@@ -409,13 +515,16 @@ class _BestFactors:
         for cost in OVERLAP_COSTS:
             cover, pricer = self.pricing(cost)
             pool = {column.key: column for column in (pricer.column(a, b) for a, b in bicliques)}
-            selection = CoverSearch(cover, self.seed)
+            selection = CoverSearch(cover, self.seed, timed=self.timed)
             selection.add(list(pool.values()))
             selection.offer(generated.chosen)  # the first columns of the pool are those of `generated`
             selection.improve(np.zeros(len(pool)))
             start = time.monotonic()
             share = start + (deadline - start) / (2 if cost == OVERLAP_COSTS[0] else 1)
-            selection.solve(share, generated.bound if cost == rho else 0.0, self.seed)
+            if not self.timed and sum(len(column.rows) for column in pool.values()) > PROGRAM_ENTRIES:
+                return
+            nodes = None if self.timed else PROGRAM_NODES
+            selection.solve(share, generated.bound if cost == rho else 0.0, self.seed, nodes)
             self.take([selection.columns[index] for index in selection.best[1]])
 
     def bounded(self, deadline: float) -> float:

@@ -122,12 +122,13 @@ def best_clauses(
 
 
 def all_clauses(
-    literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
-) -> Clauses:
+    literals: SpanLiterals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float,
+    steps: int = LONG,
+) -> Clauses:  # fmt: skip
     """Returns the undominated clauses with weight of covered rows > price * (literals + 1) - slack. The list is
-    incomplete after `most` clauses or the deadline (of time.monotonic())."""
+    incomplete after `most` clauses, `steps` additions, or the deadline (of time.monotonic())."""
     clauses, gain, _, complete = stoppable(
-        _branched, literals, weight, price, longest, LONG, most, slack, deadline=deadline
+        _branched, literals, weight, price, longest, steps, most, slack, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))
 

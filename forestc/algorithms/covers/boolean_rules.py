@@ -18,9 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Floats, Ints
-from forestc.algorithms.covers.boolean_pricing import SpanLiterals, all_clauses, beam_search, best_clauses, literals_of
-from forestc.algorithms.covers.column_generation import COLUMNS_A_ROUND, Generated, Priced, Progress, generate
+from forestc.algorithms.covers.boolean_pricing import (
+    LONG,
+    SpanLiterals,
+    all_clauses,
+    beam_search,
+    best_clauses,
+    literals_of,
+)
+from forestc.algorithms.covers.column_generation import (
+    COLUMNS_A_ROUND,
+    Generated,
+    Priced,
+    Progress,
+    SearchState,
+    generate,
+)
 from forestc.algorithms.covers.selection import Column, Cover, CoverSearch
+from forestc.algorithms.highs import most_nodes
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
@@ -28,12 +43,16 @@ Clause = tuple[int, ...]
 
 WIDTH = 20  # clauses of each length that the beam search extends
 LONGEST_IN_BEAM = 6  # literals of a clause in the beam search at most
+TIE = 1e-6  # treats smaller differences of shares of the weight as equal
+LEAST_SECONDS = 0.001  # seconds for each rule of a set at least
 MOST_CACHED = 20_000  # columns in the cache at most; one more clears the cache
 MOST_ROWS, MOST_BITS = 2000, 100_000  # rows and bits of the samples drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 # Limits the clauses listed to prove optimality, and their share of the remaining time.
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
-PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds are limited
+PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
+# Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
+PROGRAM_STEPS, LISTING_STEPS = 10**9, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with this complexity if no clauses are given, then doubles it
 SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
@@ -44,7 +63,7 @@ SMALLER_ROUNDS = 10  # rounds of column generation for each smaller rule at most
 class RuleLearning:
     """A learnt rule."""
 
-    clauses: tuple[Clause, ...]  # tuples of literals (columns of the bits)
+    clauses: tuple[Clause, ...]  # ascending tuples of literals (columns of the bits)
     form: Form
     loss: float  # Hamming loss on the training rows
     complexity: int  # number of clauses plus literals
@@ -97,14 +116,21 @@ class RuleLimits:
     rounds: int | None = None  # most rounds of column generation
 
     def __post_init__(self) -> None:
-        if self.complexity < 1 or self.time_limit <= 0 or (self.longest is not None and self.longest < 1):
+        limits = (self.complexity, self.time_limit, self.longest, self.rounds)
+        if not all(limit is None or limit > 0 for limit in limits):
             raise OptionError(
-                "complexity, time_limit and longest must be above 0",
-                where=f"{self.complexity}, {self.time_limit}, {self.longest}",
+                "complexity, time_limit, longest and rounds must be above 0",
+                where=", ".join(map(str, limits)),
                 do="give larger ones",
             )
+        if not self.timed and self.rounds is None:
+            raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
         if self.form not in ("dnf", "cnf"):
             raise OptionError(f"no form of rules is called {self.form}", where="form", do="choose dnf or cnf")
+
+    @property
+    def timed(self) -> bool:
+        return math.isfinite(self.time_limit)
 
 
 def learn_rules(
@@ -146,10 +172,15 @@ def learn_rules(
     complexities = [smaller for smaller in complexities if smaller < complexity]
     smaller_end = time.monotonic() + SMALLER_SHARE * limits.time_limit
     few = replace(limits, rounds=SMALLER_ROUNDS if limits.rounds is None else min(limits.rounds, SMALLER_ROUNDS))
+
+    def without_bound(state: SearchState) -> None:
+        if progress is not None:  # the bound of a smaller complexity is none of the larger
+            progress(replace(state, bound=None))
+
     for index, smaller in enumerate(complexities):
         begin = time.monotonic()
         until = begin + (smaller_end - begin) * smaller / sum(complexities[index:])
-        rule, columns = _learnt(problem.within(smaller), columns, few, until, progress)
+        rule, columns = _learnt(problem.within(smaller), columns, few, until, without_bound)
         if rule.interrupted:
             return replace(rule, bound=0.0, optimal=rule.loss <= 0)
     return _learnt(problem, columns, limits, deadline, progress)[0]
@@ -159,18 +190,23 @@ def _learnt(
     problem: _RuleProblem, start: list[Column], limits: RuleLimits, deadline: float, progress: Progress | None
 ) -> tuple[RuleLearning, list[Column]]:
     seed, rounds = limits.seed, limits.rounds
-    selection = CoverSearch(problem.cover, seed)
-    until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
+    selection = CoverSearch(problem.cover, seed, timed=limits.timed)
+    begin = time.monotonic()
+    until = begin + (1 - PROGRAM_SHARE) * (deadline - begin)
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
     if not interrupted and generated.bound < selection.best[0]:
         # An integer program over all clauses that can help may prove the rule optimal.
         try:
-            reachable = problem.in_reach(generated, selection.best[0], deadline) if rounds is None else None
+            lists = rounds is None or not limits.timed
+            reachable = problem.in_reach(generated, selection.best[0], deadline) if lists else None
             if reachable is not None:
                 keys = {column.key for column in selection.columns}
                 selection.add([column for column in reachable if column.key not in keys])
             nodes = None if rounds is None else PROGRAM_NODES
+            if not limits.timed:
+                entries = sum(len(column.rows) for column in selection.columns)
+                nodes = max(PROGRAM_NODES, most_nodes(PROGRAM_STEPS, entries))
             proved = selection.solve(deadline, generated.bound, seed, nodes) and reachable is not None
         except KeyboardInterrupt:
             interrupted = True
@@ -233,12 +269,9 @@ class _RuleProblem:
     def of(
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
     ) -> _RuleProblem:
-        varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
-        if not len(varies) and bits.shape[1]:
-            # If no literal varies, a literal that always holds still gives the rule "true".
-            varies = np.flatnonzero(bits.all(axis=0))[:1]
-        _, first = np.unique(np.packbits(bits[:, varies], axis=0), axis=1, return_index=True)
-        identity = varies[np.sort(first)]
+        holds_somewhere = np.flatnonzero(bits.any(axis=0))  # a literal that always holds gives the clause "true"
+        _, first = np.unique(np.packbits(bits[:, holds_somewhere], axis=0), axis=1, return_index=True)
+        identity = holds_somewhere[np.sort(first)]
         selected = np.flatnonzero(weight > 0)
         packed = np.packbits(bits[selected][:, identity], axis=1)
         _, first_row, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
@@ -295,9 +328,11 @@ class _RuleProblem:
         dual_bound = float(generated.duals.sum()) - self.cover.budget * generated.price
         slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
         until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())
+        steps = LONG if math.isfinite(deadline) else LISTING_STEPS
         listed = all_clauses(
-            self.literals, self.weights(generated.duals), generated.price, self.longest, slack, MOST_LISTED, until
-        )
+            self.literals, self.weights(generated.duals), generated.price, self.longest, slack, MOST_LISTED, until,
+            steps=steps,
+        )  # fmt: skip
         if not listed.complete:
             return None
         return [self.column(tuple(self.identity[list(clause)].tolist())) for clause in listed.clauses]
@@ -364,19 +399,26 @@ def learn_rule_sets(
     *,
     groups: Ints | None = None,
     weight: Floats | None = None,
+    start: Sequence[Sequence[Clause]] = (),
+    progress: Progress | None = None,
 ) -> RuleSets:
-    """Learns a rule for each class against the rest; with two classes, only for the second. Raises RowsError if all
-    rows are of one class."""
+    """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
+    rules together. start: clauses to begin with, for each class. Raises RowsError if all rows are of one class."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
     if len(classes) < 2:
         raise RowsError("all rows are of one class", where=f"{len(y):,} rows", do="pass rows of two classes or more")
     learnt = range(1, 2) if len(classes) == 2 else range(len(classes))
-    share = replace(limits, time_limit=limits.time_limit / len(learnt))
+    _compile()
+    end = time.monotonic() + limits.time_limit
     rules: list[RuleLearning] = []
     for index in learnt:
-        rule = learn_rules(bits, label == index, share, groups=groups, weight=weight)
+        seconds = max(LEAST_SECONDS, (end - time.monotonic()) / (len(learnt) - len(rules)))
+        rule = learn_rules(
+            bits, label == index, replace(limits, time_limit=seconds), groups=groups, weight=weight,
+            start=start[index] if start else (), progress=progress,
+        )  # fmt: skip
         rules.append(rule)
         if rule.interrupted:
             break
@@ -384,7 +426,7 @@ def learn_rule_sets(
     claims = np.zeros((len(classes), len(y)), dtype=bool)
     for index, rule in zip(learnt, rules, strict=False):
         claims[index] = rule.predict(np.asarray(bits, dtype=bool))
-    order, default = _priorities(claims, label, weight)
+    order, default = _priorities(claims, label, weight) if len(classes) > 2 else ((1,), 0)
     nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, bool(rules[-1].interrupted), 0, ())
     rule_of = dict(zip(learnt, rules, strict=False))
     return RuleSets(classes, tuple(rule_of.get(index, nothing) for index in range(len(classes))), order, default)
@@ -407,13 +449,14 @@ def _priorities(claims: Bits, label: Ints, weight: Floats) -> tuple[tuple[int, .
         return float(weight[_decided(claims, order, default) == label].sum())
 
     hits = np.array([weight[row & (label == index)].sum() for index, row in enumerate(claims)])
-    order = np.argsort(-hits / np.maximum((claims * weight).sum(axis=1), 1e-12), kind="stable").tolist()
+    precision = np.round(hits / np.maximum((claims * weight).sum(axis=1), 1e-12) / TIE)
+    order = np.lexsort((-hits, -precision)).tolist()
     best, better = accuracy(order), True
     while better:
         better = False
         for first, second in combinations(range(len(order)), 2):
             order[first], order[second] = order[second], order[first]
-            if accuracy(order) > best + 1e-9:
+            if accuracy(order) > best + TIE * weight.sum():
                 best, better = accuracy(order), True
             else:
                 order[first], order[second] = order[second], order[first]

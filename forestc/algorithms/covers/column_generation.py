@@ -21,7 +21,20 @@ from forestc.algorithms.highs import make_highs, make_model
 from forestc.errors import InternalError
 from forestc.system.compiled import interruptible
 
-Progress = Callable[[str], None]
+
+@dataclass(frozen=True)
+class SearchState:
+    """State of a search: its best value so far, the bound on every value, and a line for people. None: not known."""
+
+    text: str
+    value: float | None = None
+    bound: float | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Progress = Callable[[SearchState], None]
 
 COLUMNS_A_ROUND = 20  # columns that a pricing takes from one search at most
 MOST_DROPPED = 3  # columns that one try of `refill` drops at most
@@ -59,6 +72,7 @@ LEAST_GAIN = 1e-7  # ignores smaller reduced gains as rounding errors
 SMOOTHING = (0.8, 0.4, 0.0)  # weighs the best duals so far against the current duals (Wentges 1997)
 FREQUENT = 5  # rounds between two local searches for a better cover
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # steps of exact pricing in most rounds, and as a last resort
+MOST_UNTIMED_STEPS = 10**9  # steps of exact pricing as a last resort without a deadline
 EXACT_SHARE = 0.3  # share of remaining time for FEW_TRIES, or for pricing with MANY_STEPS
 LAST_SHARE = 0.15  # share of the time reserved for the exact pricing behind the bound
 INACTIVE = -1  # marks an inactive column among the counts of idle rounds
@@ -223,7 +237,8 @@ def generate(
     rounds: int | None = None,
 ) -> Generated:
     """Generates columns, searches for the best cover over them, and bounds the cost of every cover. Ctrl-C ends the
-    search early. `start` holds columns to begin with."""
+    search early. `start` holds columns to begin with; its first, its first two and so on are tried as covers. An
+    infinite deadline leaves the end to rounds and steps."""
     run = _Run(pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
@@ -251,7 +266,8 @@ class _Run:
         self.most_rounds = math.inf if rounds is None else rounds
         self.cover, self.pricer, self.selection, self.progress = selection.cover, pricer, selection, progress
         self.begin, self.deadline = time.monotonic(), deadline
-        self.last_call = deadline - LAST_SHARE * max(0.0, deadline - self.begin)
+        self.last_call = self.begin + (1 - LAST_SHARE) * max(0.0, deadline - self.begin)
+        self.many_steps = MANY_STEPS if deadline < math.inf else MOST_UNTIMED_STEPS
         self.master = Master(self.cover, seed)
         self.indices: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(self.cover.penalty.sum())
@@ -306,7 +322,7 @@ class _Run:
             if self.closed() or self.round >= self.most_rounds:
                 break
             if time.monotonic() > self.last_call:
-                self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)
+                self.priced(at, at.duals, at.price, self.many_steps, self.deadline)
                 break
             if not self.find(at):
                 break
@@ -344,10 +360,10 @@ class _Run:
         if not added:
             start = time.monotonic()
             until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
-            added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
+            added, over = self.priced(at, at.duals, at.price, self.many_steps, until)
             if not added and not over and time.monotonic() < self.last_call:
                 self.refill(at.price, MANY_TRIES, 0.5)
-                self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)
+                self.priced(at, at.duals, at.price, self.many_steps, self.deadline)
                 added = len(self.gaining(self.selection.columns[self.solved :], at))
         return added
 
@@ -371,9 +387,9 @@ class _Run:
 
     def tell(self) -> None:
         if self.progress is not None:
-            value = self.selection.best[0]
-            self.progress(
+            value, bound = self.selection.best[0], self.cover.rounded(self.bound)
+            text = (
                 f"round {self.round}: {len(self.selection.columns)} columns, relaxation {self.relaxed:.6g}, "
-                f"incumbent {value:.6g}, bound {self.cover.rounded(self.bound):.6g}, "
-                f"{time.monotonic() - self.begin:.1f} s"
+                f"incumbent {value:.6g}, bound {bound:.6g}, {time.monotonic() - self.begin:.1f} s"
             )
+            self.progress(SearchState(text, value, bound))

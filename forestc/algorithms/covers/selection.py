@@ -17,7 +17,7 @@ from forestc.algorithms.highs import make_highs, make_model, most_calls, run
 from forestc.system.compiled import compiled
 
 TRIES = 20  # tries of one call of `improve` to leave a local optimum
-LONGEST = 2.0  # seconds after which `improve` starts no further try
+LONGEST = 2.0  # seconds after which `improve` starts no further try, if there is a time limit
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Cover:
 
 
 class CoverSearch:
-    """A search for the best cover over a growing list of columns."""
+    """A search for the best cover over a growing list of columns. timed: False if no step may depend on the clock."""
 
-    def __init__(self, cover: Cover, seed: int) -> None:
-        self.cover = cover
+    def __init__(self, cover: Cover, seed: int, *, timed: bool = True) -> None:
+        self.cover, self._longest = cover, LONGEST if timed else math.inf
         self.columns: list[Column] = []
         self._random = np.random.default_rng(seed)
         self._chosen: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class CoverSearch:
         relaxation."""
         if not self.columns:
             return
-        until = time.monotonic() + LONGEST
+        until = time.monotonic() + self._longest
         self._search(self._fitting(np.argsort(-taken, kind="stable")[: np.count_nonzero(taken > 0.01)]))
         self._search(np.array(self._chosen, dtype=np.int64))
         for _ in range(TRIES):

@@ -4,12 +4,14 @@ selection. Constraints (3) and (6) are redundant and left out."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Floats
-from forestc.algorithms.highs import make_highs, make_model, run
+from forestc.algorithms.highs import make_highs, make_model, most_calls, most_nodes, run
 from forestc.algorithms.members.search import MemberChoice
+from forestc.algorithms.members.selection_run import SelectionRun
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 
@@ -46,11 +48,17 @@ def solve(
     limits: Limits,
     start: MemberChoice,
     cuts: tuple[tuple[int, ...], ...],
-    time_limit: float,
+    bound: float,
+    steps: int | None,
+    running: SelectionRun,
     seed: int = 0,
 ) -> Solved:
-    """Returns the better of `start` and the best selection that HiGHS finds. cuts: sets of patterns (rows with equal
-    votes); each set must lose at least one pattern's gain."""
+    """Returns the better of `start` and the best selection that HiGHS finds.
+
+    cuts: sets of patterns (rows with equal votes); each set must lose at least one pattern's gain.
+    bound: upper bound on the value of any selection.
+    steps: limits the work, in nonzero entries times simplex iterations.
+    """
     import highspy
 
     program = _Program()
@@ -83,7 +91,11 @@ def solve(
     sums = patterns.sums(start.times)
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
-    solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
+    options = {}
+    if steps is not None:
+        entries = sum(len(terms) for _, terms in program.rows)
+        options["mip_max_nodes"] = most_nodes(steps, entries)
+    solver = make_highs(time_limit=running.left, seed=seed, mip_rel_gap=0.0, **options)
     # All variables are integers: with continuous ones, HiGHS 1.14 called wrong solutions optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
@@ -94,12 +106,15 @@ def solve(
     first_solution = highspy.HighsSolution()
     first_solution.col_value = values.tolist()
     solver.setSolution(first_solution)
-    run(solver)
-    info = solver.getInfo()
     # The program's objective omits a constant, the sum of all negative gains.
     lost = float(patterns.gain[patterns.gain < 0].sum())
+    calls = None if steps is None else most_calls(options["mip_max_nodes"])
+    watch = partial(_tell, running, start.gained, bound, lost)
+    if run(solver, calls, watch=watch, patient=True):
+        running.interrupt()
+    info = solver.getInfo()
     solution = np.array(solver.getSolution().col_value)
-    bound = float(info.mip_dual_bound) + lost
+    bound = min(bound, float(info.mip_dual_bound) + lost)
     best = start
     if len(solution) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         times = (solution[:members] > 0.5).astype(np.int64)
@@ -107,6 +122,10 @@ def solve(
         if value > start.gained and limits.violation(times > 0) <= 0:
             best = MemberChoice(times, best_threshold, value)
     return Solved(best, bound, int(info.mip_node_count))
+
+
+def _tell(running: SelectionRun, value_found: float, highest: float, lost: float, value: float, bound: float) -> None:
+    running.tell(max(value_found, value + lost), min(highest, bound + lost))
 
 
 StartValues = list[tuple[int, Floats]]  # index of a block's first column, and the block's start values

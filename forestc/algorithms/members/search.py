@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Ints
+from forestc.algorithms.members.selection_run import SelectionRun
 from forestc.algorithms.members.vote_patterns import Limits, Objective
 
 SMOOTH = (0.0, 0.1, 0.3)  # weighs rows exactly at the threshold; starts take these weights in turn
@@ -51,19 +52,30 @@ def search(
     most_times: int = 1,
     enough: float = np.inf,
     few: bool = True,
+    running: SelectionRun | None = None,
 ) -> MemberChoice | None:
     """Returns the best choice found; None if no choice found keeps the limits.
+
+    begin: another choice to start from.
     most_times: largest count of a member.
-    enough: the search ends once a choice is worth this much; ignored if the limits have a price."""
+    enough: the search ends once a choice is worth this much; ignored if the limits have a price.
+    few: prefers fewer members among equal choices; if False, more.
+    running: limits of time, which hold once a choice is found.
+    """
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(effort.work / max(1, rows * task.members * effort.starts), LEAST_SCANS, MOST_SCANS))
     scans = min(scans, effort.scans * task.members)
     best: MemberChoice | None = None
     for number, first in enumerate(_starts(task, limits, effort.starts, random, begin)):
-        choice = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
+        smooth = SMOOTH[number % len(SMOOTH)]
+        choice = _climb(task, limits, first, scans, smooth, random, most_times, few, running)
         if choice is not None and (best is None or _better(choice, best, few)):
             best = choice
+            if running is not None:
+                running.tell(best.gained, enough)
+        if best is not None and running is not None and not running.left:
+            break
         if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
             break
     return best
@@ -100,12 +112,19 @@ def _climb(
     random: np.random.Generator,
     most_times: int,
     few: bool,
+    running: SelectionRun | None,
 ) -> MemberChoice | None:
     """Returns the best choice found from one start; None if no choice keeps the limits."""
     best: MemberChoice | None = None
     current, current_worth = times, (np.inf, -np.inf)
-    while scans > 0:
-        times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans)
+    while scans > 0 and not (running is not None and best is not None and not running.left):
+        try:
+            times, worth, scanned = _ascend(task, limits, times, smooth, most_times, scans, running)
+        except KeyboardInterrupt:
+            if running is None:
+                raise
+            running.interrupt()
+            continue
         scans -= scanned
         if worth[0] <= 0:
             value, threshold = task.value(task.sums(times))
@@ -125,7 +144,13 @@ def _cost(limits: Limits, chosen: Bits) -> float:
 
 
 def _ascend(
-    task: Objective, limits: Limits, times: Ints, smooth: float, most_times: int, most: int
+    task: Objective,
+    limits: Limits,
+    times: Ints,
+    smooth: float,
+    most_times: int,
+    most: int,
+    running: SelectionRun | None,
 ) -> tuple[Ints, tuple[float, float], int]:
     """Improves a choice by single moves; returns the choice, (violation, worth), and number of scans."""
     times = times.copy()
@@ -145,6 +170,8 @@ def _ascend(
             times[move.member] += move.step
             sums, violation, worth = task.moved(sums, move.member, move.step), move.violation, move.worth
             improved = True
+        if running is not None and violation <= 0 and not running.left:
+            return times, (max(0.0, violation), worth), scan
         if not improved:
             return times, (max(0.0, violation), worth), scan
     return times, (max(0.0, violation), worth), most

@@ -6,21 +6,30 @@ diversity constraints", INOC 2024.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forestc.algorithms.arrays import Bytes, Floats
+from forestc.algorithms.arrays import Bytes, Floats, Ints
 from forestc.algorithms.members import program as member_program
 from forestc.algorithms.members import search as member_search
 from forestc.algorithms.members import vote_bounds
-from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns, merged_patterns
+from forestc.algorithms.members.selection_run import Report, SelectionRun
+from forestc.algorithms.members.vote_patterns import Classes, Diversity, Limits, Patterns, merged_patterns
+from forestc.algorithms.members.vote_quads import quads
 from forestc.errors import OptionError, RowsError
 
 Votes = Bytes
-BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # limits the combinatorial bounds: share of the time limit, and seconds
+WORK = 2e8  # limits the work of the local search if no time does
+ROUNDS = 5  # rounds of the search for combinatorial bounds if no time limits it
+STEPS = 50_000_000  # limits the work of an integer program if no time does
+PAIRS_SHARE, SEARCH_SHARE = 0.2, 0.4  # shares of the remaining time for a first bound, and for the local search
+BOUND_SHARE = 0.7  # share of the time then left for a better bound; the rest is for the integer program
 
 
 @dataclass(frozen=True)
@@ -64,9 +73,9 @@ class Selection:
         return np.asarray(votes[:, list(self.members)].sum(axis=1, dtype=np.int64) > self.threshold, dtype=np.uint8)
 
 
-def failure_credits(votes: Votes, y: Votes) -> Floats:
+def failure_credits(votes: Votes | Ints, y: Votes | Ints) -> Floats:
     """Returns the failure credits of section 4, (members, members): rows on which exactly one of two members fails,
-    over the failures of both."""
+    over the failures of both; 0 if neither fails."""
     wrong = (votes != y[:, None]).astype(np.float32)
     both = (wrong.T @ wrong).astype(np.float64)
     total = wrong.sum(axis=0, dtype=np.float64)
@@ -84,21 +93,33 @@ def diversity_limits(credits: Floats, form: Literal["F1", "F2", "F3"]) -> tuple[
 
 
 def select(
-    votes: Votes,
-    y: Votes,
+    votes: Votes | Ints,
+    y: Votes | Ints,
     *,
     weights: str | Weights = "accuracy",
     tau: float = 0.0,
     gamma: float = 0.0,
     max_members: int | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | None = 60.0,
     seed: int = 0,
     starts: int = 16,
+    effort: float = 1.0,
+    begin: Sequence[int] = (),
+    report: Report | None = None,
 ) -> Selection:
-    """Returns the best members found for 0/1 votes, (rows, members), with least diversities tau and gamma. Raises
-    RowsError for invalid data, OptionError for impossible limits."""
-    begun = time.perf_counter()
+    """Returns the best members and threshold found for 0/1 votes, (rows, members). Ctrl-C ends the search early.
+
+    tau, gamma: least diversities; with either, at least two members are chosen.
+    time_limit: seconds; None limits the work instead, repeatably; 0 leaves out bounds of sets and the integer program.
+    effort: multiplies the limits of the work.
+    begin: indices of members to start from.
+    report: receives the best objective and the bound after each change.
+
+    Raises RowsError for invalid data, OptionError for impossible limits.
+    """
     votes, y = _checked(votes, y)
+    _compile()
+    begun = time.perf_counter()
     weighed = Weights.named(weights, y) if isinstance(weights, str) else weights
     limits = _limits(votes, y, tau, gamma, max_members)
     positive = weighed.true_positive - weighed.false_negative
@@ -106,17 +127,38 @@ def select(
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
     # `base` is the sum of the weights if every row is decided negative.
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
-    cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
-    bound = cuts.value
-    choice = member_search.search(patterns, limits, member_search.Effort(starts), seed=seed, enough=cuts.pairs)
+    rows = len(votes)
+    running = SelectionRun(begun + time_limit if time_limit else math.inf)
+    if report is not None:
+        running.report = lambda value, bound: report((base + value) / rows, (base + bound) / rows)
+    first = np.zeros(votes.shape[1], dtype=np.int64)
+    first[list(begin)] = 1
+    work = member_search.Effort(starts) if time_limit is not None else member_search.Effort(starts, work=WORK * effort)
+    with running.part(PAIRS_SHARE):
+        cuts = vote_bounds.bound(patterns, 0, running=running)
+    with running.part(SEARCH_SHARE):
+        choice = member_search.search(
+            patterns, limits, work, seed=seed, enough=cuts.pairs,
+            begin=first if len(begin) else None, running=running,
+        )  # fmt: skip
     if choice is None:
         raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
-    seconds = time_limit - (time.perf_counter() - begun)
-    if seconds > 0 and choice.gained < bound - _tiny(patterns):
-        solved = member_program.solve(patterns, limits, choice, cuts.sets, seconds, seed)
-        choice, bound = solved.found, min(bound, solved.bound)
+    bound = cuts.value
+    running.tell(choice.gained, bound)
+    steps = round(STEPS * effort) if time_limit is None else None
+    rounds = math.inf if time_limit else math.ceil(ROUNDS * effort)
+    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
+        with running.part(BOUND_SHARE):
+            cuts = vote_bounds.bound(patterns, running.left, rounds, running, steps)
+        bound = min(bound, cuts.value)
+        running.tell(choice.gained, bound)
+    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
+        try:
+            solved = member_program.solve(patterns, limits, choice, cuts.sets, bound, steps, running, seed)
+            choice, bound = solved.found, min(bound, solved.bound)
+        except KeyboardInterrupt:
+            running.interrupt()
     bound = max(bound, choice.gained)
-    rows = len(votes)
     objective, highest = (base + choice.gained) / rows, (base + bound) / rows
     return Selection(
         tuple(choice.members), choice.threshold, objective, highest, (highest - objective) / max(abs(objective), 1e-12),
@@ -124,37 +166,114 @@ def select(
     )  # fmt: skip
 
 
+def _compile() -> None:
+    """Compiles or loads the functions of a selection, so that this does not count as its time."""
+    import highspy  # noqa: F401
+
+    patterns = Patterns(np.ones((2, 4), dtype=np.int32), np.array([1.0, 1.0, -1.0, -1.0]))
+    patterns.values_after(np.zeros(4, dtype=np.int64), np.ones(2, dtype=np.int64), 0.0)
+    quads(patterns, SelectionRun())
+
+
+def selection_of(
+    votes: Votes | Ints, y: Votes | Ints, members: Sequence[int], threshold: int, weights: str | Weights = "accuracy"
+) -> Selection:
+    """Returns given members and a threshold as a `Selection`, with the objective of deciding each row rightly as the
+    bound."""
+    votes, y = _checked(votes, y)
+    weighed = Weights.named(weights, y) if isinstance(weights, str) else weights
+    decided = votes[:, list(members)].sum(axis=1, dtype=np.int64) > threshold
+    if_positive = np.where(y == 1, weighed.true_positive, weighed.false_positive)
+    if_negative = np.where(y == 1, weighed.false_negative, weighed.true_negative)
+    objective = float(np.where(decided, if_positive, if_negative).mean())
+    return _made(sorted(members), threshold, objective, float(np.maximum(if_positive, if_negative).mean()), 0.0)
+
+
+def select_by_plurality(
+    votes: Ints,
+    y: Ints,
+    *,
+    weights: str = "accuracy",
+    tau: float = 0.0,
+    gamma: float = 0.0,
+    max_members: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    starts: int = 16,
+    begin: Sequence[int] = (),
+    report: Report | None = None,
+) -> Selection:
+    """Returns the members with the most rows right if the class with the most votes wins, the first of equal ones. The
+    bound counts the rows on which a member is right. Other arguments are those of `select`.
+
+    votes: (rows, members) class indices. y: (rows,) class indices.
+    weights: accuracy, or balanced for rows that weigh as much as their class is rare.
+    """
+    begun = time.perf_counter()
+    if weights not in ("accuracy", "balanced"):
+        raise OptionError(f"weights={weights} with more than two classes", do="use accuracy or balanced")
+    members, kinds = votes.shape[1], int(max(votes.max(initial=0), y.max(initial=0))) + 1
+    counts = np.bincount(y, minlength=kinds)
+    weight = np.ones(len(y)) if weights == "accuracy" else len(y) / (np.count_nonzero(counts) * counts[y])
+    leaf = np.ascontiguousarray(votes.T, dtype=np.int32)
+    entries = kinds * kinds
+    task = Classes(
+        leaf, np.arange(members + 1) * entries, np.tile(np.eye(kinds).ravel(), members),
+        np.tile(np.array([[0, kinds]]), (members, 1)), np.zeros(kinds), y, weight,
+    )  # fmt: skip
+    bound = float(weight[(votes == y[:, None]).any(axis=1)].sum())
+    running = SelectionRun(begun + time_limit if time_limit else math.inf)
+    if report is not None:
+        running.report = lambda value, bound: report(value / len(y), bound / len(y))
+    first = np.zeros(members, dtype=np.int64)
+    first[list(begin)] = 1
+    limits = _limits(votes, y, tau, gamma, max_members)
+    choice = member_search.search(
+        task, limits, member_search.Effort(starts), seed=seed, enough=bound, begin=first if len(begin) else None,
+        running=running,
+    )  # fmt: skip
+    if choice is None:
+        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+    seconds = time.perf_counter() - begun
+    return _made(choice.members, 0, choice.gained / len(y), bound / len(y), seconds)
+
+
+def _made(members: Sequence[int], threshold: int, objective: float, bound: float, seconds: float) -> Selection:
+    gap = (bound - objective) / max(abs(objective), 1e-12)
+    return Selection(tuple(members), threshold, objective, bound, gap, gap <= 1e-9, seconds)
+
+
 def _tiny(patterns: Patterns) -> float:
     return 1e-9 * max(1.0, float(np.abs(patterns.gain).sum()))
 
 
-def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
-    votes, y = np.asarray(votes), np.asarray(y)
-    if votes.ndim != 2 or y.shape != (len(votes),):
+def _checked(votes: Votes | Ints, y: Votes | Ints) -> tuple[Votes, Votes]:
+    given: tuple[NDArray[Any], NDArray[Any]] = np.asarray(votes), np.asarray(y)
+    if given[0].ndim != 2 or given[1].shape != (len(given[0]),):
         raise RowsError(
-            f"votes of shape {votes.shape} and labels of shape {y.shape}",
+            f"votes of shape {given[0].shape} and labels of shape {given[1].shape}",
             where="votes and labels",
             do="give (rows, members) and (rows,)",
         )
-    for name, array in (("votes", votes), ("y", y)):
+    for name, array in zip(("votes", "y"), given, strict=True):
         if not np.isin(array, (0, 1)).all():
             raise RowsError(f"{name} holds other values than 0 and 1", do="round probabilities to 0 and 1")
-    if not votes.shape[1]:
+    if not given[0].shape[1]:
         raise RowsError("no members to choose from", where="votes", do="give votes of at least one member")
     for label in (0, 1):
-        if not (y == label).any():
+        if not (given[1] == label).any():
             raise RowsError(f"no row is of class {label}", where="labels", do="give rows of both classes")
-    return votes.astype(np.uint8), y.astype(np.uint8)
+    return given[0].astype(np.uint8), given[1].astype(np.uint8)
 
 
-def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Limits:
+def _limits(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float, most: int | None) -> Limits:
     count = votes.shape[1]
     if most is not None and most < 1:
         raise OptionError(f"max_members={most}", do="allow at least 1")
     return Limits(count if most is None else min(most, count), diversity_of(votes, y, tau, gamma, most))
 
 
-def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
+def diversity_of(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float, most: int | None) -> Diversity | None:
     """Returns the limits on diversity; None if tau and gamma are 0. Raises OptionError for limits that no selection can
     meet."""
     for name, value in (("tau", tau), ("gamma", gamma)):

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import Event
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bits, Bytes, Ints
-from forestc.algorithms.covers.column_generation import Progress
+from forestc.algorithms.covers.column_generation import Progress, SearchState
 from forestc.algorithms.networks.bayesian_network import MOST_STATES, BayesianNetwork, counted
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
 from forestc.algorithms.networks.family_scores import FamilyScorer, family_score, make_scorer
@@ -29,6 +30,8 @@ SEARCH_SHARE = 0.2  # share of the time limit reserved for search around a proof
 PROBE = 0.05  # share of the time limit before "auto" may give up a proof
 PROOF_SHARE = 0.5  # share of the time limit after which "auto" gives up any proof
 FIRST_SEARCH = 0.3  # seconds of search before a proof at most
+# Limits the branches of a proof without a time limit; each column halves the number, as it doubles their time.
+LEAST_BRANCHES, MOST_BRANCHES = 100, 2**26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,8 @@ class NetworkSearch:
             raise OptionError(f"no method is called {self.method}", where="method", do="use auto, search or exact")
         if not self.time_limit > 0:
             raise OptionError(f"time_limit {self.time_limit}", where="time_limit", do="use seconds above 0")
+        if self.samples is None and math.isinf(self.time_limit):
+            raise OptionError("neither time nor samples are limited", where="samples", do="give one of the limits")
         if self.samples is not None and self.samples < 1:
             raise OptionError(f"samples {self.samples}", where="samples", do="use at least 1")
 
@@ -63,10 +68,17 @@ def learn(
     options: NetworkSearch,
     *,
     states: Sequence[int] | None = None,
+    start: Sequence[Sequence[int]] = (),
     progress: Progress | None = None,
 ) -> BayesianNetwork:
-    """Returns the network of highest BDeu score found for bits, (rows, columns) states from 0 on. Raises RowsError for
-    invalid rows, OptionError for impossible options."""
+    """Returns the network of highest BDeu score found for bits, (rows, columns) states from 0 on. Ctrl-C ends the
+    search early.
+
+    states: number of states of each column; by default its largest state plus one.
+    start: parents of each column in a first network, ignored beyond the limits.
+
+    Raises RowsError for invalid rows, OptionError for impossible options.
+    """
     cells, sizes = checked(bits, states)
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
@@ -82,10 +94,12 @@ def learn(
     def tell(network: ScoredNetwork, bound: float = math.inf) -> None:
         if progress is not None:
             proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
-            progress(f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
+            text = f"score {network.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s"
+            progress(SearchState(text, network.score, bound if proved else None))
 
     scorer = make_scorer(cells, sizes, most + 1, options.ess)
-    solved = _solved(scorer, k, most, options, begin + options.time_limit, tell)
+    fits = len(start) == n and all(len(family) <= most for family in start)
+    solved = _solved(scorer, k, most, options, begin + options.time_limit, tell, start if fits else ())
     return network_of(solved.found, cells, sizes, options.ess, solved.bound)
 
 
@@ -105,6 +119,7 @@ def _solved(
     options: NetworkSearch,
     end: float,
     tell: Callable[[ScoredNetwork, float], None],
+    begin_with: Sequence[Sequence[int]] = (),
 ) -> NetworkProof:
     """Returns the best network found, with an upper bound on all scores, possibly infinite."""
     n, method, samples, seed = len(scorer.states), options.method, options.samples, options.seed
@@ -120,15 +135,19 @@ def _solved(
     first = end - start
     if method != "search":
         first = min(SEARCH_SHARE * first, FIRST_SEARCH)
-    network = search(scorer, k, most, end=start + first, samples=samples, seed=seed, better=better)
-    if method == "search":
+    stop = Event()
+    network = search(
+        scorer, k, most, end=start + first, samples=samples, seed=seed, better=better, stop=stop, start=begin_with
+    )
+    if method == "search" or stop.is_set():
         return NetworkProof(network, math.inf, 0)
     last = SEARCH_SHARE * (end - start) if samples is None else 0.0  # seconds for another search
+    most_nodes = None if math.isfinite(end) else max(LEAST_BRANCHES, MOST_BRANCHES >> n)
     until, outlook = end - last, None
     if method == "auto" and samples is None:
         until = start + PROOF_SHARE * (end - start)
         outlook = Outlook(start + PROBE * (end - start), until)
-    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook)
+    proof = prove(scorer, k, most, network, end=until, better=tell, outlook=outlook, most_nodes=most_nodes)
     if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
         again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
         return proof._replace(found=max(proof.found, again))

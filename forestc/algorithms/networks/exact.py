@@ -246,9 +246,10 @@ def prove(
     end: float,
     better: Callable[[ScoredNetwork, float], None] | None = None,
     outlook: Outlook | None = None,
+    most_nodes: int | None = None,
 ) -> NetworkProof:
-    """Returns the best network of treewidth at most k. If the proof does not finish in time, the result is `start` with
-    an upper bound on all scores."""
+    """Returns the best network of treewidth at most k. If the proof does not finish in time, in `most_nodes` branches
+    or before Ctrl-C, the result is the best network found with an upper bound on all scores."""
     n = len(scorer.states)
     families = make_families(scorer, most)
     space = make_space(n)
@@ -258,38 +259,45 @@ def prove(
     slack = 1e-9 * max(1.0, abs(start.score))  # rounding of sums
     bound = relax(families, none, space, chosen)
     waiting: list[tuple[float, int, Ints, Ints, Ints]] = [(-bound, 0, none, none, chosen.copy())]
-    while waiting and time.monotonic() < end:
-        negative, _, forbidden, required, families_of = heapq.heappop(waiting)
-        if -negative <= best.score + slack:
-            return NetworkProof(best, best.score, nodes)
-        mark += n * n + 1
-        count = blame(families, families_of, required, forbidden, k, space, mark, edges)
-        if count < 0:
-            parents = _parents(families, families_of)
-            best = ScoredNetwork(-negative, parents, elimination_order(parents, k))
-            if better is not None:
+    negative, reported = -bound, time.monotonic()
+    try:
+        while waiting and time.monotonic() < end and (most_nodes is None or nodes < most_nodes):
+            negative, _, forbidden, required, families_of = heapq.heappop(waiting)
+            if -negative <= best.score + slack:
+                return NetworkProof(best, best.score, nodes)
+            if better is not None and time.monotonic() > reported + 1:
+                reported = time.monotonic()
                 better(best, -negative)
-            return NetworkProof(best, best.score, nodes)
-        required = required.copy()
-        # Each branch forbids one of these edges and requires the edges before it.
-        for u, v in edges[:count].tolist():
-            if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
-                return NetworkProof(best, -negative, nodes)
-            without = forbidden.copy()
-            without[u] |= 1 << v
-            without[v] |= 1 << u
-            score = relax(families, without, space, chosen)
-            nodes += 1
-            if score > best.score + slack:
-                heapq.heappush(waiting, (-score, nodes, without, required.copy(), chosen.copy()))
-            if time.monotonic() > end:  # puts the node back unchanged, for its bound
-                heapq.heappush(waiting, (negative, nodes, forbidden, required, families_of))
-                break
-            required[u] |= 1 << v
-            required[v] |= 1 << u
             mark += n * n + 1
-            if not treewidth_at_most(required, k, space, mark):
-                break
+            count = blame(families, families_of, required, forbidden, k, space, mark, edges)
+            if count < 0:
+                parents = _parents(families, families_of)
+                best = ScoredNetwork(-negative, parents, elimination_order(parents, k))
+                if better is not None:
+                    better(best, -negative)
+                return NetworkProof(best, best.score, nodes)
+            required = required.copy()
+            # Each branch forbids one of these edges and requires the edges before it.
+            for u, v in edges[:count].tolist():
+                if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
+                    return NetworkProof(best, -negative, nodes)
+                without = forbidden.copy()
+                without[u] |= 1 << v
+                without[v] |= 1 << u
+                score = relax(families, without, space, chosen)
+                nodes += 1
+                if score > best.score + slack:
+                    heapq.heappush(waiting, (-score, nodes, without, required.copy(), chosen.copy()))
+                if time.monotonic() > end:  # puts the node back unchanged, for its bound
+                    heapq.heappush(waiting, (negative, nodes, forbidden, required, families_of))
+                    break
+                required[u] |= 1 << v
+                required[v] |= 1 << u
+                mark += n * n + 1
+                if not treewidth_at_most(required, k, space, mark):
+                    break
+    except KeyboardInterrupt:  # the branches that wait are no better than the last one
+        return NetworkProof(best, max(-negative, best.score), nodes)
     bound = -waiting[0][0] if waiting else best.score
     return NetworkProof(best, max(bound, best.score), nodes)
 

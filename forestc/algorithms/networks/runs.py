@@ -35,11 +35,17 @@ def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> ScoredNet
 
 
 class Runs:
-    """State shared by the runs of a search; `end` is a time of time.monotonic()."""
+    """State shared by the runs of a search; `end` is a time of time.monotonic(), and Ctrl-C sets `stop`."""
 
-    def __init__(self, scorer: FamilyScorer, end: float, better: Callable[[ScoredNetwork], None] | None) -> None:
+    def __init__(
+        self,
+        scorer: FamilyScorer,
+        end: float,
+        better: Callable[[ScoredNetwork], None] | None,
+        stop: Event | None = None,
+    ) -> None:
         self.end = end
-        self.stop = Event()
+        self.stop = stop or Event()
         self.best = ScoredNetwork(-math.inf, (), ())
         self.threads = max(1, threads())
         self._spare = [scorer, *(for_thread(scorer) for _ in range(self.threads - 1))]
@@ -74,4 +80,7 @@ class Runs:
                     future.result()
             except KeyboardInterrupt:  # the best so far is an answer, too
                 self.stop.set()
+            except BaseException:
+                self.stop.set()
+                raise
         return self.best

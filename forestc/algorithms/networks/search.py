@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive r
 # Limits the moves of a run, per column and in all, if `samples` is given.
 STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000
 FEW_STEPS = 2000  # anneals only a grown network if fewer moves per column are possible
+WARM_MOVES = 20_000  # moves of the run from a given network
 WARM_SHARE = 0.03  # scales the first temperature of a run from a grown network
 SLICE, SLICE_SECONDS = 2000, 0.01  # moves (at most) and seconds (about) between two looks at the clock
 FROM_CHORDAL = 0.5  # share of new parents drawn from neighbors in the chordal graph
@@ -265,6 +267,7 @@ class AnnealingPlan(NamedTuple):
     gains: Floats  # (n, m) gains of the partners
     hot: float  # first temperature, in nats
     seed: int
+    start: Sequence[Sequence[int]]
 
 
 def search(
@@ -276,16 +279,25 @@ def search(
     samples: int | None = None,
     seed: int = 0,
     better: Callable[[ScoredNetwork], None] | None = None,
+    stop: Event | None = None,
+    start: Sequence[Sequence[int]] = (),
 ) -> ScoredNetwork:
-    """Returns the best network found, of treewidth at most k and with at most `most` parents per column. end: time of
-    time.monotonic(). samples: number of repeatable runs, instead of `end`."""
-    runs = Runs(scorer, end, better)
+    """Returns the best network found, of treewidth at most k and with at most `most` parents per column.
+
+    end: time of time.monotonic().
+    samples: number of repeatable runs, instead of `end`.
+    stop: ends the search when set, as Ctrl-C does.
+    start: parents of each column in a first network, ignored beyond the treewidth.
+    """
+    runs = Runs(scorer, end, better, stop)
     n = len(scorer.states)
     partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
     gains = np.zeros(partners.shape)
     share_out(n, lambda first, past: best_partners(for_thread(scorer, 1024), first, past, partners, gains))
     hot = max(1.0, HOT_SHARE * float(np.median(gains[:, 0])))
-    plan = AnnealingPlan(k, most, partners, gains, hot, seed)
+    plan = AnnealingPlan(k, most, partners, gains, hot, seed, start)
+    if start:
+        _warm_run(runs, plan, scorer)
     if samples is not None:
         return runs.run([partial(_counted_run, runs, plan, sample) for sample in range(samples)])
     return runs.run([partial(_timed_runs, runs, plan, lane) for lane in range(runs.threads)])
@@ -303,6 +315,20 @@ def _grown(scorer: FamilyScorer, state: AnnealingState, plan: AnnealingPlan) -> 
         keep_best(state)
     else:  # the search for an elimination order is a heuristic
         _from_scratch(scorer, state, plan.k)
+
+
+def _warm_run(runs: Runs, plan: AnnealingPlan, scorer: FamilyScorer) -> None:
+    """Improves the network to begin with by a short run from a low temperature."""
+    n = len(scorer.states)
+    state = make_state(n, plan.most, seeded(plan.seed))
+    parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
+    for child, family in enumerate(plan.start):
+        parents[child, : len(family)] = family
+        sizes[child] = len(family)
+    if restart(scorer, state, parents, sizes, plan.k):
+        keep_best(state)
+        anneal(scorer, state, plan.k, plan.partners, WARM_MOVES, max(1.0, WARM_SHARE * plan.hot), COLD)
+        runs.take_in(found_in(state.best_parents, state.best_sizes, float(state.best_score[0]), state.best_order))
 
 
 def _from_scratch(scorer: FamilyScorer, state: AnnealingState, k: int) -> None:

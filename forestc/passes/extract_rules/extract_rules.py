@@ -26,7 +26,7 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
-from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
+from forestc.passes.extract_rules.rule_forest import Rules, rule_forest, rules_of
 from forestc.passes.ladder import AtGivenSettings, Branch, Rung, returning
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.options import Copies, Mix, Range, Seeded, Tolerance, check_options, tried, tried_from
@@ -126,7 +126,7 @@ class RuleLadder:
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)
-            after = rule_forest(self.forest, learnt.rules, learner.literals)
+            after = rule_forest(self.forest, learnt.rules, learner.literals.signed)
             report = self._report(learner, learnt, after)
             hurried = learner.late or learnt.interrupted
             yield Rung(step, report["complexity"], returning(after), report, hurried=hurried)
@@ -221,15 +221,7 @@ class _Learner:
             result = _of([learning], Rules(form, {1: learning.clauses}, (1,), 0))
         else:
             several = learn_rule_sets(self.bits, self.label, limits, groups=groups, weight=weight)
-            classes = [int(label) for label in several.classes]
-            learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
-            order = tuple(classes[index] for index in several.order if classes[index] in learnt)
-            clauses = {kind: rule.clauses for kind, rule in learnt.items()}
-            default = classes[several.default]
-            if order and order[-1] == default:  # The default class needs no rule if it is the last in the order.
-                del clauses[default]
-                order = order[:-1]
-            result = _of(list(learnt.values()), Rules(form, clauses, order, default))
+            result = _of([rule for rule in several.rules if rule.candidates], rules_of(several, form))
         self.late |= time.monotonic() - begin > 0.7 * limit
         return result
 

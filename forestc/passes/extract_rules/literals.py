@@ -29,6 +29,11 @@ class Literals:
         return result
 
     @property
+    def signed(self) -> list[tuple[Condition, bool]]:
+        """Each literal's condition, and False if the literal negates it."""
+        return [(condition, positive) for condition in self.conditions for positive in (True, False)]
+
+    @property
     def groups(self) -> NDArray[np.int64]:
         """The group (literals,) of each literal. Thresholds of one feature form a group if they send missing values to
         the same side."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from forestc.algorithms.covers.boolean_rules import Clause, Form
+from forestc.algorithms.covers.boolean_rules import Clause, Form, RuleSets
 from forestc.forest.builder import changed, make_tree
 from forestc.forest.conditions import Condition
 from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link, Tree
 from forestc.passes.added_trees import node_arrays
-from forestc.passes.extract_rules.literals import Literals
 
 RANK_LINK = Link("order")  # marks scores as ranks: only their order has a meaning
 
@@ -32,41 +32,62 @@ class Rules:
         return sum(1 + len(clause) for clauses in self.clauses.values() for clause in clauses)
 
 
-def rule_forest(source: Forest, rules: Rules, literals: Literals) -> Forest:
+Literal = tuple[Condition, bool]  # a condition, and False if the literal negates it
+
+
+def rules_of(sets: RuleSets, form: Form) -> Rules:
+    """Returns the rules of `sets`. Its classes must be class indices."""
+    classes = [int(label) for label in sets.classes]
+    learnt = {kind: rule.clauses for kind, rule in zip(classes, sets.rules, strict=True) if rule.candidates}
+    order = tuple(classes[index] for index in sets.order if classes[index] in learnt)
+    default = classes[sets.default]
+    if order and order[-1] == default:  # the default class needs no rule if it is the last in the order
+        del learnt[default]
+        order = order[:-1]
+    return Rules(form, learnt, order, default)
+
+
+def rule_forest(source: Forest, rules: Rules, literals: Sequence[Literal]) -> Forest:
     """Builds the quantized forest of the rules, over the features of `source`."""
-    two = len(source.classes) == 2
+    trees = rule_trees(rules, literals, len(source.classes))
+    return changed(source, trees=tuple(trees), scale=1.0, **rule_scores(rules, len(source.classes)))
+
+
+def rule_scores(rules: Rules, classes: int) -> dict[str, Any]:
+    """Returns the meaning of the trees' values, as arguments for a forest."""
+    two = classes == 2
+    return {
+        "n_outputs": 1 if two else classes,
+        "aggregate": Aggregate("max" if rules.form == "dnf" else "min"),
+        "bias": [0] if two else [0] * classes,
+        "link": RANK_LINK,
+        "decision": Decision("threshold", 1) if two else Decision("argmax"),
+    }
+
+
+def rule_trees(rules: Rules, literals: Sequence[Literal], classes: int, *, quantized: bool = True) -> list[Tree]:
+    """Builds a tree for each clause. literals: each literal that clauses index."""
+    two = classes == 2
     trees: list[Tree] = []
-    for output in range(1) if two else range(len(source.classes)):
+    for output in range(1) if two else range(classes):
         clauses = rules.clauses.get(1 if two else output, ())
         # With more than two classes the highest score decides, so earlier rules have larger values.
         none = 0 if two else int(output == rules.default)
         value = 1 if two else 1 + len(rules.order) - (rules.order.index(output) if output in rules.order else 0)
         has_rule = two or output in rules.clauses
         for clause in clauses:
-            trees.append(_chain(clause, literals, rules.form, value, none, output, len(trees)))
+            steps = [literals[literal] for literal in clause]
+            ends = [none, value]
+            if rules.form == "cnf":  # The chain of an OR continues while no literal holds.
+                steps, ends = [(condition, not positive) for condition, positive in steps], [value, none]
+            trees.append(_tree(steps, ends, output, len(trees), quantized))
         if not clauses:  # An empty DNF never holds, and an empty CNF always holds.
             always = has_rule and rules.form == "cnf"
-            trees.append(_tree([], [value if always else none], output, len(trees)))
-    return changed(
-        source,
-        trees=tuple(trees),
-        n_outputs=1 if two else len(source.classes),
-        aggregate=Aggregate("max" if rules.form == "dnf" else "min"),
-        bias=[0] if two else [0] * len(source.classes),
-        link=RANK_LINK,
-        decision=Decision("threshold", 1) if two else Decision("argmax"),
-        scale=1.0,
-    )
+            trees.append(_tree([], [value if always else none], output, len(trees), quantized))
+    return trees
 
 
-def _chain(clause: Clause, literals: Literals, form: Form, value: int, none: int, output: int, index: int) -> Tree:
-    steps = [(literals.conditions[literal // 2], literal % 2 == 0) for literal in clause]
-    if form == "cnf":  # The chain of an OR continues while no literal holds.
-        return _tree([(condition, not positive) for condition, positive in steps], [value, none], output, index)
-    return _tree(steps, [none, value], output, index)
-
-
-def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: int, index: int) -> Tree:
+def _tree(steps: Sequence[Literal], ends: Sequence[int], output: int, index: int, quantized: bool) -> Tree:
     """Builds a tree that is a chain of conditions. ends: values of its leaves: for an early exit, and for the chain's
     end."""
     count = 2 * len(steps) + 1
@@ -79,5 +100,5 @@ def _tree(steps: Sequence[tuple[Condition, bool]], ends: Sequence[int], output: 
     leaf[-1] = len(ends) - 1
     return make_tree(
         where=f"clause {index}", left=left, right=right, leaf=leaf, values=[[end] for end in ends], outputs=[output],
-        quantized=True, **node_arrays(conditions),
+        quantized=quantized, **node_arrays(conditions),
     )  # fmt: skip

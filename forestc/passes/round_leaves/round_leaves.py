@@ -31,9 +31,11 @@ from forestc.passes.round_leaves.exact_leaves import whole_votes
 from forestc.passes.round_leaves.rounding import (
     RoundedLeaves,
     candidates,
+    has_whole_leaves,
     one_sum,
     refuse_sums,
     unseen,
+    whole_leaves,
     with_error,
     with_leaves,
 )
@@ -104,7 +106,8 @@ class RoundLeaves:
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if source.quantized:
             raise already_quantized(self)
-        refuse_sums(source)
+        if not has_whole_leaves(source):
+            refuse_sums(source)
         if isinstance(rows, Ranges) and self.needs_scorer:
             raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
@@ -122,6 +125,11 @@ class RoundLeaves:
         Raises ModelError if features are floats or leaves are integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
+        if has_whole_leaves(forest):
+            whole = whole_leaves(forest)
+            bits = max(int(np.abs(tree.values).max()) for tree in whole.trees).bit_length()
+            figures = {"leaf_bits": max(1, bits), "leaves": "exact", "score_bound": 0.0, "decides": forest.decides}
+            return PassResult(whole, (EveryPath(False, 0.0),), figures | {"decisions": "all"})
         if self.exact or isinstance(rows, Ranges):
             return self._for_every_input(forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         summed, auto = one_sum(forest), self.leaf_bits == "auto"
@@ -210,6 +218,8 @@ class RoundLeaves:
         summed = one_sum(forest)
 
         def rounded(bits: int) -> Forest:
+            if has_whole_leaves(forest):
+                return whole_leaves(forest)
             return with_leaves(summed, candidates(summed, bits)[0])
 
         return LeafLadder(self, forest, range(1, MOST_LADDER_BITS + 1), rounded, lambda bits: (rounded(bits), {}))

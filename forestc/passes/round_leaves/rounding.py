@@ -19,6 +19,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, link_values
 from forestc.forest.ir import Aggregate, Decision, Forest, Link, Part, Tree
 from forestc.passes.combinations import constant_answer
+from forestc.passes.options import MOST_LEAF_BITS
 from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, score_error
 
 MOST_SCORE_BITS = 60
@@ -71,6 +72,21 @@ def refuse_sums(forest: Forest) -> None:
                 where="the model",
                 do="use a sum or mean",
             )
+
+
+def has_whole_leaves(forest: Forest) -> bool:
+    """Returns True for a forest that takes the smallest or largest of small integers, such as rules."""
+    if not forest.single or forest.adds or np.any(forest.bias) or forest.aggregate.divisor != 1:
+        return False
+    numbers = np.concatenate([tree.values.ravel() for tree in forest.trees] or [np.zeros(0)])
+    return bool((numbers == np.rint(numbers)).all() and np.abs(numbers).max(initial=0) < 2**MOST_LEAF_BITS)
+
+
+def whole_leaves(forest: Forest) -> Forest:
+    """Returns the integer forest of one with `has_whole_leaves`."""
+    trees = tuple(changed_tree(tree, values=tree.values.astype(np.int64)) for tree in forest.trees)
+    decision = replace(forest.decision, threshold=math.ceil(forest.decision.threshold))
+    return changed(forest, trees=trees, bias=np.zeros(forest.n_outputs, np.int64), scale=1.0, decision=decision)
 
 
 def _one_mean(forest: Forest) -> bool:

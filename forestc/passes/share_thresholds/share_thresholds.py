@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
+from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
@@ -114,19 +115,23 @@ class ShareThresholds:
         bounds = seen.nodes.bounds
         if self.path_change:
             bounds = widened(rows, task, bounds, float(self.path_change))
+        result = with_thresholds(forest, self.thresholds(task, bounds))
+        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        promise: Promise = KeepsPaths() if self.lossless else Within(limit)
+        return PassResult(result, (promise,), _report(task, seen, result, rows))
+
+    def thresholds(self, task: Observe, bounds: NodeBounds) -> FloatArray:
+        """Returns the shared thresholds, (nodes,), within the bounds but for the exceptions."""
         thresholds = task.trees.threshold.copy()
 
         def share(index: int) -> None:
             here = finite_nodes(task, index)
             if len(here):
-                narrow = forest.features[index].number == FLOAT32
+                narrow = task.forest.features[index].number == FLOAT32
                 thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow)
 
-        in_threads(share, range(len(forest.features)))
-        result = with_thresholds(forest, thresholds)
-        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
-        promise: Promise = KeepsPaths() if self.lossless else Within(limit)
-        return PassResult(result, (promise,), _report(task, seen, result, rows))
+        in_threads(share, range(len(task.forest.features)))
+        return thresholds
 
     def _shared(self, low: FloatArray, high: FloatArray, present: FloatArray, narrow: bool) -> FloatArray:
         allowed = int(self.exceptions * len(present)) if self.exceptions < 1 else int(self.exceptions)

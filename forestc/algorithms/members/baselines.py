@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Votes = NDArray[np.uint8]
-Right = NDArray[np.bool_]
-Fitness = Callable[[Right, Right, NDArray[np.float64]], NDArray[np.float64]]
+from forestc.algorithms.arrays import Bits, Bytes, Floats, Ints
+
+Votes = Bytes
+Right = Bits
+Fitness = Callable[[Right, Right, Floats], Floats]
 
 LEAST_SHARE, MOST_SHARE = 0.2, 0.8  # share of the members that backfitting and kappa choose, at least and at most
 
@@ -30,7 +31,7 @@ def full(votes: Votes, y: Votes) -> list[int]:
     return list(range(votes.shape[1]))
 
 
-def _accuracies(votes: Votes, y: Votes, sums: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+def _accuracies(votes: Votes, y: Votes, sums: Ints, size: int) -> Floats:
     """Returns the accuracy of the ensemble's majority after each member joins it: (members,). sums: (rows,) the
     ensemble's votes."""
     decided = 2 * (sums[:, None] + votes) > size + 1
@@ -98,19 +99,19 @@ def kappa(votes: Votes, y: Votes) -> list[int]:
     return sorted(best)
 
 
-def _complementariness(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _complementariness(member: Right, ensemble: Right, share: Floats) -> Floats:
     """Returns how many rows each member decides rightly and the ensemble wrongly."""
     return np.asarray((member & ~ensemble[:, None]).sum(axis=0, dtype=np.float64))
 
 
-def _concurrency(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _concurrency(member: Right, ensemble: Right, share: Floats) -> Floats:
     """Sums over the rows for each member: 2 if it alone decides rightly, 1 if both it and the ensemble do, -2 if
     neither does."""
     worth = np.where(member, np.where(ensemble, 1, 2)[:, None], np.where(ensemble, 0, -2)[:, None])
     return np.asarray(worth.sum(axis=0, dtype=np.float64))
 
 
-def _uncertainty_weighted(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _uncertainty_weighted(member: Right, ensemble: Right, share: Floats) -> Floats:
     """Sums over the rows for each member: plus the row's weight if it decides rightly, otherwise minus it. share: of
     the ensemble's members that decide each row rightly."""
     # A row weighs the share of members that disagree with the ensemble's decision on it.

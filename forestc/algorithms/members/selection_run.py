@@ -1,0 +1,57 @@
+"""Limits the time of a selection, lets Ctrl-C end it with the best choice so far, and reports its progress."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+Report = Callable[[float, float], None]
+
+
+@dataclass
+class SelectionRun:
+    """The state of a running selection.
+
+    until: time of time.perf_counter() at which the selection ends; infinity for none.
+    report: called with the best value and the bound, both as changes of objective (1) in units of the gains.
+    interrupted: True after Ctrl-C.
+    last: the last report.
+    """
+
+    until: float = math.inf
+    report: Report = lambda value, bound: None
+    interrupted: bool = False
+    last: tuple[float, float] | None = None
+
+    @property
+    def left(self) -> float:
+        """The seconds left, at least 0; 0 after Ctrl-C."""
+        return 0.0 if self.interrupted else max(0.0, self.until - time.perf_counter())
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[None]:
+        """Limits the time within the context to a share of the time left."""
+        until = self.until
+        self.until = min(until, time.perf_counter() + share * self.left)
+        try:
+            yield
+        finally:
+            self.until = until
+
+    def tell(self, value: float, bound: float) -> None:
+        """Calls `report` after a change, until Ctrl-C; a KeyboardInterrupt in it counts as Ctrl-C."""
+        try:
+            if not self.interrupted and (value, bound) != self.last:
+                self.last = value, bound
+                self.report(value, bound)
+        except KeyboardInterrupt:
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Notes a first Ctrl-C. Raises KeyboardInterrupt at the second."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        self.interrupted = True
