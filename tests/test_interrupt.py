@@ -18,6 +18,7 @@ from thinned import only
 
 import forestc
 from forestc.errors import ToolError
+from forestc.system.interrupts import CtrlC, interruptible
 from forestc.toolchain.run import run_tool, together
 
 # This script imitates gcc: a child does the work and never ends; a termination signal makes it remove its temporary
@@ -141,6 +142,15 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, slow
     with pytest.raises(ToolError, match="took longer than 1 s"):
         run_tool([str(program)], tmp_path, seconds=1)
     wait_until(lambda: all(map(gone, children())))
+
+
+def test_an_interrupt_while_a_class_is_made_is_an_interrupt():
+    class Named:
+        def __set_name__(self, owner, name):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(CtrlC), interruptible():
+        type("Owner", (), {"name": Named()})
 
 
 def test_an_interrupt_while_a_folder_is_replaced_keeps_the_old_one(work, monkeypatch):

@@ -58,6 +58,11 @@ def interruptible() -> Iterator[None]:
         signal.signal(number, _interrupt)
     try:
         yield
+    except RuntimeError as error:
+        # Python 3.11 wraps what is raised in __set_name__, where the import of a dataclass may be interrupted.
+        if isinstance(error.__cause__, (CtrlC, Interrupted)):
+            raise error.__cause__ from None
+        raise
     finally:
         for number in handled:
             signal.signal(number, before[number])

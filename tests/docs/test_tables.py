@@ -163,7 +163,7 @@ def kinds_that_are_not_compiled():
         regression = regression.replace(old, new)
     mean = vote.replace("combine vote", "combine average").replace("link softmax", "link softmax-zero")
     least = vote.replace("part-aggregate sum float32", "part-aggregate min float32")
-    return {"minima and maxima": least, "parts are regressions": regression, "after other": mean}
+    return {"minima and maxima": least, "one part is a regression": regression, "after a [link]": mean}
 
 
 @pytest.mark.parametrize("said", kinds_that_are_not_compiled())
