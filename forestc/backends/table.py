@@ -66,7 +66,7 @@ def _c_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _c_project(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _artifacts("c", c_project.emit(source.forest, source.c, source.answers()))
+    return _artifacts("c", c_project.emit(source.forest, source.c, source.answers(), source.hash))
 
 
 def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:

@@ -21,7 +21,7 @@ from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CVa
 SMALLER = "-O2, -O3, prune-trees"  # names ways to a smaller forest in messages
 SLOWDOWN = 2.0  # limits the worst case of `balanced`, in times that of `fastest`
 MOST_BRANCHES = 20_000  # limits the splits of layouts other than `nodes`, because gcc is slow
-KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # lists the build systems of the option `c_project`
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr", "serial")  # lists the values of the option `c_project`
 
 
 def check(options: COptions) -> None:

@@ -1,12 +1,12 @@
-"""Writes files for firmware projects beside the C header: a self-test, and files for CMake, PlatformIO, Arduino and
-Zephyr."""
+"""Writes files for firmware projects beside the C header: a self-test, files for CMake, PlatformIO, Arduino and Zephyr,
+and a server of rows over a serial port."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forestc.backends.c import selftest
+from forestc.backends.c import selftest, serial
 from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
@@ -38,6 +38,15 @@ FILES: Mapping[str, tuple[_File, ...]] = {
         _File("c_zephyr_cmake", "zephyr/CMakeLists.txt", "c/project/zephyr.cmake.j2"),
         _File("c_zephyr_kconfig", "zephyr/Kconfig", "c/project/Kconfig.j2"),
     ),
+    "serial": (
+        _File("c_serial", "{p}_serial.h", "c/project/serial.h.j2"),
+        _File("c_serial_arduino", "examples/{p}_serial/{p}_serial.ino", "c/project/serial.ino.j2"),
+        _File("c_serial_pico", "serial/pico/main.c", "c/project/pico.c.j2"),
+        _File("c_serial_pico_cmake", "serial/pico/CMakeLists.txt", "c/project/pico.cmake.j2"),
+        _File("c_serial_zephyr", "serial/zephyr/main.c", "c/project/zephyr_main.c.j2"),
+        _File("c_serial_zephyr_cmake", "serial/zephyr/CMakeLists.txt", "c/project/zephyr_app.cmake.j2"),
+        _File("c_serial_zephyr_conf", "serial/zephyr/prj.conf", "c/project/zephyr.conf.j2"),
+    ),
 }
 SELFTEST = "c_selftest"
 
@@ -48,7 +57,7 @@ def roles(project: str) -> tuple[str, ...]:
     return () if files is None else (SELFTEST, *(file.role for file in files))
 
 
-def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple[str, str]]:
+def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) -> dict[str, tuple[str, str]]:
     """Returns {role: (path in the folder `c`, text)}."""
     files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
@@ -57,6 +66,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
         "prefix": prefix,
         "macro": prefix.upper(),
         "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        **(serial.view(forest, options, design_hash) if "c_serial" in roles(options.c_project) else {}),
     }
     written = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
     return written | {file.role: (file.path.format(p=prefix), render(file.template, **view)) for file in files}
