@@ -12,10 +12,11 @@ from docs.page_runner import run_page
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
-SLOW = ("explore", "docs/howto/inputs", "fpga", "hls4ml")  # lists slow pages; other tests run their commands
+SLOW = ("board", "explore", "docs/howto/inputs", "fpga", "hls4ml")  # lists slow pages; other tests run their commands
 # These pages run like tutorials; of other pages the commands are checked.
 OTHERS = {"docs/howto/inputs": ("cc",), "README": ("verilator", "cc")}
 TOOLS = {
+    "board": ("verilator",),
     "fpga": ("verilator",),
     "microcontroller": ("cc", "arm-none-eabi-gcc"),
     "explore": (),
