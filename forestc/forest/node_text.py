@@ -1,4 +1,4 @@
-"""Describes features and nodes as texts and figures."""
+"""Describes features, nodes and conditions as texts, and as dictionaries for JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a list with a dictionary for each feature: name, column, number type, nodes that use it, distinct
-    conditions, outermost thresholds, and range of words."""
+    """Returns a list with a dictionary for each feature: name, column, number type, missing values, number of nodes and
+    distinct conditions, outermost thresholds, and range of words."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
@@ -40,7 +40,8 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
-    """Returns the figures of a node and of `depth` levels below it. index: the tree's index."""
+    """Returns a node's condition or leaf as a dictionary, with nested dictionaries for `depth` levels of children.
+    index: the tree's index."""
     tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
@@ -74,7 +75,8 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """Returns a condition as text. A word is followed by its value in brackets if the two differ."""
+    """Returns a condition as text. If a threshold is a word, the real threshold follows in brackets, unless they are
+    equal."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

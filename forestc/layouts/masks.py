@@ -42,7 +42,7 @@ class Masks:
 
 
 def hashed(bit: int, width: int) -> int:
-    """Returns a perfect hash of a mask with one bit set: a different number below `width` for each bit. bit: the mask."""
+    """Returns a perfect hash of `bit`, a mask with one bit set: each bit gets a different number below `width`."""
     multiplier, shift = HASHES[width]
     return (bit * multiplier & ((1 << width) - 1)) >> shift
 

@@ -272,7 +272,7 @@ class _Graph:
 
 
 def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
-    """Returns only the blocks reachable from the root, renumbered, with `steps` set to the length of the longest path."""
+    """Returns only the blocks reachable from the root, renumbered; `steps` becomes the length of the longest path."""
     reached = np.zeros(len(sizes), dtype=bool)
     level, steps = np.zeros(1, dtype=np.int64), -1
     while len(level):

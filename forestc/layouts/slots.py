@@ -145,6 +145,6 @@ def byte_width(largest: int) -> int:
 
 
 def width_of(values: NDArray[np.int64]) -> int:
-    """Returns how many bytes (1, 2, 4 or 8) an integer needs to hold every value; it is signed if a value is negative."""
+    """Returns how many bytes (1, 2, 4 or 8) an integer needs to hold every value; it is signed if any value is."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)

@@ -25,7 +25,7 @@ Step: TypeAlias = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Witness:
-    """The nets or constants that hold a forest's intermediate values, for proofs of the netlist; -1 for a removed net."""
+    """The nets or constants that hold a forest's intermediate values, for proofs of a netlist; -1 for a removed net."""
 
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]  # summand of (tree, output), or its ascending bits
     labels: Sequence[Operand] = ()  # class index of each member model (part) that votes

@@ -21,7 +21,7 @@ class Stage:
 
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
-    """Returns the pipeline stages of a netlist in order, the first behind the inputs; a combinational netlist has one."""
+    """Returns a list of a netlist's pipeline stages, the first behind the inputs; a combinational netlist has one."""
     timing = Timing(netlist, delays)
     ready = timing.placed(math.inf)
     stages = ready.stage.tolist()

@@ -122,7 +122,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """Builds the sum of the operands as a word of type `word`, which must hold every sum that can occur."""
+        """Builds the sum of the operands as a word of type `word`. The type must hold every sum that can occur."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
