@@ -166,7 +166,7 @@ class BlastedBits(Bits):
         return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
-        """Builds the sum of two words. The sum's bits are wires up to the first position where both words have a bit."""
+        """Builds the sum of two words. The sum's bits are wires below the first position where both words have bits."""
         meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]

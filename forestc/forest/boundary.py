@@ -92,7 +92,7 @@ class _FeatureArrays(NamedTuple):
         )
 
     def stepped(self, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
-        """Returns each value moved to the next number of its feature's type. step: -1 is down, 1 up; 0 moves nothing."""
+        """Returns each value moved to the next number of its feature's type. step: -1 is down, 1 up, 0 no move."""
         values = np.asarray(values)
         if step == 0:
             return values

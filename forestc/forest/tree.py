@@ -16,7 +16,7 @@ LEAF = -1  # stands for the children and the feature of a leaf
 
 @dataclass(frozen=True)
 class Draw:
-    """The rows that trained a tree: `count` indices below `rows`, drawn with replacement by RandomState(seed) of NumPy."""
+    """The rows that trained a tree: `count` indices below `rows`, drawn with replacement by NumPy's RandomState."""
 
     seed: int
     count: int

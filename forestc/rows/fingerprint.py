@@ -15,8 +15,8 @@ from forestc.rows.files import TableRows
 
 
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
-    """Returns a JSON object that identifies rows, with the SHA-256 of the file or of the arrays.
-    given: as the user gave them.
+    """Returns a dictionary for JSON that identifies rows, with the SHA-256 of the file or of the arrays.
+    given: the rows as the user gave them.
 
     Raises RowsError for an unreadable file.
     """

@@ -13,7 +13,8 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """Returns (rows, columns) values moved by a random number of ranks among the values of `among` (others, columns).
+    """Returns a copy of `values` (rows, columns). Each value moves by a random number of ranks among its column's
+    values in `among` (others, columns).
     noise: standard deviation of the move, as a share of all ranks.
     stays: True for values that do not move."""
     moved = values.copy()
