@@ -106,7 +106,8 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
 
 
 def some_names(names: Sequence[str], wanted: str = "") -> str:
-    """Returns up to eight names as one text for a message. Of more names, the one most similar to `wanted` comes first."""
+    """Returns up to eight names as one text for a message. If there are more, the name most similar to `wanted` comes
+    first."""
     near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
     names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -137,7 +138,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns a list of each wanted name's index in `names`, None if not found. An underscore also matches a space."""
+    """Returns a list of each wanted name's index in `names`, or None. An underscore also matches a space."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):

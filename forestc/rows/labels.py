@@ -27,7 +27,7 @@ def targets_of(forest: Forest) -> Targets:
 
 
 def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
-    """Returns the label columns of a file or data frame that `label` names; None if `label` names no columns."""
+    """Returns the label columns of a file or data frame that `label` names; None if it names no columns."""
     if isinstance(rows, str | Path):
         if isinstance(label, str | int):
             return str(label)
@@ -45,7 +45,7 @@ def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
-    """Returns the names of a file's label columns. Raises RowsError for a column that does not exist or appears twice."""
+    """Returns the names of a file's label columns. Raises RowsError if a column does not exist or appears twice."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
     columns = tuple(find_label(name, names, headed, where) for name in label)
