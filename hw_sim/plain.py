@@ -40,8 +40,8 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vectors: int) -> Column:
-    """Returns the words of one net (vectors,). Registers are treated as wires.
-    given: words of the nets from which the net is computed.
+    """Returns the words of one net (vectors,), with registers as wires.
+    given: known words, by net.
 
     Raises KeyError if the words of an input port are missing.
     """

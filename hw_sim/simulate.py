@@ -45,8 +45,8 @@ class Simulator:
         self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
-        """Returns the words of the outputs (vectors, outputs).
-        words: an array (vectors, inputs) in port order, or a mapping from port names to arrays (vectors,).
+        """Returns the output words (vectors, outputs).
+        words: (vectors, inputs) in port order, or arrays (vectors,) by port name.
 
         Raises RowsError for unsuitable words, InternalError if a sum does not fit its word.
         """
@@ -124,8 +124,8 @@ class Clocked:
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """Returns the values before the last clock edge, by net: of `nets`, or of all watched nets for None. Raises
-        KeyError for nets that are not watched."""
+        """Returns the values before the last clock edge, by net. nets: by default, all watched nets. Raises KeyError
+        for other nets."""
         values = {
             net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
         }
@@ -148,8 +148,8 @@ def clock_rows(
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
     """Feeds rows to a netlist, one in each clock cycle, and returns their outputs.
-    valid_gaps: number of idle cycles before each row.
-    vcd: file to which the waveform is written.
+    valid_gaps: idle cycles before each row.
+    vcd: file for the waveform.
 
     Raises RowsError for unsuitable words, CheckError if `out_valid` is wrong.
     """

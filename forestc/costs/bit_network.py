@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Functions of more than FEW_LEAVES leaves merge only if their pattern has OFTEN zeros and OFTEN ones.
+# Functions of more than FEW_LEAVES leaves merge only if their pattern has at least OFTEN zeros and ones.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -36,8 +36,8 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns a dictionary by kind: the number of carry chains in use (such as `add`), and of their bits
-        (`add_bits`). `pass` counts comparison results that a register or output reads directly."""
+        """Returns a dictionary: the number of used carry chains of each kind, and of their bits. `pass` counts
+        comparison results that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]

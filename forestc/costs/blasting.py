@@ -71,8 +71,8 @@ class BlastedBits(Bits):
                 assert_never(cell)
 
     def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """Builds the bit at `position` of a sum, with multiplexers. The sum has a constant, and bits times factors:
-        (edge, factor) pairs."""
+        """Builds the bit at `position` of a sum, with multiplexers. The sum is `constant`, plus the factor of each
+        (edge, factor) in `bits` if the edge is 1."""
         if not bits:
             return constant >> position & 1
         key = ("sum", position, constant & ((2 << position) - 1), bits)
@@ -140,8 +140,8 @@ class BlastedBits(Bits):
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """Builds a sum as yosys does: reduces the words to two with full adders, and adds these. If only another sum
-        reads it, it becomes part of that one: the result is an empty list."""
+        """Builds a sum as yosys does, with full adders. Returns an empty list if the sum becomes part of the only sum
+        that reads it."""
         width = self.netlist.types[net].width
         terms = [
             term

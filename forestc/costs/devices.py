@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays of a device family's cells, each (constant, per bit)."""
+    """The largest LUT of a device family, and delays of its cells: each (constant, per bit)."""
 
     inputs: int  # number of inputs of the largest LUT
     table: tuple[float, float]  # delay of a LUT

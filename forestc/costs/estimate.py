@@ -27,9 +27,8 @@ def estimated(device: str) -> bool:
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """Returns a dictionary: LUTs, flip-flops, latency and clock rate of a netlist on a device, and ranges that held for
-    nine of ten other designs. fmax_mhz and fmax_range are None without fitted path costs. Raises OptionError without
-    fitted LUT costs."""
+    """Returns a dictionary with estimates for a netlist on a device: LUTs, flip-flops, latency and clock rate. fmax_mhz
+    and fmax_range are None without fitted path costs. Raises OptionError without fitted LUT costs."""
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
@@ -72,8 +71,8 @@ def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Returns a list of estimates for `device`, if given, and for the devices always shown. Devices without fitted
-    costs are left out. The list is empty above `MOST_CELLS` cells."""
+    """Returns a list of estimates for `device`, if given, and for the devices always shown, if they have fitted costs;
+    an empty list above `MOST_CELLS` cells."""
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)

@@ -30,7 +30,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Lists what delays the slowest path; `levels` is its number of LUTs times `size`.
+# Lists what delays the slowest path. `size` is log2(1 + the design's LUTs), `levels` the path's LUTs times `size`.
 PATH_FEATURES = (
     "one",
     "lut",

@@ -19,10 +19,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields arrays of encoded rows (n, features) with values on and next to the thresholds of nodes.
+    """Yields arrays of encoded rows (n, features) with values on and next to thresholds.
 
     base: encoded rows to start from, at least one.
-    most: approximate number of rows, though every distinct threshold is used; None uses each node once.
+    most: approximate number of rows; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
@@ -53,8 +53,8 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Returns random words (count, features) of a quantized forest. A number's words are drawn from thresholds, the
-    words just below them, and the ends of the range; a category's words from all codes."""
+    """Returns random words (count, features) of a quantized forest: any code of a category; otherwise a threshold, the
+    word below one, or an end of the range."""
     random = np.random.default_rng(seed)
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
@@ -179,8 +179,8 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of each row with the tested feature one step below, at and above the threshold, or missing. A
-    category's code is moved by -1, 0 and 1 instead."""
+    """Returns copies of each row with the tested feature one step below, at and above the threshold (of a category: the
+    row's own code), or missing."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

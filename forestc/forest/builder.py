@@ -52,10 +52,10 @@ def make_tree(
     quantized: bool = False,
     words: bool = False,
 ) -> Tree:
-    """Builds a Tree from arrays (nodes,), root first. Raises ModelError if the arrays form no tree.
+    """Builds a Tree from arrays (nodes,), root first. Raises ModelError if they form no tree.
 
     values: leaf values (leaves, outputs).
-    leaf: the row of `values` for each leaf; None takes the rows in the order of the leaves.
+    leaf: the row of `values` for each leaf; by default, in the order of the leaves.
     words: True if thresholds are integers.
     """
     dtype, number = np.int64 if quantized or words else np.float64, np.int64 if quantized else np.float64
@@ -154,8 +154,8 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a list with a Feature for each column that a condition reads, and a list of the trees with indices into
-    it instead of columns. Raises ModelError for a column outside the rows."""
+    """Returns a list of the features that conditions read, and a list of the trees with indices into it instead of
+    columns. Raises ModelError for a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
@@ -220,8 +220,8 @@ def make_forest(
 
 
 def changed(forest: Forest, **fields: Any) -> Forest:
-    """Returns the forest with some fields replaced, and verifies it. If `parts` is a single part, the forest's own
-    `link`, `decision` and so on follow the part. Raises ModelError for an invalid forest."""
+    """Returns the forest with some fields replaced, and verifies it. A single new part also sets the forest's own
+    `link`, `decision` and so on. Raises ModelError for an invalid forest."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
     if len(fields.get("parts", ())) == 1 and fields.get("combine", forest.combine).kind == "each":

@@ -230,10 +230,10 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns the fields `threshold`, `set_index` and `sets` of a tree with these conditions, by name.
+    """Returns the fields `threshold`, `set_index` and `sets` of a tree, by name.
     node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
     threshold: (conditions,) thresholds.
-    sets: the members of each condition with a set, by the condition's index."""
+    sets: the sets of conditions, by the condition's index."""
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

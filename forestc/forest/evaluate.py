@@ -78,9 +78,8 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Returns raw rows as the numbers that conditions compare: (rows, features). table: rows with all columns of the
-    source, or with the columns in `Forest.carried`. Raises RowsError for another shape, or for a missing value in a
-    feature that accepts none."""
+    """Returns raw rows as the numbers that conditions compare: (rows, features). table: all columns of the source, or
+    only the columns in `Forest.carried`. Raises RowsError for another shape or an unexpected missing value."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(
             f"the rows have shape {table.shape}", where="rows", do=f"the model takes rows of {forest.columns} columns"
@@ -190,8 +189,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """Returns a part's values (rows, classes) in a quantized average, as the second table of `Combine` defines them.
-    scores: (rows, outputs). steps: the integer that stands for probability 1."""
+    """Returns a part's values (rows, classes) in a quantized average, by the second table of `Combine`. steps: the
+    integer that stands for probability 1."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -235,8 +234,8 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Returns an array (rows,): True where a row goes left. at: the index of each row's inner node. x: each row's value
-    of the feature that this node reads. missing: the result of `missing_words`."""
+    """Returns an array (rows,): True where a row goes left. at: each row's inner node. x: each row's value that this
+    node tests. missing: the result of `missing_words`."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -275,7 +274,7 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
     """Adds a tree's leaf values to `total` (rows, outputs), in place; with aggregate min or max, takes the smaller or
-    larger value. node: the index of each row's leaf."""
+    larger. node: the index of each row's leaf."""
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)
@@ -384,8 +383,8 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """Returns the range by which errors of scores are divided: `high` - `low`, but at least 2^-20 of the larger
-    absolute value, or 1 if both are 0."""
+    """Returns the divisor of errors of scores: `high` - `low`, but at least 2^-20 of the larger absolute bound; 1 if
+    both are 0."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 

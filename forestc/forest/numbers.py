@@ -180,8 +180,8 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Returns the words (integer codes) of a feature's values (rows,). The values must already be rounded to the
-    source's type. NaN becomes the highest word. Raises ModelError for a Float."""
+    """Returns the words (integer codes) of a feature's values (rows,), already rounded to the source's type. NaN
+    becomes the highest word. Raises ModelError for a Float."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
     present = np.where(absent, 0.0, values)

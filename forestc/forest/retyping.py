@@ -20,7 +20,7 @@ def retyped(
 ) -> Forest:
     """Returns the forest with other number types and thresholds.
 
-    thresholds: for each feature an array of new thresholds, one for each in `ConditionTable.thresholds`.
+    thresholds: for each feature, a new number for each of `ConditionTable.thresholds`.
     missing: True for each feature that accepts missing values.
     """
     features = tuple(

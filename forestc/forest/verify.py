@@ -149,7 +149,7 @@ def _verify_curves(forest: Forest, part: Part, where: str) -> None:
     """Raises ModelError if a part's curves are invalid or lacking. Only parts of a quantized average have curves."""
     averaged = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
-    # A part without a curve contributes its scores themselves.
+    # A part of several scores, with the identity as link, needs no curve.
     needed = averaged and (part.width == 1 or part.link != Link())
     if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not averaged):
         what = "is missing, or does not ascend" if averaged else "is outside a quantized average"

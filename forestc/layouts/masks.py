@@ -49,7 +49,7 @@ def hashed(bit: int, width: int) -> int:
 
 def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
     """Returns the mask tables of a quantized forest that sums its trees.
-    float_bytes: bytes of a raw float input; 0 if inputs are integer words.
+    float_bytes: bytes of a raw float input; 0 for integer words.
 
     Raises OptionError if a tree has more than 32 reachable leaves.
     """

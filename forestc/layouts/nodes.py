@@ -87,7 +87,7 @@ class NodeTables:
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
     """Returns the node tables of a quantized forest that sums its trees, in the cheapest code.
-    float_bytes: bytes of a raw float input; 0 if inputs are integer words.
+    float_bytes: bytes of a raw float input; 0 for integer words.
 
     Raises OptionError if no code can hold the forest.
     """

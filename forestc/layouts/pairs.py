@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Blocks:
-    """A tree as a graph: each node points to a block of adjacent child nodes. Block 0 holds only the root."""
+    """A tree as a graph: each inner node points to a block of adjacent child nodes. Block 0 holds only the root."""
 
     kind: Ints  # (nodes,), as in the module's table
     flag: Ints  # (nodes,), as in the module's table
@@ -52,8 +52,8 @@ class Blocks:
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """Returns two arrays (features,): each smallest word, and the largest minus the smallest. A number's word for
-    missing values is not counted.
+    """Returns two arrays (features,): the smallest word, and the largest minus the smallest. A number's word for
+    missing is not counted.
 
     Raises OptionError if words need more than `word_bits` bits.
     """
@@ -107,8 +107,8 @@ class Layout:
 
 
 class _Graph:
-    """Builder of one tree's blocks. Splits on categories or intervals, and leaves with several values, become several
-    nodes."""
+    """Builder of one tree's blocks. Splits on categories or intervals, and leaves with several values, may become
+    several nodes."""
 
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree

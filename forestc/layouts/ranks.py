@@ -12,7 +12,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# Lists (limit, bytes): comparing with a constant below the limit takes so many more bytes in Thumb-2.
+# Lists (limit, bytes): comparing with a constant below the limit takes this many more bytes in Thumb-2.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant
@@ -34,7 +34,7 @@ class Ranks:
 
 def ranks_of(forest: Forest, *, float_bytes: int = 0) -> Ranks:
     """Returns the slots and leaves of a quantized forest that sums its trees.
-    float_bytes: bytes of a raw float input; 0 if inputs are integer words."""
+    float_bytes: bytes of a raw float input; 0 for integer words."""
     return Ranks(
         slots_of(forest, ranked=True, float_bytes=float_bytes, only=_worthwhile(forest, float_bytes)), leaves_of(forest)
     )

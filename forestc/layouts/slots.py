@@ -49,8 +49,8 @@ class Slots:
 
     @property
     def ranks(self) -> list[tuple[int, FeatureSlot]]:
-        """Pairs (slot's index, slot), one for each ranked feature: its slot in which missing values rank highest.
-        Features with a second slot come first."""
+        """Pairs (slot's index, slot), one for each ranked feature. Features with two slots come first, with the slot in
+        which missing values rank highest."""
         return [
             (index, slot)
             for index, slot in enumerate(self.slots)
@@ -69,9 +69,8 @@ class Slots:
 
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
-    """Returns the slots of a quantized forest: first the slots of features, then the slots of single conditions.
-    ranked: True if the slots of features hold ranks.
-    float_bytes: bytes of a raw float input; 0 if inputs are integer words.
+    """Returns the slots of a quantized forest; the slots of features come first.
+    float_bytes: bytes of a raw float input; 0 for integer words.
     only: gives slots to these features alone; None for all features and conditions."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)

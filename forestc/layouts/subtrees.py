@@ -27,8 +27,7 @@ class Subtrees:
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
         """Returns the subtrees that take less memory if stored once and reached by jumps, most used first.
-        head, jump, start: memory of a split without its subtrees, of a jump, and of a subtree's entry in a table of
-        starts."""
+        head, jump, start: memory of a split, of a jump, and of the jump's entry in a table of targets."""
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))

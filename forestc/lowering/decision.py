@@ -21,8 +21,8 @@ def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Builds a member model's class index as its only tree, with class indices at the leaves. Returns None if the model
-    has not exactly one tree."""
+    """Builds the class index of a member model with one tree, as this tree with class indices at its leaves. Returns
+    None for any other model."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -44,7 +44,7 @@ def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
 
 
 def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[Sum]:
-    """Returns the sums minus `least`, as unsigned words of one type. least: the smallest offset by default."""
+    """Returns the sums minus `least`, as unsigned words of one type. least: by default, the smallest offset."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
     word = width_for(0, max(score.high for score in scores))

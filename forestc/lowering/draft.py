@@ -39,7 +39,7 @@ class Witness:
             return operand if isinstance(operand, Const) else nets[operand]
 
         trees = {
-            # A Const is a tuple, too, so this test comes first.
+            # A Const is a tuple, too, so Const is tested before tuple.
             k: new(operand) if isinstance(operand, int | Const) else tuple(map(new, operand))
             for k, operand in self.trees.items()
         }

@@ -67,8 +67,8 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Builds the index of the largest score from the bits of two-valued scores, without comparisons. Returns None for a
-    decision other than argmax, or if a score has more than two values."""
+    """Builds the index of the largest of two-valued scores from their bits. Returns None for another decision, or if a
+    score has more values."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1

@@ -1,6 +1,6 @@
 """Pipelines a netlist: adds the same number of registers to every path.
 
-The delays fitted for a device family decide where registers go. Outputs are registered; inputs are not registered.
+The modeled delays of a device family decide where registers go. Outputs are registered; inputs are not registered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
     """Adds `latency` registers to every path of a combinational netlist. Returns the new netlist, and a list of each
-    old net's new number, -1 if removed. ready: a result of `shortest_stages`; computed here if None."""
+    old net's new number, -1 if removed. ready: a result of `shortest_stages`."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []

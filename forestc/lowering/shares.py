@@ -46,8 +46,8 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Builds each class's share as a rounded multiple of 1 / steps. A share is the class's level, a step function of
-    its score, divided by the sum of all levels."""
+    """Builds each class's share in units of 1 / steps, rounded: its level (a step function of its score), divided by
+    the sum of all levels."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":

@@ -1,4 +1,4 @@
-"""Computes when the value of each net is ready, with the delays fitted for a device family.
+"""Computes when the value of each net is ready, with the modeled delays of a device family.
 
 A LUT greedily absorbs the LUTs before it as long as it has enough inputs: a simple form of FlowMap (Cong and Ding, IEEE
 TCAD 13(1), 1994).
@@ -20,7 +20,7 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# Identifies one bit of a net as (net, bit); gates and multiplexers have bit 0 alone.
+# Identifies a bit that a LUT reads as (net, bit); for gates and multiplexers the bit is 0.
 Bit: TypeAlias = tuple[Net, int]
 
 

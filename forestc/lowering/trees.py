@@ -38,8 +38,8 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """Converts a quantized forest to a netlist with the same results for all input words in range. Ports: `x0`, ...,
-    `label` (or `label0`, ... with several targets), `score0`, ...; with latency also `in_valid` and `out_valid`."""
+    """Converts a quantized forest to a netlist with the same results for all words in range. Ports: `x0`, ..., `label`
+    (or `label0`, ...), `score0`, ...; with latency also `in_valid` and `out_valid`."""
     return lower_with_witness(forest, options)[0]
 
 
@@ -51,7 +51,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # A removed net has the number -1, which must index -1: the last entry.
+    # A removed net has the number -1; this indexes the last entry, so -1 is added there.
     return netlist, witness.renamed([*renamed, -1])
 
 

@@ -44,10 +44,9 @@ def seeded(step: Pass, seed: int) -> Pass:
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns a list of the passes of the option `-p`, completed by passes that turn inputs and leaves into integers.
-    Raises OptionError.
-    scores: option `scores` of round-leaves, if it is not given there.
-    seed: the seed of passes that have none."""
+    """Returns a list of the passes of the option `-p`, and of missing passes that make integers. Raises OptionError.
+    scores: the option `scores` for round-leaves.
+    seed: the seed of passes without one."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):

@@ -19,7 +19,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of a pass."""
+    """The result of a pass: a forest, promises, and figures for the report."""
 
     forest: Forest
     promises: tuple[Promise, ...]  # what the pass guarantees; the pipeline checks each promise
@@ -138,7 +138,7 @@ def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
     """Returns a list of the passes in a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
-    former: maps old names to functions from options to new passes.
+    former: functions from options to new passes, by old names.
     renamed: list to which notes on old names are added."""
     passes: list[Pass] = []
     former, at = former or {}, 0

@@ -19,7 +19,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Rung:
-    """One setting of a pass, with the forest that the pass makes of it."""
+    """One setting of a pass, with the forest that the pass makes with it."""
 
     step: Laddered  # the pass with this setting
     cost: float  # cost of the new forest, in the unit that the pass minimizes

@@ -13,7 +13,7 @@ from forestc.forest.ir import Forest
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
     """Returns the margin of each row's decision, (rows,): the distance of the score from the threshold, or of the two
-    largest scores. It is 0 if the values that decide are equal."""
+    largest scores; 0 if the deciding values tie."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)

@@ -44,9 +44,9 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """Returns at most `most` evenly spaced rows, and copies of them as long as there are at most `most_copied` samples.
-    Raises OptionError without rows.
-    mix: share of the values in a copy that come from other rows of the same class."""
+    """Returns at most `most` evenly spaced rows, with copies up to `most_copied` samples. Raises OptionError without
+    rows.
+    mix: share of a copy's values that come from other rows of its class."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():

@@ -78,8 +78,8 @@ def run_passes(
     apply: Apply = lambda step, forest, rows, scorer: step.run(forest, rows, scorer),
 ) -> tuple[Forest, list[Step]]:
     """Runs the passes. Returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
-    evidence: cross-validated losses before and after the passes, in place of held-out rows.
-    results: results of the passes, if they have run before."""
+    evidence: cross-validated losses before and after the passes.
+    results: the passes' results, if already known."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         with located(f"pass {step.name}", step.name):

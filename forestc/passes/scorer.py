@@ -126,8 +126,8 @@ class Scorer:
 
 
 def row_errors(forest: Forest, rows: Rows) -> RowErrors:
-    """Returns a forest's errors on rows. The forest's own answers replace missing labels. Raises OptionError without
-    rows."""
+    """Returns a forest's errors on rows. The forest's own answers replace missing labels. Raises OptionError if there
+    are no rows."""
     parts = []
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)

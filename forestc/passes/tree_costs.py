@@ -16,8 +16,8 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree; if `unit` is comparators or luts, also of each comparator.
-    unit: the unit of costs: trees, nodes, comparators or luts.
+    """Returns the cost of each tree; for comparators or luts, also of each comparator.
+    unit: trees, nodes, comparators or luts.
     family: prices of luts, such as lut6 or flash."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)

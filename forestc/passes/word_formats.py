@@ -53,9 +53,8 @@ def choose(
     input_bits: int | None,
 ) -> Format:
     """Chooses the integer format of a feature.
-    raw: number type in the model.
     way: option `input` of quantize-inputs.
-    input_bits: largest number of bits, for which the format may be approximate; None for no limit."""
+    input_bits: largest number of bits, even if the format becomes approximate; None for no limit."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds

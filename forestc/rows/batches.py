@@ -69,7 +69,7 @@ class Reducing(Protocol):
 
 
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """Runs a reduction over all rows and returns its state."""
+    """Runs a reduction over all rows and returns its final state."""
     if isinstance(rows, Reducing):
         return rows.reduce(task)
     state, first = task.start(), 0
@@ -149,7 +149,7 @@ class FitAndHeldOut(NamedTuple):
 
     @staticmethod
     def every(rows: Rows, count: int) -> FitAndHeldOut:
-        """Returns the rows with rows n, 2n, 3n, ... (counted from 1) held out. count: n."""
+        """Holds out rows n, 2n, 3n, ... (counted from 1). count: n."""
         return FitAndHeldOut(RowSelection(rows, count, False), RowSelection(rows, count, True))
 
 

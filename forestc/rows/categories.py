@@ -15,8 +15,8 @@ from forestc.rows.opening import ArrayTable, open_table
 
 
 def with_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """Assigns the forest's lists of category names to features, as the rows show, and returns the new forest. Without a
-    clear assignment, the forest is returned unchanged."""
+    """Assigns the forest's lists of category names to features, as the rows suggest. Returns the forest, unchanged if
+    no assignment is clear."""
     if not forest.categories:
         return forest
     named = label_columns(label, rows)

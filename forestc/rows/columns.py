@@ -28,7 +28,7 @@ class ColumnMatch:
 
 def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
     """Returns the columns of the rows that a model's features read.
-    labels: the columns' names, or their number; the label column is not among them.
+    labels: the columns' names, or their number, without the label column.
 
     Raises RowsError if the columns do not match the model.
     """
@@ -49,7 +49,7 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Col
 
 
 def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Returns the names as text. Raises RowsError if two are the same."""
+    """Returns the names as a tuple of texts. Raises RowsError if two are the same."""
     names = tuple(map(str, labels))
     if len(set(names)) < len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
@@ -58,8 +58,8 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def carrying(forest: Forest) -> Forest:
-    """Returns the forest with `carried` set: rows then hold only the columns that it reads. If it leaves at most
-    `SPARE` columns unread, it is returned unchanged."""
+    """Returns the forest with `carried` set, so rows hold only the columns it reads; unchanged if at most `SPARE`
+    columns are unread."""
     if forest.carried or forest.columns - len(forest.features) <= SPARE:
         return forest
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))

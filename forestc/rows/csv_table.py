@@ -157,9 +157,9 @@ def is_header(
     cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
 ) -> bool:
     """Returns True if the cells of a file's first line seem to be names.
-    label: names or indices of the label columns.
-    names: names of the model's features.
-    categories: texts that count as values."""
+    label: names or indices of label columns.
+    names: names of features.
+    categories: texts that are values."""
     label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
     if {name for name in label_names.union(names) if not is_number(name)} & set(cells):
         return True

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """Returns raw rows encoded for the forest: (rows, features), as int64 words if its thresholds are integers,
-    otherwise as float64. Raises RowsError for rows that do not match the forest."""
+    """Returns raw rows encoded for the forest, (rows, features): int64 words if its thresholds are integers, otherwise
+    float64. Raises RowsError for rows that do not match."""
     return encode_numbers(forest, numeric(forest, rows))
 
 

@@ -119,10 +119,10 @@ def column_numbers(
     nulls: tuple[str, ...] = (),
     do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
-    """Returns a column as float64, with NaN for missing values. Raises RowsError for a column of another type.
+    """Returns a column as float64, with NaN for missing values. Raises RowsError for other types.
     labels: category names, which become their indices.
-    nulls: texts that mean a missing value.
-    do: the remedy that the error names."""
+    nulls: texts for missing values.
+    do: the error's remedy."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):

@@ -69,8 +69,8 @@ class FrameTable:
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns (texts, True) for a categorical column: all its categories; (texts, False) for a column with texts:
-        some of them; None for numbers."""
+        """Returns (texts, complete) for a column: all categories of a categorical column (True), or some texts of a
+        text column (False). Returns None for numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
@@ -98,8 +98,8 @@ def frame_table(rows: object) -> FrameTable | None:
 
 
 def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
-    """Returns two results: the rows as float64, (rows, columns), with codes for category names, and the matched
-    columns. Raises RowsError for columns that do not match the model."""
+    """Returns the rows as float64 (rows, columns), with codes for category names, and the matched columns. Raises
+    RowsError for columns that do not match the model."""
     match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
     text: dict[bool, str] = {}

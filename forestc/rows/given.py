@@ -34,8 +34,8 @@ def rows_for_model(
 
 
 def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
-    """Returns the rows for passes, and the held-out rows or None. held_out: a share of the rows, other rows, a pair
-    (rows, labels), or None. Raises OptionError for an impossible share or pair."""
+    """Returns the rows for passes, and the held-out rows or None. held_out: a share, other rows, a pair (rows, labels),
+    or None. Raises OptionError for an impossible share or pair."""
     share = share_of(held_out)
     if held_out is None:
         return rows, None
@@ -60,7 +60,7 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
 
 
 def share_of(held_out: object) -> float | None:
-    """Returns the share of held-out rows if it is given as a number or a text of one; otherwise None."""
+    """Returns `held_out` as a float if it is a number or the text of a number; otherwise None."""
     try:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):

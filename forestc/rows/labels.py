@@ -118,7 +118,7 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
     """Returns labels as class indices (-1 if unknown) or as values: (rows,), or (rows, targets).
-    columns: the labels of each label column.
+    columns: labels by label column.
     start: number of the first row, for messages.
 
     Raises RowsError for bad labels.
@@ -140,7 +140,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
     index_of = _finder(classes)
-    # Only labels of a single type may be looked up once for all equal labels.
+    # Each distinct label is looked up once, which is valid only if all labels have one type.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
         index_by_label = {label: index_of(label) for label in set(labels)}

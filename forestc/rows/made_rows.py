@@ -65,8 +65,8 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
 
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
-    """Returns a value in each interval between a feature's thresholds; None if the feature's range has more than `most`
-    steps."""
+    """Returns a value in each interval between a feature's thresholds, or each code of a category. Returns None if its
+    range has more than `most` steps."""
     feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)

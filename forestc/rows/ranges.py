@@ -43,8 +43,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """Returns two arrays (thresholds,): the largest value on the range's steps below each threshold, and the
-        smallest not below it. Without steps, or if rounding leaves this unsure, these are neighboring floats."""
+        """Returns two arrays: the largest value on the range's steps below each threshold, and the smallest not below
+        it. Without steps, or if rounding leaves doubt, these are neighboring floats."""
         below, above = next_below(thresholds, raw), at_least(thresholds, raw)
         if not self.step:
             return below, above

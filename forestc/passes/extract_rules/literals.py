@@ -46,7 +46,8 @@ class Literals:
 
 
 def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int64], most: int) -> Literals:
-    """Returns literals of the `most` conditions that decrease Gini impurity most, summed over all nodes."""
+    """Returns the literals of the conditions with the largest decrease of Gini impurity over all nodes. most: number of
+    conditions, at most."""
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)

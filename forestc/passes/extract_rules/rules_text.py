@@ -31,7 +31,8 @@ def _is_chain(tree: Tree) -> bool:
 def rules_text(forest: Forest) -> str:
     """Returns rules as text; the first line that holds decides. Raises ModelError if the forest is not a set of rules.
 
-    IF a < 1 AND b >= 2 THEN class ELSE class
+    IF a < 1 AND b >= 2 THEN class
+    ELSE class
     """
     if not is_rules(forest):
         raise ModelError(

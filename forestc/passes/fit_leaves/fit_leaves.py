@@ -78,8 +78,8 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits together with biases, starting from rounded leaves. Returns the leaves and the biases.
-    values: the rounded leaves of each tree (leaves, outputs)."""
+    """Fits leaves of `bits` bits and biases, starting from rounded leaves. Returns the leaves and the biases.
+    values: for each tree (leaves, outputs)."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)
     fitted_leaves, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)

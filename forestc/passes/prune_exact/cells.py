@@ -42,7 +42,7 @@ class FeatureCells:
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """Returns the cell of each word: (rows, features), as `words`."""
+        """Returns the cells (rows, features) of the words (rows, features)."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -98,7 +98,7 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes: ranges of cells of all features."""
+    """A tree as boxes. A box is a range of cells of each feature."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it

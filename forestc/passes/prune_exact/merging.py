@@ -102,8 +102,8 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns a matrix of bounds on the new leaf's values. Values within the bounds keep the decisions of the
-        chosen inputs."""
+        """Returns a matrix of lower bounds on differences of the new leaf's values. Within the bounds, the chosen
+        inputs keep their decisions."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]

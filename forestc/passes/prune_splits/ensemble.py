@@ -118,8 +118,8 @@ class SplitEnsemble:
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the ensemble with leaves of `bits` bits; "same" keeps the present number. The core is copied, so each
-        ensemble adds rows to a core of its own."""
+        """Returns the ensemble with leaves of `bits` bits; "same" keeps their number. It has a copy of the core, to
+        which it may add rows."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):
@@ -134,8 +134,8 @@ class SplitEnsemble:
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Returns the pruned ensemble, changed so that it keeps the decisions of all rows; None if that fails.
-        mended: largest share of the rows that added trees may correct.
+        """Returns the pruned ensemble, changed to keep the decisions of all rows; None if that fails.
+        mended: largest share of rows that added trees may correct.
         most: results of this cost or more are not checked on all rows."""
         if self.core is None:
             return None
@@ -251,8 +251,8 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns leaf nodes from left to right, and for each inner node, children first, (node, first, middle and end of
-    its leaves, number of splits)."""
+    """Returns two lists: leaf nodes from left to right, and, children first, a tuple for each inner node: node, start,
+    middle and end of its leaves, number of splits."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it

@@ -114,8 +114,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns an array (trees, samples): each tree's part of the deciding number, namely the only score, or the second
-    class's score minus the first's."""
+    """Returns an array (trees, samples): what each tree adds to the only score, or to the second class's score minus
+    the first's."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -137,7 +137,7 @@ def selectable(
 ) -> Selectable:
     """Returns the problem of selecting some of the forest's trees.
     weight: (samples,) gain of a right decision; negative if the first of two classes is right.
-    trained: (trees, samples) True if the tree was trained on the sample."""
+    trained: (trees, samples) True if the sample trained the tree."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained

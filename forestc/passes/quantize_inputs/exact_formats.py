@@ -97,8 +97,8 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 def _thresholds_inside(
     feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
 ) -> tuple[ValueRange, NDArray[np.bool_]]:
-    """Returns the range with its ends rounded as by the library, and an array (thresholds,): True if a threshold is
-    inside."""
+    """Returns the range with its ends rounded to the feature's raw type, and an array (thresholds,): True if a
+    threshold is inside."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -138,8 +138,8 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """Returns an integer for each threshold: from `words` if it is inside the range; otherwise its condition always or
-    never holds."""
+    """Returns an integer for each threshold: from `words` if it is inside the range; otherwise one that makes its
+    condition hold always or never."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

@@ -29,7 +29,7 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns a list of the formats, after narrowing the words of one feature after the other.
+    """Narrows the words of one feature after the other. Returns a list of formats.
     free: indices of the features that may be narrowed.
     of_width: returns a feature's format of at most this many bits.
     allowed: returns True for acceptable formats."""

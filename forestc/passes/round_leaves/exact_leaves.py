@@ -113,7 +113,7 @@ def score_error(
     exact: bool,
 ) -> float:
     """Returns a bound of the error of every score, for any input.
-    leaves: for each tree (leaves, outputs), in steps above the tree's lowest value.
+    leaves: for each tree (leaves, outputs), in steps above its lowest value.
     bias: (outputs,) in steps.
     exact: True if only the division by `divisor` rounds."""
     divisor = abs(forest.aggregate.divisor)

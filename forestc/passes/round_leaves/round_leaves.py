@@ -121,8 +121,8 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result of the pass, with the integer forest. Given `Ranges` instead of rows, every input in these
-        counts. Raises ModelError if features are floats or leaves are integers."""
+        """Returns the result of the pass, with the integer forest. Given `Ranges`, every input in these counts. Raises
+        ModelError if features are floats or leaves are integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if has_whole_leaves(forest):

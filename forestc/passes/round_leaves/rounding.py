@@ -28,7 +28,7 @@ MOST_VOTES = 1 << 20
 NEGLIGIBLE = 2.0**-30
 # Lists the links from one score to one probability that a table can replace.
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
-# Lists the links to probabilities that can be averaged.
+# Lists the links that give probabilities to be averaged.
 AVERAGED = (*CURVED, "softmax", "shares")
 FINER = 4  # limits the step of leaves that need no curve, in curve steps
 # Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
@@ -83,7 +83,7 @@ def has_whole_leaves(forest: Forest) -> bool:
 
 
 def whole_leaves(forest: Forest) -> Forest:
-    """Returns a forest that meets `has_whole_leaves` with its leaves as integers."""
+    """Converts a forest that meets `has_whole_leaves` to a forest of integers."""
     trees = tuple(changed_tree(tree, values=tree.values.astype(np.int64)) for tree in forest.trees)
     decision = replace(forest.decision, threshold=math.ceil(forest.decision.threshold))
     return changed(forest, trees=trees, bias=np.zeros(forest.n_outputs, np.int64), scale=1.0, decision=decision)
@@ -111,8 +111,8 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """Returns the forest with its averaged member models (parts) joined to one sum of trees. If one sum can't give the
-    mean, the forest is returned unchanged."""
+    """Returns averaged member models (parts) as one sum of trees. If nothing is averaged, or one sum can't give the
+    mean, returns the forest unchanged."""
     if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)

@@ -111,7 +111,7 @@ def settled(
     """Returns integer leaves that decide near ties as the model does, where possible, and the weighted number of
     failures.
     most: largest number of leaf bits.
-    steps: largest number of steps of work."""
+    steps: limit of the work."""
     finest, lie = on_steps(forest, max(bits))
     tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
     best, fewest = tried[0], math.inf

@@ -17,7 +17,7 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     """Returns an array (trees, rows): how often each tree was trained on each row. Raises OptionError for a model
-    without seeds, and RowsError if the rows do not fit the model."""
+    without seeds, RowsError if the rows do not fit."""
     if isinstance(rows, RowSelection):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]

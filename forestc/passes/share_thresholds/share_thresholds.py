@@ -202,8 +202,8 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns two arrays: the fewest thresholds, ascending, that hit each interval (low, high]; and (intervals,) the
-    index of each interval's threshold.
+    """Returns two arrays: the fewest thresholds, ascending, that hit every interval (low, high], and the index of each
+    interval's threshold.
     narrow: True to round thresholds to float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
