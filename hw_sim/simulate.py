@@ -102,8 +102,8 @@ class Clocked:
         self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
 
     def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """Returns the outputs before a rising clock edge, then applies the edge. Raises RowsError for words that do not
-        fit the ports."""
+        """Returns the outputs, by port name, before a rising clock edge, and applies the edge. Raises RowsError for
+        words that do not fit the ports."""
         _check_names(self._ports, inputs)
         for index, (name, word) in enumerate(self._ports):
             value = inputs[name]

@@ -45,19 +45,19 @@ class Fit:
     rare: Mapping[str, float]  # larger ratios for the upper end, by feature
 
     def unknown(self, features: Mapping[str, float]) -> str:
-        """Returns the first feature of the C code without a fitted cost; "" if there is none."""
+        """Returns the name of the first feature, such as "table", without a fitted cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the upper end of an estimate, without the features in EXACT. names: all features of the C code. rest:
+        """Returns the upper end of an estimate, without the features in EXACT. names: all features of the code. rest:
         summed costs of the others."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
 
     def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
-        """Returns (lower end, middle, upper end) of an estimate. features: the amount of each feature of the C code.
-        names: all its features."""
+        """Returns (lower end, middle, upper end) of an estimate. features: amounts by name, such as "table". names: all
+        features of the code."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
         return exact + self.least * rest, exact + self.middle * rest, exact + self.upper(names, rest)

@@ -179,8 +179,8 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of each row with the tested feature one step below, at and above the threshold (of a category: the
-    row's own code), or missing."""
+    """Returns copies of each row with the tested feature one step below, at and above the threshold, or missing. A
+    category's code takes steps from the row's own code."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

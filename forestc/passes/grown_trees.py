@@ -1,4 +1,4 @@
-"""Grows ensembles by boosting in which trees pay for their hardware, for regrow-trees and the trainer `priced`."""
+"""Grows ensembles by boosting with prices for hardware, for the pass regrow-trees and the trainer `priced`."""
 
 from __future__ import annotations
 

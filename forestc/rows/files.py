@@ -1,5 +1,4 @@
-"""Opens rows for a model from files of all kinds and from arrays in memory. CSV, Parquet and Arrow files are read in
-batches."""
+"""Opens rows for a model, from files or from data in memory. CSV, Parquet and Arrow files are read in batches."""
 
 from __future__ import annotations
 

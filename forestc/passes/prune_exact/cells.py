@@ -98,7 +98,7 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes. A box is a range of cells of each feature."""
+    """A tree as boxes. A box is a range of cells (intervals between thresholds) of each feature."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it

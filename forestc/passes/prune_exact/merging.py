@@ -115,7 +115,7 @@ class Merging:
             # `needed` is the least amount that the new leaf must add.
             needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
-                # Each demand on scores adds at most one of the leaf's values and subtracts at most one.
+                # A demand on scores adds at most one of the leaf's values and subtracts at most one.
                 plus = column.get(row.index(1), zero) if 1 in row else zero
                 minus = column.get(row.index(-1), zero) if -1 in row else zero
                 result[plus, minus] = max(result[plus, minus], amount)

@@ -106,7 +106,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """Returns the largest sum of the trees' differences for which the forest decides for the first class."""
+    """Returns the largest sum of the trees' `differences` with which the forest decides for the first class."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1

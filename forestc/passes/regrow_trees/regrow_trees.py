@@ -1,5 +1,5 @@
-"""Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
-their hardware.
+"""Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting with prices for
+hardware.
 
 For LUTs all nodes of a level share one condition, so that a tree is a lookup table.
 """

@@ -85,7 +85,7 @@ def _two_classes(trees: int, step: float) -> Decision:
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """Returns the model's decision for sums that are counted in steps; None if there is none."""
+    """Returns the model's decision, restated for sums that are counted in steps; None if that is impossible."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
