@@ -30,7 +30,7 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest: equal leaves have one number. Tables give the values that a number stands for."""
+    """The numbered leaves of a forest: equal leaves have one number. Tables give the values of a number."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]  # trees with splits; sorted by output for `value`

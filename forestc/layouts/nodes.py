@@ -30,7 +30,7 @@ from forestc.layouts.subtrees import Subtrees, subtrees_of
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
 RANKING, JUMPING = 120, 30  # bytes of C code that ranks features, and that jumps
-RANKED, JUMPED = 0.9, 0.98  # shares to which ranks, and jumps, must reduce the bytes
+RANKED, JUMPED = 0.9, 0.98  # requires that ranks, and jumps, reduce the bytes to these shares
 MOST_TURNS = 4  # limits the guesses of the number of jumps in a code
 
 

@@ -121,7 +121,7 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
     span = word_range(feature.number, feature.missing)
     cut = min(int(condition.test.threshold), span.top + 1) if isinstance(condition.test, Below) else span.low
     if not isinstance(condition.test, Below) or (missing_low and cut <= span.low):
-        return (condition.feature, missing_low, index), 1  # by itself
+        return (condition.feature, missing_low, index), 1  # a condition with a slot of its own
     if cut > span.high and (missing_low or not feature.missing):
         return ALWAYS, 0
     return ((condition.feature, missing_low, -1), min(cut, span.top)) if cut > span.low else (NEVER, 0)
