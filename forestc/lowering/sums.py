@@ -19,7 +19,7 @@ from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # words of one bit that tables count, at least
-FEW_WORDS = 6  # number of words from which on WIDEST applies
+FEW_WORDS = 6  # words at least for WIDEST; fewer words have WIDEST_OF_FEW
 # Limits the width of words that are added bit by bit: of at least FEW_WORDS words, and of fewer.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")

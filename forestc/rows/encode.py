@@ -41,8 +41,8 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     Raises
     ------
     RowsError
-        If the rows have another width, hold text that is no category's name, or miss a value where the model takes
-        none.
+        If the rows have another width, hold text in a column without category names, or miss a value where the
+        model takes none.
 
     Examples
     --------
