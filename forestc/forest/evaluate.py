@@ -122,7 +122,7 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
     """Returns the Evaluation, given the results of all trees. total: (rows, outputs) combined leaf values. leaves:
-    (rows, trees) the source's leaf numbers."""
+    (rows, trees) leaf numbers of the source library."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]

@@ -138,7 +138,7 @@ class Part:
         return self.stop - self.start
 
     def curve_of(self, index: int) -> tuple[int, ...]:
-        """Returns the curve of the part's score with this index; all scores may share one curve."""
+        """Returns the curve (ascending integers) for the part's score with this index; all scores may share one curve."""
         return self.curves[index if len(self.curves) > 1 else 0]
 
 
@@ -292,8 +292,8 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """Number of columns of the rows that forestc holds: the columns in `carried` if any, otherwise all of the
-        source."""
+        """Number of columns of rows in forestc: the number of columns in `carried` if any, otherwise of all the
+        source's columns."""
         return len(self.carried) or self.columns
 
     @cached_property

@@ -53,8 +53,8 @@ class Refusing(Protocol):
     name: ClassVar[str]
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """Raises an error if the pass can't work on this model or these rows. source: the model, or the forest to which
-        the pass is applied."""
+        """Raises an error if the pass can't work on this model or these rows. source: the model, or the forest that the
+        pass gets."""
 
 
 def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:

@@ -37,12 +37,12 @@ class FeatureCells:
 
     @cached_property
     def box(self) -> Box:
-        """The box of all cells: two arrays (features,), the lower bounds and the exclusive upper bounds."""
+        """The box that contains all cells: two arrays (features,), the lower bounds and the exclusive upper bounds."""
         size = np.array([len(word) for word in self.word], dtype=np.int32)
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """Returns the cells (rows, features) of the words (rows, features)."""
+        """Returns for each word the number of its cell (interval between thresholds): (rows, features), as `words`."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]

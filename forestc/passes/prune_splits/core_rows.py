@@ -69,7 +69,7 @@ class CoreRows:
     all_rows: CodedRows | None  # rows that may join the core; None if the core has all
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Adds rows that the pruned trees decide wrongly to the core, up to a limit. Returns their share of the rows
+        """Adds rows that the pruned trees decide wrongly to these rows, up to a limit. Returns their share of the rows
         read.
         last: True if the last class wins ties."""
         if self.all_rows is None:

@@ -118,8 +118,8 @@ class SplitEnsemble:
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the ensemble with leaves of `bits` bits; "same" keeps their number. It has a copy of the core, to
-        which it may add rows."""
+        """Returns the ensemble with leaves of `bits` bits; "same" keeps their number. Its `core` is a copy, to which
+        rows may be added."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):

@@ -369,7 +369,8 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds member models of two classes, each with a curve. Returns two candidates with different thresholds."""
+    """Rounds member models of two classes, each with a table (curve) from scores to probabilities. Returns two
+    candidates with different thresholds."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
