@@ -171,7 +171,7 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Puts thresholds into buckets of equal width. Returns log2 of the width, the most thresholds in a bucket, and a
+    """Puts thresholds into buckets of equal width. Returns log2 of the width, the size of the largest bucket, and a
     list of the ranks where each bucket's search starts."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)

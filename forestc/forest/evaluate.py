@@ -235,7 +235,7 @@ def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
     """Returns an array (rows,): True where a row goes left. at: each row's inner node. x: each row's value that this
-    node tests. missing: the result of `missing_words`."""
+    node tests."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]

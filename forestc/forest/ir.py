@@ -138,7 +138,7 @@ class Part:
         return self.stop - self.start
 
     def curve_of(self, index: int) -> tuple[int, ...]:
-        """Returns the curve (ascending integers) for the part's score with this index; all scores may share one curve."""
+        """Returns the curve (ascending integers) of the part's score `index`. All scores may share one curve."""
         return self.curves[index if len(self.curves) > 1 else 0]
 
 

@@ -12,8 +12,8 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a list with a dictionary for each feature: name, column, number type, missing values, number of nodes and
-    distinct conditions, outermost thresholds, and range of words."""
+    """Returns a list of dictionaries, one for each feature: name, column, number type, missing values, nodes,
+    conditions, outermost thresholds and range of words."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
@@ -65,8 +65,8 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """Returns a leaf's values as text. In a forest of one part with a value for each class, the text begins with the
-    class of the largest value."""
+    """Returns a leaf's values as text, after the class of the largest value if the only part has a value for each
+    class."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:

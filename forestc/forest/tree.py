@@ -73,8 +73,8 @@ class Tree:
         return np.flatnonzero(self.left != LEAF)
 
     def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
-        """Returns the node indices of leaves, given their numbers `ids` in the source library; each leaf must exist. An
-        inner node may have the same number as a leaf."""
+        """Returns the node indices of leaves, given the source library's numbers `ids`; each leaf must exist. An inner
+        node may have the same number."""
         nodes = np.flatnonzero(self.left == LEAF)
         order = nodes[np.argsort(self.ids[nodes], kind="stable")]
         return np.asarray(order[np.searchsorted(self.ids[order], ids)])

@@ -128,8 +128,8 @@ def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives both slots of a feature the same cuts, in place. Returns the set of features with two slots, one for each
-    side of missing values."""
+    """Gives both slots of a feature (missing values lowest, or highest) the same cuts, in place. Returns the set of
+    features with two slots."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing

@@ -28,8 +28,8 @@ def latency_for(
     device: str,
     progress: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Returns the fewest clock cycles with which the estimated clock rate reaches `clock_mhz`. Raises OptionError if no
-    latency reaches it, or if the device's clock rate can't be estimated."""
+    """Returns the fewest clock cycles with an estimated clock rate of at least `clock_mhz`. Raises OptionError if there
+    are none, or if the device's clock rate can't be estimated."""
     delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
     timing = Timing(logic, delays)

@@ -251,8 +251,8 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns two lists: leaf nodes from left to right, and, children first, a tuple for each inner node: node, start,
-    middle and end of its leaves, number of splits."""
+    """Returns two lists: leaf nodes from left to right; and, children first, (node, start, middle and end of its
+    leaves, number of splits) for each inner node."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it

@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns what to do if no setting is good: at a given price, the scored result of least loss; with
-        keep=accuracy-or-decisions, the pass with keep=decisions; otherwise the unchanged forest."""
+        """Returns what to do if no setting is good: take the scored result of least loss at a given price, or run the
+        pass with keep=decisions, or keep the forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)

@@ -178,8 +178,8 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns constraints on the adjustments: for each near tie and each wrong class, a sum that must be at least
-        0. Beyond MOST_TERMS terms, ties are left out."""
+        """Returns constraints: for each near tie and each wrong class, a sum of adjustments that must be at least 0.
+        Ties beyond MOST_TERMS terms are left out."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))

@@ -36,7 +36,7 @@ class _DigitCounts:
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
     """Returns bounds on each node's threshold. Within them, a moved threshold sends at most `share` of the node's rows
-    to the other side, in each direction."""
+    to the other side."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:
