@@ -292,8 +292,7 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """Number of columns of rows in forestc: the number of columns in `carried` if any, otherwise of all the
-        source's columns."""
+        """Number of columns of rows in forestc: of the columns in `carried` if any, otherwise of all columns."""
         return len(self.carried) or self.columns
 
     @cached_property
