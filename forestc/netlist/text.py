@@ -119,7 +119,10 @@ def _nets(args: str) -> list[int]:
 
 
 def _string(text: str | None) -> str:
-    return "" if text is None else str(json.loads(text))
+    try:
+        return "" if text is None else str(json.loads(text))
+    except ValueError:
+        raise ModelError(f"a text is not JSON: {text!r:.60}", where="the netlist", do="write it anew") from None
 
 
 def _parse_port(name: str, match: re.Match[str]) -> Port:
