@@ -15,16 +15,16 @@ BATCH = 8192  # rows evaluated at once
 
 @dataclass(frozen=True)
 class NetActivity:
-    """Counts over rows, for each bit of a netlist, lowest bit first."""
+    """Counts of ones and of changes over rows, for each bit of each net, lowest bit first."""
 
     rows: int
     ones: tuple[NDArray[np.int64], ...]  # for each net (width,): number of rows in which the bit is 1
-    # for each net (width,): number of changes between successive rows, without glitches
+    # Holds for each net (width,): number of changes between successive rows, without glitches.
     toggles: tuple[NDArray[np.int64], ...]
 
 
 def activity(netlist: Netlist, words: NDArray[np.int64]) -> NetActivity:
-    """Returns the counts for every net, except that constants have 0. A register counts as its input does.
+    """Returns the counts for every net. Counts of constants are 0; a register has the counts of the net it reads.
 
     words: (rows, inputs), as for `evaluate`.
     """

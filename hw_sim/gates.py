@@ -1,5 +1,5 @@
-"""One-bit logic: equal gates are shared, and constants are folded. A plane is one bit of every simulated vector. A
-literal is a plane or its inverse, as `2 * plane + inverted`."""
+"""One-bit logic: equal gates are shared, and constants are folded. A plane is one bit of all simulated vectors. A
+literal is a plane or its inverse, as the number `2 * plane + inverted`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
-        """Returns an AND or OR. absorbing: the constant operand that alone decides the result."""
+        """Returns an AND or OR of two literals. absorbing: the constant that alone decides the result."""
         if a > b:
             a, b = b, a
         if a <= ONE:
@@ -132,7 +132,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """Returns a plane with the literal's value, inverted by a gate if necessary."""
+        """Returns a plane with the literal's value; a NOT gate is added for an inverse."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1
@@ -175,7 +175,7 @@ class Gates:
         return result
 
     def add(self, words: Iterable[tuple[Sequence[Literal], bool]], width: int) -> list[Literal]:
-        """Returns the sum modulo 2**width, lowest bit first. words: (bits, True if signed) of each addend."""
+        """Returns the sum modulo 2**width, lowest bit first. words: pairs (bits, True if signed), one per addend."""
         columns: list[deque[Literal]] = [deque() for _ in range(width + 1)]
         constant = 0
         for planes, signed in words:

@@ -1,5 +1,5 @@
-"""The compiled loops that run a simulation program on blocks of W * 64 vectors. A plane, one bit of each vector, is W
-machine words."""
+"""The compiled loops that simulate a program on blocks of W * 64 vectors. A plane, one bit of each vector, is W words
+of 64 bits."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 _OCTETS = _Vector(64, 8)
 
-# These types are for functions that generate LLVM code.
+# These types occur in functions that generate LLVM code.
 Builder: TypeAlias = ir.IRBuilder
 Value: TypeAlias = ir.Value
 Generated: TypeAlias = tuple[Signature, Callable[..., Value]]
-# These types are for compiled loops, in which a plane is an LLVM vector.
+# These types occur in compiled loops; there, a plane is an LLVM vector.
 Number: TypeAlias = np.uint64
 Plane: TypeAlias = _Vector
 Words: TypeAlias = NDArray[np.uint64]
@@ -89,7 +89,7 @@ def read_word(context: BaseContext, address: types.Type) -> Generated:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def octets_of(context: BaseContext, address: types.Type, shift: types.Type) -> Generated:
-    """Returns the low octet of each of 64 words at an address, after a shift to the right."""
+    """Shifts each of the 64 words at an address to the right, and returns their lowest octets."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
@@ -178,7 +178,7 @@ def _choose(select: Plane, a: Plane, b: Plane) -> Plane:
 
 @compiled
 def _run_pairs(op: int, code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs gates of one op, each coded as `to, a, b`; NOT as `to, a`."""
+    """Runs gates of one op. The code of each is `to, a, b`; the code of a NOT gate is `to, a`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -263,7 +263,7 @@ def _run_triples(op: int, code: Codes, at: Number, end: Number, base: Number, wi
 
 @compiled
 def _run_mux4(code: Codes, at: Number, end: Number, base: Number, width: Width) -> None:
-    """Runs MUX4 gates: `count, s, t, u`, then each `to, a1, a2, b1, b2`."""
+    """Runs MUX4 gates. The code of a group is `count, s, t, u`, then `to, a1, a2, b1, b2` for each of its gates."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five
@@ -293,7 +293,7 @@ def _run_gates(runs: Records, code: Codes, base: Number, width: Width) -> None:
 
 @compiled
 def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Number, column: Words) -> int:
-    """Writes words minus `low` to `column`. Returns the first lane out of range, or -1."""
+    """Writes a port's words minus `low` to `column`. Returns the first lane with a word out of range, or -1."""
     outside = False
     for lane in range(lanes):
         word = read_word(address) - low
@@ -309,7 +309,7 @@ def _fetch(address: Number, stride: Number, lanes: int, low: Number, span: Numbe
 
 @compiled
 def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -> None:
-    """Writes the low `bits` bits of 64 words to planes."""
+    """Writes each of the low `bits` bits of 64 words to a plane."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
         octets = octets_of(address, np.uint64(done))
@@ -320,14 +320,14 @@ def _unpack(column: Words, bits: int, planes: Words, at: Number, width: Width) -
 
 @compiled
 def _rank(port: np.record, limits: Words, buckets: Codes, column: Words, ranks: Words) -> None:
-    """Writes the ranks of 64 words: the number of thresholds at or below each."""
+    """Writes the ranks of 64 words to `ranks`. A rank is the number of thresholds at or below the word."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
     shift, one = np.uint64(port.bucket_shift), np.uint64(1)
     for lane in range(64):
         bucket = min((max(column[lane], first) - first) >> shift, last_bucket)
         ranks[lane] = begin + np.uint64(buckets[table + bucket])
-    # All lanes bisect together, so that no lane waits for another.
+    # All lanes search in step, so that no lane waits for another.
     left = port.window
     while left > 1:
         half = np.uint64(left >> 1)
@@ -363,7 +363,7 @@ def _unpack_port(
 
 @compiled
 def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
-    """Writes 2**bits planes; plane v is 1 where the number equals v."""
+    """Decodes a number of `bits` planes into 2**bits planes; plane v is 1 where the number equals v."""
     store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
     for bit in range(bits):
         plane = load(_slot(base, from_slot + bit, width), width)
@@ -375,7 +375,7 @@ def _decode(base: Number, from_slot: int, bits: int, to_slot: int, width: Width)
 
 @compiled
 def _decode_limits(port: np.record, limits: Words, scratch: int, base: Number, width: Width) -> None:
-    """Writes a plane `word < threshold` for each threshold, from a port's value or rank."""
+    """Writes a plane `word < threshold` for each threshold of a port, computed from the word's value or rank."""
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
     slot = port.rank_slot if by_rank else port.value_slot
@@ -418,7 +418,8 @@ def _read_ports(
     planes: Words,
     width: Width,
 ) -> tuple[int, int]:
-    """Reads words into planes. Returns the first (vector, port) out of range, or (-1, -1)."""
+    """Writes the planes of all ports from their words. Returns (vector, port) of the first word out of range, or (-1,
+    -1)."""
     for word in range((lanes + 63) // 64):  # lanes past the end compute on old words
         start = first + word * 64
         there = min(64, lanes - word * 64)
@@ -446,7 +447,7 @@ def _hand_out(
     out: Integers,
     width: Width,
 ) -> None:
-    """Gathers the planes of results into words and writes them to `out`."""
+    """Joins the planes of each result to words, and writes these to `out`."""
     for r in range(len(results)):
         for word in range((lanes + 63) // 64):
             for lane in range(64):
@@ -473,7 +474,7 @@ def run_vectors(
 ) -> tuple[int, int]:
     """Runs vectors begin .. end - 1 and fills their rows of `out`.
 
-    Returns (vector, port) of a word out of range, (vector, number of ports) for overflow, otherwise (-1, -1).
+    Returns (vector, port) for a word out of range, (vector, number of ports) if a sum overflows, otherwise (-1, -1).
     """
     ports, limits, buckets = tables.ports, tables.limits, tables.buckets
     runs, code, overflow = tables.runs, tables.code, tables.overflow

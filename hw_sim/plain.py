@@ -19,7 +19,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the output words (vectors, outputs). Registers are treated as wires.
     words: (vectors, inputs), int64, in port order.
 
-    Raises RowsError for words out of range.
+    Raises RowsError for an input word out of range.
     """
     if words.shape[1:] != (len(netlist.inputs),):
         raise RowsError(f"words of shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
@@ -40,10 +40,10 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vectors: int) -> Column:
-    """Returns the words of a net (vectors,), with registers as wires.
-    given: words of nets at which computation starts.
+    """Returns the words of one net (vectors,), with registers as wires.
+    given: known words, by net.
 
-    Raises KeyError for a missing input port.
+    Raises KeyError if the words of an input port are missing.
     """
     held: dict[Net, Column] = dict(given)
     stack = [net]
@@ -65,7 +65,7 @@ def evaluate_from(netlist: Netlist, net: Net, given: Mapping[Net, Column], vecto
 
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
-    """Returns the words of a cell. held: words of the nets that it reads."""
+    """Returns the words that a cell computes. held: words of the nets that it reads."""
     if isinstance(cell, SumCell):
         terms, constant = linear(cell)
         total = np.full(vectors, constant, np.int64)

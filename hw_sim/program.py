@@ -20,11 +20,11 @@ MAX_PORT_BITS = 64  # limits the bits of a port's word, which is an int64
 
 @dataclass
 class InputPlanes:
-    """An input word as planes, each one bit of every vector."""
+    """The planes of an input word; each plane is one bit of all vectors."""
 
     name: str
     word: WordType
-    # for each threshold, a literal that is 1 if the word is below
+    # Maps each threshold to a literal that is 1 if the word is below it.
     less: dict[int, Literal] = field(default_factory=dict)
     bits: dict[int, Literal] = field(default_factory=dict)  # for each k, bit k of the word minus its type's least value
 
@@ -42,9 +42,9 @@ class Program:
 
 def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
     """Returns the logic that computes the nets in `results`.
-    clocked: False treats registers as wires; True keeps them.
+    clocked: True keeps registers; False treats them as wires.
 
-    Raises InternalError for words of more than 64 bits.
+    Raises InternalError for inputs or results of more than 64 bits.
     """
     for net, cell in netlist.inputs:
         _check_width(netlist, net, f"input {cell.port.name!r}")
@@ -62,7 +62,8 @@ def _check_width(netlist: Netlist, net: Net, what: str) -> None:
 
 
 def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
-    """Returns bounds (least, greatest) of each net's value. clocked: True if registers start at 0."""
+    """Returns a list of bounds (least, greatest) of each net's value. clocked: True if registers are kept and start at
+    0."""
     ranges: list[tuple[int, int]] = []
     for cell, word in zip(netlist.cells, netlist.types, strict=True):
         match cell:
@@ -83,7 +84,7 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Returns the least and the greatest sum of nets. Factors must not be negative."""
+    """Returns the least and the greatest possible value of a weighted sum. Factors must not be negative."""
     low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
     return low, high
 
@@ -111,7 +112,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        # A mux is fused with muxes below it or above it, never both.
+        # Muxes in this set contain no fused mux, so an outer mux may absorb them.
         self.lone_muxes: set[Net] = set()
 
     def program(self) -> Program:
@@ -136,7 +137,7 @@ class _Elaboration:
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """Returns all nets that the roots depend on, depth first."""
+        """Returns the nets from which the roots are computed. Each comes after the nets that it reads."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]
@@ -204,7 +205,7 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Returns a literal that is 1 if the word is a member."""
+        """Returns a literal that is 1 if the word is one of the members."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]
@@ -252,7 +253,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Returns (select, arm, arm) of a mux that can be fused; otherwise (`select`, word, word)."""
+        """Returns (select, arm, arm) of an inner mux that can be fused; for any other net (`select`, word, word)."""
         cell = self.cells[net]
         if isinstance(cell, ir.Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -23,7 +23,7 @@ Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a 
 
 
 class Method(IntEnum):
-    """How the planes `word < threshold` of a port are computed."""
+    """The way in which a port's planes `word < threshold` are computed."""
 
     COMPARE = 0  # lane by lane
     DECODE = 1  # from the planes of the word
@@ -71,7 +71,7 @@ Width: TypeAlias = tuple[int, ...]  # W zeros: the type holds the length
 
 
 class Tables(NamedTuple):
-    """The simulation kernel's input."""
+    """The tables from which the simulation kernel runs a program."""
 
     ports: Records  # records of type PORT
     limits: NDArray[np.uint64]  # sorted thresholds of each port, minus its least value
@@ -171,8 +171,8 @@ def _lay_out_ports(ports: Sequence[InputPlanes], slot_of: dict[Plane, int]) -> _
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Puts thresholds into buckets of equal width. Returns (log2 of the width, most thresholds in a bucket, first
-    ranks)."""
+    """Puts thresholds into buckets of equal width. Returns log2 of the width, the size of the largest bucket, and a
+    list of the ranks where each bucket's search starts."""
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
     sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
@@ -218,7 +218,7 @@ def _live(gates: Gates, retained: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """Returns the live gates in groups (units) that run together; a unit reads only earlier units."""
+    """Returns the live gates in lists (units) of gates that run together; a unit reads only earlier units."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -275,7 +275,7 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 def _emit(
     gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, retained: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """Returns runs and code of the gates, and the number of slots."""
+    """Returns three results: runs of gates of one op, the code of all gates, and the number of slots."""
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
     for plane in (*retained, *slot_of):
         last[plane] = len(order)

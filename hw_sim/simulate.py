@@ -45,10 +45,10 @@ class Simulator:
         self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
-        """Returns the words of the outputs (vectors, outputs).
-        words: (vectors, inputs) in port order, or (vectors,) by port name.
+        """Returns the output words (vectors, outputs).
+        words: (vectors, inputs) in port order, or arrays (vectors,) by port name.
 
-        Raises RowsError for unsuitable words, InternalError for sums out of range.
+        Raises RowsError for unsuitable words, InternalError if a sum does not fit its word.
         """
         from numba import get_num_threads  # takes half a second to import, like the kernel
 
@@ -86,8 +86,7 @@ class Simulator:
 
 
 class Clocked:
-    """A simulator of a netlist, cycle by cycle, with registers initially 0. Raises InternalError for ports over 64
-    bits."""
+    """A simulator of a netlist, cycle by cycle; registers start at 0. Raises InternalError for ports over 64 bits."""
 
     def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
         self.cycles = 0
@@ -103,8 +102,8 @@ class Clocked:
         self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
 
     def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """Returns the outputs before the rising edge, then applies the edge. Raises RowsError for words that do not fit
-        the ports."""
+        """Returns the outputs, by port name, before a rising clock edge, and applies the edge. Raises RowsError for
+        words that do not fit the ports."""
         _check_names(self._ports, inputs)
         for index, (name, word) in enumerate(self._ports):
             value = inputs[name]
@@ -125,8 +124,8 @@ class Clocked:
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """Returns the values of `nets`, by default of all watched nets, before the last clock edge. Raises KeyError for
-        nets that are not watched."""
+        """Returns the values before the last clock edge, by net. nets: by default, all watched nets. Raises KeyError
+        for other nets."""
         values = {
             net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
         }
@@ -134,7 +133,7 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """The results of rows."""
+    """The outputs for rows that were clocked through a netlist."""
 
     outputs: IntMatrix  # (rows, outputs) in port order, without `out_valid`
     cycles: int  # clock cycles of all rows
@@ -148,11 +147,11 @@ def clock_rows(
     vcd: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
-    """Drives rows into a netlist, one in each clock cycle, and collects the results.
+    """Feeds rows to a netlist, one in each clock cycle, and returns their outputs.
     valid_gaps: idle cycles before each row.
     vcd: file for the waveform.
 
-    Raises RowsError for unsuitable words.
+    Raises RowsError for unsuitable words, CheckError if `out_valid` is wrong.
     """
     handshake = _has_handshake(netlist)
     ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
@@ -195,7 +194,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """Yields for each cycle (inputs by port name, True if the inputs are a row)."""
+    """Yields (inputs by port name, True if the inputs are a row) for each clock cycle."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
@@ -218,7 +217,7 @@ def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
 
 
 def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
-    """Returns the words of each port, in the netlist's order, and the number of vectors."""
+    """Returns a list of each port's words, in the netlist's order, and the number of vectors."""
     if isinstance(words, Mapping):
         _check_names(ports, words)
         columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
@@ -240,7 +239,8 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
 
 
 def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
-    """Returns the words as int64. Raises RowsError for other types and large words."""
+    """Returns the words as int64. Raises RowsError for words that are no integers, or unsigned and above the port's
+    range."""
     if words.dtype.kind not in "iub":
         raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
     if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
@@ -278,7 +278,7 @@ def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
 
 
 def _pattern(value: int) -> int:
-    """Returns the int64 with the same 64 bits as the value."""
+    """Returns the int64 with the same 64 bits as a value of up to 64 bits."""
     return value - (1 << 64) if value >> 63 > 0 else value
 
 
@@ -292,7 +292,7 @@ def _memory_of(columns: Sequence[Column]) -> tuple[Column, Column]:
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Returns memory for each task's planes: slot 0 zeros, slot 1 ones."""
+    """Returns the memory of all tasks; in each task's planes, slot 0 holds zeros and slot 1 ones."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

@@ -34,13 +34,13 @@ class Signal(NamedTuple):
 
 
 def legal(name: str) -> str:
-    """Returns the name as an identifier."""
+    """Returns the name, changed to an identifier if necessary."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def signals(netlist: Netlist) -> list[Signal]:
-    """Returns the ports, comparators, registers and sums of up to 64 bits in a netlist, with unique names."""
+    """Returns a list of a netlist's ports, comparators, registers and sums of up to 64 bits, with unique names."""
     names = _names(netlist)
     named = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
     named += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
@@ -67,7 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """Returns a name for every net; a register's name ends with its delay in cycles."""
+    """Returns a list with a name for each net; a register's name ends with its delay in cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # (name without the delay, delay)
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
@@ -123,7 +123,7 @@ class Waveform:
             self._writer.close(self._cycles * PERIOD)
 
     def cycle(self, words: NDArray[np.int64]) -> None:
-        """Writes a clock cycle. words: in the order of `nets`."""
+        """Writes one clock cycle. words: the words of `nets`, in that order."""
         changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
         self._last = words.copy()
         start = self._cycles * PERIOD

@@ -13,7 +13,7 @@ from forestc.netlist.ir import Net, Netlist, behind_registers
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # bits of a random pattern; functions with equal patterns are merged
-# Functions of more leaves than FEW_LEAVES merge only if 0 and 1 appear OFTEN times each.
+# Functions of more than FEW_LEAVES leaves merge only if their pattern has at least OFTEN zeros and ones.
 FEW_LEAVES, OFTEN = 10, 8
 
 
@@ -36,8 +36,8 @@ class BitNetwork(BlastedBits):
         self.alive = self._alive()
 
     def chained_counts(self) -> dict[str, float]:
-        """Returns the numbers of carry chains and of used bits in chains, by kind. The kind `pass` counts comparison
-        results that a register or output reads directly."""
+        """Returns a dictionary: the number of used carry chains of each kind, and of their bits. `pass` counts
+        comparison results that a register or output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
         comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]
@@ -61,7 +61,7 @@ class BitNetwork(BlastedBits):
         return alive
 
     def _merge_equal(self) -> None:
-        """Merges nodes that are equal or inverse in a random simulation, as synthesis does."""
+        """Merges nodes with equal or inverse values in a random simulation, as synthesis merges equal functions."""
         draw = random.Random(0)
         every = (1 << PATTERNS) - 1
         values = [0] * len(self.nodes)
@@ -119,7 +119,7 @@ class BitNetwork(BlastedBits):
         return [edge >> 1 for edge in [*self.outputs, *(edge for node in alive for edge in self.feeds[node])]]
 
     def cell_of(self, node: int) -> Net:
-        """Returns the cell for which a node was first built."""
+        """Returns the number of the cell for which a node was first built."""
         return bisect_right(self.starts, node) - 1
 
     def gates(self, inputs: int) -> int:

@@ -15,7 +15,7 @@ def _length(word: list[int]) -> int:
 
 
 class BlastedBits(Bits):
-    """The bits of a netlist's words. Leaves are bits of input ports, registers and carry chains."""
+    """The one-bit functions of all words of a netlist. Leaves are bits of input ports, registers and carry chains."""
 
     def __init__(self, netlist: Netlist, chained: tuple[str, ...], shortest: int) -> None:
         super().__init__()
@@ -71,7 +71,8 @@ class BlastedBits(Bits):
                 assert_never(cell)
 
     def sum_bit(self, position: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
-        """Builds one bit of the sum of a constant and `bits`, with multiplexers. bits: (edge, factor) pairs."""
+        """Builds the bit at `position` of a sum, with multiplexers. The sum is `constant`, plus the factor of each
+        (edge, factor) in `bits` if the edge is 1."""
         if not bits:
             return constant >> position & 1
         key = ("sum", position, constant & ((2 << position) - 1), bits)
@@ -139,7 +140,8 @@ class BlastedBits(Bits):
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """Builds a sum as yosys does: merges nested sums, reduces words to two with full adders, and adds these."""
+        """Builds a sum as yosys does, with full adders. Returns an empty list if the sum becomes part of the only sum
+        that reads it."""
         width = self.netlist.types[net].width
         terms = [
             term
@@ -164,7 +166,7 @@ class BlastedBits(Bits):
         return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def add_two(self, a: list[int], b: list[int]) -> list[int]:
-        """Builds the sum of two words. Below the first position where both have a bit, the sum's bits are wires."""
+        """Builds the sum of two words. The sum's bits are wires below the first position where both words have bits."""
         meet = [position for position, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]

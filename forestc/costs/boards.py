@@ -1,4 +1,4 @@
-"""The table of boards: `--device` and `--cpu` take a board's name. docs/reference/boards.md is made from it."""
+"""The table of boards. `--device` and `--cpu` accept a board's name; docs/reference/boards.md lists the boards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a ve
 
 @dataclass(frozen=True)
 class Board:
-    """A board, or a family of microcontrollers."""
+    """A board or a family of microcontrollers, with its names, chip, and forestc's device or processor."""
 
     names: tuple[str, ...]  # values of --device or --cpu
     title: str
@@ -117,7 +117,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     )
 
 
-# Suggests processors for names that the table lacks.
+# Suggests processors for names of processor families in a user's command.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays of a device family's cells, each (constant, per bit)."""
+    """The largest LUT of a device family, and delays of its cells: each (constant, per bit)."""
 
     inputs: int  # number of inputs of the largest LUT
     table: tuple[float, float]  # delay of a LUT
@@ -31,7 +31,7 @@ DEFAULT_FAMILY = "lut6"
 
 
 class Slower(NamedTuple):
-    """How many times slower a device is than its family's timed device (benchmarks/slower_devices.py)."""
+    """Factors by which a device is slower than its family's timed device (benchmarks/slower_devices.py)."""
 
     middle: float  # median slowdown of eight designs
     least: float
@@ -44,7 +44,7 @@ ECP5_25K, ECP5_45K = Slower(0.99, 0.94, 1.04), Slower(0.98, 0.9, 1.06)
 
 
 class Luts(NamedTuple):
-    """The LUTs of a device family, for the mapper."""
+    """The areas and delays of a device family's LUTs, for the mapper."""
 
     areas: tuple[float, ...]  # area of a LUT by its number of inputs
     delays: tuple[tuple[float, ...], ...] = ()  # input delays by number of inputs, ascending; empty means 1 each
@@ -57,14 +57,14 @@ FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of a device."""
+    """The memory blocks of a device."""
 
     blocks: int  # number of block RAMs
     shapes: tuple[tuple[int, int], ...]  # (words, bits per word) to choose from for each block
     single: int = 0  # blocks of 16,384 words of 16 bits with one port
 
     def blocks_for(self, words: int, bits: int) -> int:
-        """Returns the number of block RAMs for `words` words of `bits` bits, with a read and a write port."""
+        """Returns how many block RAMs hold `words` words of `bits` bits, with a read port and a write port."""
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
@@ -179,5 +179,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def family_of(device: str) -> str:
-    """Returns the key of DELAYS for a device; DEFAULT_FAMILY for parts of vendors' tools."""
+    """Returns a device's key in DELAYS; DEFAULT_FAMILY for a part that only a vendor's tool knows."""
     return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY

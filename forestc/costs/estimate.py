@@ -27,8 +27,8 @@ def estimated(device: str) -> bool:
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """Estimates a design on a device. Nine of ten designs outside the fit were within the ranges. fmax_mhz is None
-    without fitted path costs. Raises OptionError without fitted LUT costs."""
+    """Returns a dictionary with estimates for a netlist on a device: LUTs, flip-flops, latency and clock rate. fmax_mhz
+    and fmax_range are None without fitted path costs. Raises OptionError without fitted LUT costs."""
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
@@ -62,8 +62,8 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
-    """Returns the range of an estimate: (lut + SPARE) times low or high, minus SPARE, rounded outward. least: the
-    lowest possible number of LUTs."""
+    """Returns the ends of a range of LUTs: (lut + SPARE) times `low` or `high`, minus SPARE, rounded outward. No end is
+    below `least`."""
     return (
         max(least, math.floor((lut + SPARE) * low - SPARE)),
         max(least, math.ceil((lut + SPARE) * high - SPARE)),
@@ -71,8 +71,8 @@ def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Returns estimates for `device`, if given, and for the devices always shown, if they have fitted costs. The list
-    is empty above `MOST_CELLS` cells."""
+    """Returns a list of estimates for `device`, if given, and for the devices always shown, if they have fitted costs;
+    an empty list above `MOST_CELLS` cells."""
     if len(netlist.cells) > MOST_CELLS:
         return []
     shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)
@@ -100,7 +100,7 @@ class Mapped:
         return {**chains, "lut": luts, "mux": self.bits.gates(3), "gate": self.bits.gates(2)}
 
     def fewest_luts(self) -> int:
-        """Returns a lower bound of the LUTs: enough to read all bits that outputs and registers depend on."""
+        """Returns a lower bound of the number of LUTs: enough to read all bits that outputs and registers depend on."""
         bits, registers = self.bits, set(self.bits.registers)
         logic = {edge >> 1 for edge in bits.outputs} | {
             edge >> 1 for register in registers if bits.alive[register >> 1] for edge in bits.feeds[register >> 1]
@@ -120,8 +120,8 @@ class Mapped:
         return max(0, math.ceil((read - len(logic) - 2 * clocked) / more))
 
     def path_features(self, costs: Mapping[str, float], luts: float) -> dict[str, float]:
-        """Returns the amount of each of `PATH_FEATURES` on the slowest path. costs: ns per feature. luts: number of
-        LUTs of the design."""
+        """Returns a dictionary with the amount of each of `PATH_FEATURES` on the slowest path. costs: nanoseconds per
+        unit of each. luts: the design's number of LUTs."""
         bits = self.bits
         chains = {edge >> 1: (kind, position) for kind, results in bits.chains for position, edge in enumerate(results)}
         registers = {edge >> 1 for edge in bits.registers}

@@ -1,6 +1,8 @@
-"""Reads the costs of a forest's features on microcontrollers, fitted on builds (`firmware.json`).
+"""Reads the costs of generated C on microcontrollers, fitted on builds (`firmware.json`): bytes or instructions per
+split, condition and so on.
 
-benchmarks/firmware_costs.py fits them. `forestc.backends.c.demands` counts the features.
+benchmarks/firmware_costs.py fits the costs. `forestc.backends.c.demands` counts a forest's splits, conditions and so
+on.
 """
 
 from __future__ import annotations
@@ -18,22 +20,22 @@ FILE = files("forestc.costs") / "firmware.json"
 
 DEFAULT_CPU = "cortex-m4f"  # names the processor if the user names none
 
-# Processors with the costs of another, as integer C compiles to the same code.
+# Maps a processor to another with the same costs, as integer C compiles to the same code.
 LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
 
-# Bytes of flash and stack; instructions (AVR: cycles) of the mean and slowest row.
+# Lists the figures: bytes of flash and stack, instructions (AVR: cycles) of the mean and the slowest row.
 FIGURES = ("flash", "stack", "mean", "worst")
 EXACT = ("table", "curve_bytes")  # lists the features in bytes that every compiler leaves unchanged
-# Names of prices: bytes per byte of tables, instructions per split, instructions per tree.
+# Lists the prices: bytes per byte of tables, instructions per split, instructions per tree.
 PRICES = ("table", "split", "tree")
-# A category code of a set costs at least this: no fit had long sets.
+# Bounds the cost of each category code in a set from below, as no fitted build had long sets.
 CODES = {"flash": 6.0, "mean": 4.0, "worst": 10.0}
 CODES_OF_BYTES = {"flash": 18.0, "mean": 14.0, "worst": 36.0}  # bounds the same costs on 8-bit processors
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted costs of one figure: flash, stack, mean or worst."""
+    """The fitted costs of one figure: flash, stack, mean or worst."""
 
     costs: Mapping[str, float]  # cost of one unit of each feature
     least: float  # lowest ratio of built to summed costs, without EXACT features
@@ -43,18 +45,19 @@ class Fit:
     rare: Mapping[str, float]  # larger ratios for the upper end, by feature
 
     def unknown(self, features: Mapping[str, float]) -> str:
-        """Returns the name of a feature without a fitted cost; "" if there is none."""
+        """Returns the name of the first feature, such as "table", without a fitted cost; "" if there is none."""
         return next((name for name, amount in features.items() if amount and name not in self.costs), "")
 
     def upper(self, names: frozenset[str], rest: float) -> float:
-        """Returns the high end of the estimate, without the features in EXACT. names: all features of the forest. rest:
-        summed costs of the other features."""
+        """Returns the upper end of an estimate, without the features in EXACT. names: all features of the code. rest:
+        summed costs of the others."""
         if "flat" in names:
             return rest  # a forest without splits: its answer is a constant, and the costs hold in all builds
         return self.plus + max([self.most, *(most for name, most in self.rare.items() if name in names)]) * rest
 
     def ends(self, features: Mapping[str, float], names: frozenset[str]) -> tuple[float, float, float]:
-        """Returns the low end, the middle and the high end of the estimate. names: all features of the forest."""
+        """Returns (lower end, middle, upper end) of an estimate. features: amounts by name, such as "table". names: all
+        features of the code."""
         exact = sum(self.costs.get(name, 0.0) * features.get(name, 0.0) for name in EXACT)
         rest = sum(self.costs.get(name, 0.0) * amount for name, amount in features.items() if name not in EXACT)
         return exact + self.least * rest, exact + self.middle * rest, exact + self.upper(names, rest)
@@ -68,7 +71,7 @@ class CompilerCosts:
 
 @dataclass(frozen=True)
 class FirmwareCosts:
-    """Fitted costs on a processor."""
+    """The fitted costs and prices of one processor."""
 
     compilers: Mapping[str, CompilerCosts]  # by kind: gcc or ziglang
     prices: Mapping[str, float]  # by name in PRICES
@@ -80,13 +83,13 @@ class FirmwareCosts:
 
 @cache
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
-    """Returns the installed costs by processor. Raises ForestcError if `firmware.json` is damaged."""
+    """Returns the installed costs of all processors, by name. Raises ForestcError if `firmware.json` is damaged."""
     costs = parsed(text_of(FILE, _damaged))
     return {**costs, **{cpu: costs[like] for cpu, like in LIKE.items() if like in costs}}
 
 
 def parsed(text: str) -> Mapping[str, FirmwareCosts]:
-    """Parses costs from a JSON text. Raises ForestcError if they are damaged."""
+    """Parses the costs of all processors from a JSON text. Raises ForestcError if the text is damaged."""
     by_cpu = {}
     for cpu, entry in _object("it", json_of(text, _damaged)).items():
         _has(cpu, entry, ("compilers", "prices"))

@@ -1,5 +1,5 @@
-"""Reads the costs that benchmarks/estimates.py fitted on runs of synthesis and of place and route (`fitted.json`). A
-family without an entry has no estimates."""
+"""Reads the costs in `fitted.json`. benchmarks/estimates.py fitted them on runs of synthesis and of place and route. A
+device family without an entry has no estimates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forestc.system.records import LARGEST
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# Features of the area: LUTs, nodes of 3 (mux) or 2 inputs (gate), and chains.
+# Lists what costs area: LUTs, nodes with three (mux) or two inputs (gate), and carry chains.
 LUT_FEATURES = (
     "lut",
     "mux",
@@ -30,7 +30,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# Features of the slowest path; `levels` is its number of LUTs times `size`.
+# Lists what delays the slowest path. `size` is log2(1 + the design's LUTs), `levels` the path's LUTs times `size`.
 PATH_FEATURES = (
     "one",
     "lut",
@@ -45,13 +45,13 @@ PATH_FEATURES = (
     "size",
     "levels",
 )
-# LUTs added before a range's ratios apply, as small designs vary more.
+# Adds LUTs to an estimate before a range's ratios apply, as small designs vary more.
 SPARE = 2
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Fitted costs, and the ranges of estimates."""
+    """The fitted costs of LUTs and paths, and the ranges of estimates."""
 
     luts: Mapping[str, Mapping[str, float]]  # LUTs per unit, by family and feature
     paths_ns: Mapping[str, Mapping[str, float]]  # nanoseconds per unit, by device and feature
@@ -65,7 +65,7 @@ def fitted() -> Fitted:
 
 
 def parsed(text: str) -> Fitted:
-    """Parses costs from a JSON text. Raises ForestcError if they are damaged."""
+    """Parses fitted costs from a JSON text. Raises ForestcError if the text is damaged."""
     table = json_of(text, _damaged)
     keys = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
     _check_keys("it", table, keys)
@@ -98,7 +98,7 @@ def _check_keys(what: str, value: object, names: Sequence[str]) -> None:
 
 
 def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
-    """Reads an installed table. damaged: makes the error to raise from a description of the fault."""
+    """Reads an installed table. damaged: returns the error to raise, given a description of the fault."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +106,7 @@ def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
 
 
 def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
-    """Parses a JSON text. damaged: makes the error to raise from a description of the fault."""
+    """Parses a JSON text. damaged: returns the error to raise, given a description of the fault."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

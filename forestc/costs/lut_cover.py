@@ -26,7 +26,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class _Network(NamedTuple):
-    """The network as arrays."""
+    """The network to be covered, as arrays."""
 
     fan_ins: Ints  # (nodes, MOST_FAN_INS), -1 if there are fewer
     boxed: NDArray[np.bool_]  # (nodes,) True for a result of a carry chain
@@ -38,7 +38,7 @@ class _Network(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """The best cut of each node."""
+    """Arrays with the best cut of each node."""
 
     best: Ints  # (nodes, inputs) node numbers, filled up with -1
     size: Ints  # (nodes,) number of nodes in the cut
@@ -47,7 +47,7 @@ class _Cuts(NamedTuple):
 
 @dataclass(frozen=True)
 class Mapper:
-    """Covers a network by LUTs."""
+    """A network of small functions to be covered by LUTs."""
 
     fan_ins: Sequence[tuple[int, ...]]  # lower nodes that each node reads; empty for a leaf
     boxes: Mapping[int, tuple[int, ...]]  # nodes that a carry chain reads, by each result
@@ -55,7 +55,7 @@ class Mapper:
     kind: Luts
 
     def cover(self) -> dict[int, Cut]:
-        """Returns a map from the root of each LUT to the nodes that the LUT reads, the highest root first."""
+        """Returns a dictionary from the root node of each LUT to the nodes that it reads, the highest root first."""
         uses = self._uses()
         cuts = _priority_cuts(self.network, uses, np.empty(0))
         last = max((float(cuts.ready[root]) for root in self.roots), default=0.0) + self.kind.slack
@@ -86,7 +86,7 @@ class Mapper:
         return _Network(fan_ins, boxed, box, begins, np.array(self.kind.areas, float), delays, self.kind.chain)
 
     def _uses(self) -> Floats:
-        """Returns for each node how often needed nodes, carry chains and roots use it."""
+        """Returns an array: how often each node is a root, or is read by a needed node or a carry chain."""
         uses = [0.0] * len(self.fan_ins)
         chains: set[tuple[int, ...]] = set()
         for root in self.roots:
@@ -142,7 +142,7 @@ def _same(cut: Ints, other: Ints, size: int) -> bool:
 
 @compiled()
 def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
-    """Fills `order` with the indices into a cut, sorted so that the node ready last comes first."""
+    """Fills `order` with the indices into a cut. The node that is ready last comes first."""
     for index in range(size):
         at, when = index, ready[cut[index]]
         while at > 0 and ready[cut[order[at - 1]]] < when:
@@ -153,7 +153,8 @@ def _by_arrival(cut: Ints, size: int, ready: Floats, order: Ints) -> None:
 
 @compiled(lambda network, *_: 65 * len(network.fan_ins))
 def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
-    """Returns each used node's best cut. latest: required times, to minimize area; empty minimizes delay."""
+    """Returns each used node's best cut. latest: required times, within which area is minimized; if empty, delay is
+    minimized."""
     count, inputs = len(network.fan_ins), len(network.areas) - 1
     most = (MOST_CUTS + 1) ** MOST_FAN_INS
     node_cuts, node_cut_sizes = (
@@ -238,7 +239,8 @@ def _priority_cuts(network: _Network, uses: Floats, latest: Floats) -> _Cuts:
 
 @compiled(lambda network, *_: 3 * len(network.fan_ins))
 def _needed(network: _Network, cuts: _Cuts, roots: Ints, last: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Returns two arrays over the nodes: required time, and True if needed. last: the roots' required time."""
+    """Returns two arrays (nodes,): the required time, and True if a LUT cover needs the node. last: the roots' required
+    time."""
     count = len(network.fan_ins)
     latest, needed = np.full(count, last), np.zeros(count, np.bool_)
     order = np.zeros(cuts.best.shape[1], np.int64)

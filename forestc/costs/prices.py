@@ -18,7 +18,7 @@ SUM_BITS = 3  # bits of adders per bit of a leaf, as sums get wider
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices in logic cells with one LUT each; for firmware in units of 30 bytes or instructions."""
+    """Prices in logic cells with one LUT each, or for firmware in units of 30 bytes or instructions."""
 
     compared: tuple[float, ...]  # price of a comparison with a constant, by its bits
     further_bits: int  # number of bits beyond `compared` that cost 1
@@ -35,7 +35,7 @@ class Prices:
         return self.compared[last] - (last - bits) // self.further_bits
 
     def table(self, conditions: int) -> float:
-        """Returns the price, besides `tree`, of a tree built as a truth table of this many conditions."""
+        """Returns the price of a tree built as a truth table of this many conditions, without the price `tree`."""
         if self.firmware:
             return self.split * ((1 << conditions) - 1)
         return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)
@@ -45,18 +45,19 @@ class Prices:
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 # Bytes or instructions (cycles on AVR) per unit of price.
 UNIT = 30.0
-# LUTs of a split per bit of a leaf; LUTs per bit of an adder.
+# LUTs of a split per bit of a leaf, and LUTs per bit of an adder, by device family.
 _SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
-# Bytes in the C layout `nodes`: per condition, per split, per tree.
+# Bytes of each condition, of each split and of each tree in the C layout `nodes`.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
-# Price added for each distinct condition: with fewer of them, GCC finds more equal subtrees.
+# Added to the price of each distinct condition: with fewer conditions, GCC finds more equal subtrees.
 _SHARED = 1.0
 _MOST_BITS = 65  # entries of a table of prices, for 0 to 64 bits
 FIGURES = ("flash", "instructions")
 
 
 def _firmware(figure: str, cpu: str) -> Prices:
-    """Returns prices of C: bytes in the layout `nodes`, or instructions in the layout `branches`."""
+    """Returns the prices of C code on a processor: bytes in the layout `nodes`, or instructions in the layout
+    `branches`."""
     costs = firmware_costs()[cpu].prices
     if figure == "flash":
         table = costs["table"] / UNIT
@@ -93,7 +94,7 @@ def prices(cost: str) -> Prices:
     family = FAMILIES[cost]
     split, sum_bit = _SPLIT_AND_SUM_BIT[cost]
     return Prices(
-        # Comparisons of features with constants go into LUTs, even if there are carry chains.
+        # Comparisons of inputs with constants go into LUTs, even if a device has carry chains.
         compared=_LUT6.compared[: family.lut_inputs + 1],
         further_bits=family.lut_inputs - 1,
         split=split,

@@ -17,7 +17,7 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """The hardware of one part of a design, such as its comparators."""
+    """The amount of hardware in one part of a design, such as its comparators."""
 
     luts: int = 0  # LUTs in a cover of the logic
     chain_bits: int = 0  # bits of carry chains, each in a cell with a LUT
@@ -30,7 +30,7 @@ class Share:
 
 
 def part_of(netlist: Netlist, net: Net) -> PartName:
-    """Returns the part (comparators, trees, sums, ...) that a cell belongs to. A register belongs to the part that
+    """Returns the part (`comparators`, `trees`, ...) to which a cell belongs. A register belongs to the part that
     computes its value."""
     cell = netlist.cells[net]
     while isinstance(cell, ir.Register):
@@ -53,7 +53,8 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
 
 
 def shares(netlist: Netlist, family: DeviceFamily) -> Mapping[PartName, Share]:
-    """Returns the hardware of each part. LUTs are counted before later steps of synthesis change them."""
+    """Returns the amount of hardware of each part, by name. LUTs are counted before later steps of synthesis change
+    them."""
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}

@@ -1,1 +1,1 @@
-"""The Forest: the meaning of a trained tree ensemble."""
+"""The Forest: forestc's form of a trained tree ensemble, and its meaning."""

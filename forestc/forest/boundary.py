@@ -19,10 +19,10 @@ ROUNDS = 8  # times that each node is used, at most
 def boundary_inputs(
     forest: Forest, base: NDArray[Any], seed: int = 0, most: int | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yields batches of encoded rows (n, features) around thresholds.
+    """Yields arrays of encoded rows (n, features) with values on and next to thresholds.
 
-    base: encoded rows, at least one.
-    most: rough number of rows, but enough for every threshold; None uses each node once.
+    base: encoded rows to start from, at least one.
+    most: approximate number of rows; None uses each node once.
     """
     random, columns = np.random.default_rng(seed), _FeatureArrays.of(forest)
     thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
@@ -53,8 +53,8 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Returns random words (count, features) of a quantized forest. Numbers are drawn from thresholds, the words just
-    below thresholds, and the ends of the range."""
+    """Returns random words (count, features) of a quantized forest: any code of a category; otherwise a threshold, the
+    word below one, or an end of the range."""
     random = np.random.default_rng(seed)
     words = np.empty((count, len(forest.features)), dtype=np.int64)
     for index, feature in enumerate(forest.features):
@@ -69,7 +69,7 @@ def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]
 
 
 class _FeatureArrays(NamedTuple):
-    """Facts about the features, as arrays (features,)."""
+    """Properties of the features, as arrays (features,)."""
 
     narrow: NDArray[np.bool_]  # True for a float32
     codes: NDArray[np.int64]  # number of categories; -1 for numbers
@@ -92,7 +92,7 @@ class _FeatureArrays(NamedTuple):
         )
 
     def stepped(self, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
-        """Returns the values moved by one step of their feature's number type. step: -1, 0 or 1."""
+        """Returns each value moved to the next number of its feature's type. step: -1 is down, 1 up, 0 no move."""
         values = np.asarray(values)
         if step == 0:
             return values
@@ -106,7 +106,8 @@ class _FeatureArrays(NamedTuple):
 
 
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Returns two arrays: inner nodes of a tree, once for each threshold or cut, and these thresholds and cuts."""
+    """Returns two arrays: inner nodes of a tree, each repeated for its thresholds or cuts, and these thresholds and
+    cuts."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
@@ -139,7 +140,7 @@ def _steered(
     nodes: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> NDArray[Any]:
-    """Changes rows in place so that row i reaches nodes[i], if possible."""
+    """Changes rows in place so that row i reaches nodes[i], if possible, and returns them."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
@@ -161,7 +162,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, left: bool, value: object) -> Any:
-    """Returns a value that the test sends to the requested side; `value` if none exists."""
+    """Returns a value that the test sends to the requested side; `value` if none exists. left: True for the left."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)
@@ -178,8 +179,8 @@ def _on_side(forest: Forest, columns: _FeatureArrays, feature: int, test: Test, 
 def _around(
     columns: _FeatureArrays, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
 ) -> NDArray[Any]:
-    """Returns copies of the rows with the tested feature one step below, at and one step above the threshold, or
-    missing."""
+    """Returns copies of each row with the tested feature one step below, at and above the threshold, or missing. A
+    category's code takes steps from the row's own code."""
     feature = tree.feature[nodes]
     by_set = np.flatnonzero((tree.set_index[nodes] != NO_SET) & (columns.codes[feature] >= 0))
     codes, row_numbers = columns.codes[feature[by_set]], np.arange(len(nodes))

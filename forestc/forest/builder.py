@@ -27,7 +27,7 @@ from forestc.forest.ir import (
 from forestc.forest.tree import Draw, IntArray
 from forestc.forest.verify import verify
 
-# Limits the memory and time that a file of unknown origin can take.
+# These bounds limit the memory and time that a file of unknown origin can take.
 MAX_NODES = 1 << 28  # nodes of a tree
 MAX_DEPTH = 8192  # conditions on a path
 MAX_OUTPUTS = 1 << 16
@@ -52,10 +52,10 @@ def make_tree(
     quantized: bool = False,
     words: bool = False,
 ) -> Tree:
-    """Builds a Tree from arrays (nodes,), root first. Raises ModelError if these form no tree.
+    """Builds a Tree from arrays (nodes,), root first. Raises ModelError if they form no tree.
 
-    values: (leaves, outputs).
-    leaf: a leaf's row of `values`.
+    values: leaf values (leaves, outputs).
+    leaf: the row of `values` for each leaf; by default, in the order of the leaves.
     words: True if thresholds are integers.
     """
     dtype, number = np.int64 if quantized or words else np.float64, np.int64 if quantized else np.float64
@@ -154,8 +154,8 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
 def read_features(
     trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
 ) -> tuple[list[Feature], list[Tree]]:
-    """Returns a Feature for each column that conditions read, and the trees with `feature` changed from columns to
-    indices of features. Raises ModelError for a column outside the rows."""
+    """Returns a list of the features that conditions read, and a list of the trees with indices into it instead of
+    columns. Raises ModelError for a column outside the rows."""
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
@@ -190,8 +190,8 @@ def make_forest(
     carried: Sequence[int] = (),
     where: str = "",
 ) -> Forest:
-    """Builds and verifies a Forest. By default its score is the sum of its trees. where: the file, for errors. Raises
-    ModelError for an invalid forest."""
+    """Builds and verifies a Forest. By default, scores are sums of the trees' values. where: the file that errors name.
+    Raises ModelError for an invalid forest."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -220,8 +220,8 @@ def make_forest(
 
 
 def changed(forest: Forest, **fields: Any) -> Forest:
-    """Returns the forest with some fields replaced, and verifies it. A single new part also replaces the fields that
-    repeat it, such as `link`. Raises ModelError for an invalid forest."""
+    """Returns the forest with some fields replaced, and verifies it. A single new part also sets the forest's own
+    `link`, `decision` and so on. Raises ModelError for an invalid forest."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
     if len(fields.get("parts", ())) == 1 and fields.get("combine", forest.combine).kind == "each":
@@ -237,7 +237,8 @@ def changed(forest: Forest, **fields: Any) -> Forest:
 
 
 def changed_tree(tree: Tree, **arrays: Any) -> Tree:
-    """Returns the tree with some arrays replaced by read-only copies. It does not check that nodes form a tree."""
+    """Returns the tree with some fields replaced; new arrays are copied and read-only. Nothing checks that the nodes
+    form a tree."""
     fields: dict[str, Any] = {}
     for key, value in arrays.items():
         fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value

@@ -1,4 +1,4 @@
-"""Represents conditions as values: the tests of nodes, the algebra of cuts, and the table of a forest's conditions.
+"""Represents the conditions of nodes: tests, operations on their cuts, and a table of all conditions of a forest.
 
 A row goes left if its node's test holds. A missing value is not tested: it goes where `missing_left` says.
 
@@ -28,8 +28,8 @@ INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the fewest cuts with the same meaning, ascending: two equal cuts cancel. The cuts of two conditions
-    together give their exclusive or."""
+    """Returns the cuts in ascending order, without pairs of equal cuts, as these cancel. Applied to the cuts of two
+    tests, it gives their exclusive or."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -40,12 +40,12 @@ def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Returns the cuts of the opposite test: a test that holds exactly where the given cuts do not."""
+    """Returns the cuts of the opposite test, which holds exactly where the test with the given cuts does not."""
     return toggled((*cuts, -INFINITY))
 
 
 def within(x: NDArray[Any], cuts: Sequence[Member]) -> NDArray[np.bool_]:
-    """Returns, for each x, whether an odd number of the ascending cuts is <= x."""
+    """Returns an array: True where an odd number of the ascending cuts is <= x."""
     return np.asarray(np.searchsorted(np.array(cuts, dtype=x.dtype), x, side="right") & 1 == 1)
 
 
@@ -60,7 +60,7 @@ class Below:
         return (-INFINITY, self.threshold)
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Returns for each x whether the test holds. No x may be missing."""
+        """Returns an array: True where x < threshold. No x may be missing."""
         return np.asarray(x < self.threshold)
 
 
@@ -93,7 +93,7 @@ Test: TypeAlias = Below | InSpans | OneOf
 
 
 def members_of(test: InSpans | OneOf) -> tuple[Member, ...]:
-    """Returns the cuts or codes of a set, in the form of `Tree.sets`."""
+    """Returns a test's cuts or codes, in the form of `Tree.sets`."""
     return test.cuts if isinstance(test, InSpans) else test.codes
 
 
@@ -105,20 +105,20 @@ def shortest_test(cuts: Iterable[Member]) -> Below | InSpans:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a node. feature: index into `Forest.features`. missing_left: whether missing values go left."""
+    """The condition of a node. feature: index into `Forest.features`. missing_left: True if missing values go left."""
 
     feature: int
     test: Test
     missing_left: bool = False
 
     def sends_left(self, x: NDArray[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Returns for each value of the feature whether it goes left. absent: whether each value is missing."""
+        """Returns an array: True where a value of the feature goes left. absent: True where a value is missing."""
         return np.where(absent, self.missing_left, self.test.holds(x))
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionTable:
-    """The distinct conditions of a forest as arrays, by feature, thresholds before sets, both ascending."""
+    """The distinct conditions of a forest as arrays, sorted by feature, then thresholds before sets, both ascending."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[Any]  # 0 if a set decides
@@ -148,15 +148,15 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """The index of the first condition with each distinct pair of feature and test: ascending; conditions may
-        differ in `missing_left` alone."""
+        """Ascending indices of conditions, one for each distinct pair of feature and test: the first of conditions that
+        differ only in `missing_left`."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.feature, self.threshold, self.set_number)
         new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
         return np.flatnonzero(new)
 
     def of(self, feature: int) -> NDArray[np.int64]:
-        """Returns the indices of the conditions on a feature."""
+        """Returns an array with the indices of all conditions on a feature."""
         return np.arange(*np.searchsorted(self.feature, [feature, feature + 1]))
 
     def thresholds(self, feature: int) -> NDArray[Any]:
@@ -170,8 +170,8 @@ class ConditionTable:
 
 
 def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) -> ConditionTable:
-    """Returns the table of the trees' distinct conditions. categories: for each feature whether it is a category.
-    on_words: whether thresholds are integers."""
+    """Returns the table of the trees' distinct conditions. categories: True for each feature that is a category.
+    on_words: True if thresholds are integers."""
     inner = [tree.inner for tree in trees]
     dtype = np.int64 if on_words else np.float64
 
@@ -210,7 +210,7 @@ def table_of(trees: Sequence[Tree], categories: Sequence[bool], on_words: bool) 
 def _distinct_sets(
     trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
 ) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
-    """Returns the distinct sets, sorted, and for each inner node of all trees the number of its set, or NO_SET."""
+    """Returns a sorted tuple of the distinct sets, and an array: the index of each inner node's set, or NO_SET."""
     used = {
         tree.sets[chosen]
         for tree, nodes in zip(trees, inner, strict=True)
@@ -221,7 +221,7 @@ def _distinct_sets(
     number = {members: index for index, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
     for tree, nodes in zip(trees, inner, strict=True):
-        # NO_SET is -1, and as an index finds the last entry: NO_SET again.
+        # NO_SET is -1, so as an index it reads the last entry, which is NO_SET again.
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
         chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)
@@ -230,10 +230,10 @@ def _distinct_sets(
 def tree_arrays(
     node_conditions: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """Returns {"threshold", "set_index", "sets": values} for a tree with these conditions.
+    """Returns the fields `threshold`, `set_index` and `sets` of a tree, by name.
     node_conditions: (nodes,) index of each node's condition; -1 at a leaf.
     threshold: (conditions,) thresholds.
-    sets: condition index -> set."""
+    sets: the sets of conditions, by the condition's index."""
     used = sorted(set(node_conditions.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(node_conditions), NO_SET, dtype=np.int32)
     by_set = np.isin(node_conditions, used)

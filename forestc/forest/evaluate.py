@@ -79,7 +79,7 @@ class Evaluation:
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """Returns raw rows as the numbers that conditions compare: (rows, features). table: all columns of the source, or
-    those in `Forest.carried`. Raises RowsError for other shapes and unexpected missing values."""
+    only the columns in `Forest.carried`. Raises RowsError for another shape or an unexpected missing value."""
     if table.ndim != 2 or table.shape[1] not in (forest.width, forest.columns):
         raise RowsError(
             f"the rows have shape {table.shape}", where="rows", do=f"the model takes rows of {forest.columns} columns"
@@ -121,8 +121,8 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
 
 
 def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
-    """Returns the Evaluation after the last tree. total: the accumulator (rows, outputs). leaves: the source's leaf
-    numbers (rows, trees)."""
+    """Returns the Evaluation, given the results of all trees. total: (rows, outputs) combined leaf values. leaves:
+    (rows, trees) leaf numbers of the source library."""
     answers = [
         _answer(forest, part, finish_scores(forest, part, total[:, part.start : part.stop])) for part in forest.parts
     ]
@@ -139,7 +139,7 @@ def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]
 
 @dataclass(frozen=True)
 class _Answer:
-    """The scores, values (rows, outputs) and class indices (rows,) of one member model (part)."""
+    """The scores and values (rows, outputs), and class indices (rows,), of one part or of the combined parts."""
 
     part: Part
     scores: NDArray[Any]
@@ -159,7 +159,7 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 
 
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
-    """Returns the scores of a vote, average or median over the parts, as `Combine` defines them."""
+    """Returns the scores of a vote, average or median over the parts' results, as `Combine` defines them."""
     weights = np.array(forest.weights)
     if forest.quantized and forest.combine.kind == "average":
         values = [quantized_values(answer.part, answer.scores, forest.steps) for answer in answers]
@@ -189,8 +189,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """Returns a part's values (rows, classes) in a quantized average, as the second table of `Combine` defines them.
-    scores: (rows, outputs). steps: the integer that stands for probability 1."""
+    """Returns a part's values (rows, classes) in a quantized average, by the second table of `Combine`. steps: the
+    integer that stands for probability 1."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -207,7 +207,7 @@ def quantized_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[An
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Returns two arrays (features,): True if the feature has a word for missing, and this word (0 if none)."""
+    """Returns two arrays (features,): True if a feature has a word for missing values, and this word (0 if none)."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
     taken = np.array([word is not None for word in words], dtype=np.bool_)
     return taken, np.array([word or 0 for word in words], dtype=np.int64)
@@ -219,8 +219,8 @@ def leaf_nodes(
     words: NDArray[Any],
     missing: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.int64]:
-    """Returns the leaf (node index) that each encoded row reaches: (rows,). missing: the result of `missing_words`, if
-    computed already."""
+    """Returns the node index of the leaf that each encoded row reaches: (rows,). missing: the result of
+    `missing_words`; computed here if None."""
     node = np.zeros(len(words), dtype=np.int64)
     missing = missing if missing is not None else missing_words(forest)
     for _ in range(tree.depth):
@@ -234,8 +234,8 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Returns for each row whether it goes left: (rows,). at: the inner node (index) of each row. x: each row's value
-    of that node's feature. missing: the result of `missing_words`."""
+    """Returns an array (rows,): True where a row goes left. at: each row's inner node. x: each row's value that this
+    node tests."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -251,7 +251,7 @@ def goes_left(
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
-    """Returns the accumulator (rows, outputs) before the first tree."""
+    """Returns the scores (rows, outputs) before the first tree; `add_tree` changes them."""
     if forest.quantized:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
@@ -274,7 +274,7 @@ def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
     """Adds a tree's leaf values to `total` (rows, outputs), in place; with aggregate min or max, takes the smaller or
-    larger value. node: the leaf (node index) of each row."""
+    larger. node: the index of each row's leaf."""
     first, last = tree.outputs[0], tree.outputs[-1]
     outputs = slice(first, last + 1) if tree.outputs == (*range(first, last + 1),) else list(tree.outputs)
     values = tree.values.take(tree.leaf.take(node), axis=0)
@@ -293,7 +293,7 @@ def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.i
 
 
 def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
-    """Returns a part's scores after the last tree. total: the part's columns of the accumulator."""
+    """Returns a part's final scores. total: (rows, outputs of the part), after `add_tree` of all trees."""
     if forest.quantized:
         if part.aggregate.kind != "sum":
             total = total + forest.bias[part.start : part.stop]
@@ -383,8 +383,8 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """Returns `high` - `low`, but at least 2^-20 of the larger absolute score, and 1 if both scores are 0. Errors of
-    scores are divided by this range."""
+    """Returns the divisor of errors of scores: `high` - `low`, but at least 2^-20 of the larger absolute bound; 1 if
+    both are 0."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 

@@ -1,4 +1,4 @@
-"""Describes the maximum (or minimum) of the trees' values as a start and steps away from it."""
+"""Describes the maximum (or minimum) of the trees' values as a start value and steps away from it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from forestc.forest.ir import LEAF, Forest, Tree
 
 
 def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
-    """Returns (start, {tree: steps}), one step for each row of `Tree.values`. The score without bias is the start plus
-    (max) or minus (min) the largest step reached."""
+    """Returns a start value, and {tree: steps} with a step for each row of `Tree.values`. The score without bias is the
+    start plus (max) or minus (min) the largest step reached."""
     sign = 1 if forest.aggregate.kind == "max" else -1
     leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}
     start = max(int(used.min()) for _, used in leaves.values())

@@ -1,7 +1,7 @@
 """Defines the Forest, a trained tree ensemble.
 
-A row goes left at a node if `x < threshold` or `x` is in its set. An aggregate combines leaf values into scores; a link
-transforms scores; a decision chooses the class.
+A row goes left at a node if the value it tests is below the threshold, or in the set. An aggregate combines leaf values
+into scores; a link transforms scores; a decision chooses the class.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LinkKind: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of the rows that the model reads."""
+    """A column that the model reads, with its number type."""
 
     name: str
     number: NumberType  # number type of the compared values
@@ -121,7 +121,8 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """A member model or prediction target: outputs `start` to `stop` - 1 with aggregate, link and decision."""
+    """A member model or prediction target. It has the outputs `start` to `stop` - 1, and its own aggregate, link and
+    decision."""
 
     start: int
     stop: int
@@ -137,7 +138,7 @@ class Part:
         return self.stop - self.start
 
     def curve_of(self, index: int) -> tuple[int, ...]:
-        """Returns the curve of the part's score `index`."""
+        """Returns the curve (ascending integers) of the part's score `index`. All scores may share one curve."""
         return self.curves[index if len(self.curves) > 1 else 0]
 
 
@@ -291,18 +292,18 @@ class Forest:
 
     @property
     def width(self) -> int:
-        """The number of columns of rows in forestc: those in `carried` if any, otherwise all of the source."""
+        """Number of columns of rows in forestc: of the columns in `carried` if any, otherwise of all columns."""
         return len(self.carried) or self.columns
 
     @cached_property
     def row_columns(self) -> tuple[int, ...]:
-        """For each feature the index of its column in rows of `width` columns."""
+        """The index of each feature's column, in rows of `width` columns."""
         place = {column: index for index, column in enumerate(self.carried)}
         return tuple(place[f.column] if place else f.column for f in self.features)
 
     @property
     def as_part(self) -> Part:
-        """The forest's own aggregate, link, decision, classes and scale as a part of all scores."""
+        """A part over all scores, with the forest's own aggregate, link, decision, classes and scale."""
         scale = 1.0 if self.scale is None else self.scale
         return Part(0, self.n_scores, self.aggregate, self.link, self.decision, self.classes, scale)
 
@@ -328,12 +329,12 @@ class Forest:
 
     @property
     def integer_weights(self) -> tuple[int, ...]:
-        """The weights of a quantized forest, which are whole numbers."""
+        """The weights of a quantized forest's parts, as integers."""
         return tuple(map(int, self.weights))
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """The prediction targets, as ranges of the scores: each part, or the combination of all."""
+        """The prediction targets: each part, or, if the parts are combined, a single part over all scores."""
         return (self.as_part,) if self.combined else self.parts
 
     @property

@@ -1,4 +1,4 @@
-"""Describes features and nodes as texts and figures."""
+"""Describes features, nodes and conditions as texts, and as dictionaries for JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from forestc.forest.numbers import Float, word_range, word_value
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """Returns a list with a dictionary for each feature: name, column, number type, nodes that use it, distinct
-    conditions, outermost thresholds, and range of words."""
+    """Returns a list of dictionaries, one for each feature: name, column, number type, missing values, nodes,
+    conditions, outermost thresholds and range of words."""
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
@@ -40,7 +40,8 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
-    """Returns the figures of a node and of `depth` levels below it. index: the tree's index."""
+    """Returns a node's condition or leaf as a dictionary, with nested dictionaries for `depth` levels of children.
+    index: the tree's index."""
     tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
@@ -64,8 +65,8 @@ def _nodes_below(tree: Tree, node: int) -> int:
 
 
 def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
-    """Returns a leaf's values as text. In a forest of one part with a value for each class, the text begins with the
-    class of the largest value."""
+    """Returns a leaf's values as text, after the class of the largest value if the only part has a value for each
+    class."""
     values = tree.values[tree.leaf[node]].tolist()
     numbers = ", ".join(f"{value:.6g}" for value in values)
     if len(values) > 1 and len(values) == len(forest.classes) and forest.single:
@@ -74,7 +75,8 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """Returns a condition as text. A word is followed by its value in brackets if the two differ."""
+    """Returns a condition as text. If a threshold is a word, the real threshold follows in brackets, unless they are
+    equal."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

@@ -107,7 +107,7 @@ def check_type(number: NumberType) -> NumberType:
 
 @dataclass(frozen=True, slots=True)
 class WordRange:
-    """The integer codes (words) of a feature's values."""
+    """The range of the integer codes (words) of a feature's values."""
 
     low: int  # lowest word of a value
     high: int  # highest word of a value
@@ -136,7 +136,7 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
 
 
 def order_key(values: NDArray[Any], bits: int) -> WordArray:
-    """Returns integers in the order of floats of 32 or 64 bits; -0.0 comes just below 0.0. For thresholds use
+    """Converts floats of 32 or 64 bits to integers in the same order; -0.0 comes just below 0.0. For thresholds use
     `threshold_key`."""
     with np.errstate(over="ignore"):  # A value beyond the range of float32 becomes infinite.
         pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
@@ -144,7 +144,7 @@ def order_key(values: NDArray[Any], bits: int) -> WordArray:
 
 
 def key_value(keys: WordArray, bits: int) -> FloatArray:
-    """Returns the floats of order keys: the inverse of `order_key`."""
+    """Converts the integers of `order_key` back to floats."""
     pattern = _mirrored(keys.astype(f"i{bits // 8}"))
     with np.errstate(invalid="ignore"):  # Keys beyond that of infinity are NaNs.
         return pattern.view(f"f{bits // 8}").astype(np.float64)
@@ -180,7 +180,7 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
 
 
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
-    """Returns the words (integer codes) of a feature's values (rows,), which must be rounded to the source's type. NaN
+    """Returns the words (integer codes) of a feature's values (rows,), already rounded to the source's type. NaN
     becomes the highest word. Raises ModelError for a Float."""
     limits = word_range(number, may_be_missing)
     absent = np.isnan(values)
@@ -219,7 +219,7 @@ def word_value(word: int, number: NumberType) -> float:
 
 
 def word_bits(number: NumberType) -> int:
-    """Returns the number of bits of the type's words; for a category, without a word for missing. The type must not be
+    """Returns the number of bits of a type's words; a category's word for missing is not counted. The type must not be
     a Float."""
     assert not isinstance(number, Float)
     return number.count.bit_length() if isinstance(number, Category) else number.bits

@@ -20,8 +20,8 @@ def retyped(
 ) -> Forest:
     """Returns the forest with other number types and thresholds.
 
-    thresholds: new thresholds of each feature, in the order of `ConditionTable.thresholds`.
-    missing: for each feature, whether values may be missing.
+    thresholds: for each feature, a new number for each of `ConditionTable.thresholds`.
+    missing: True for each feature that accepts missing values.
     """
     features = tuple(
         replace(feature, number=number, missing=absent)

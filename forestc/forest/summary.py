@@ -1,4 +1,4 @@
-"""Formats figures for terminals, pages and notebooks."""
+"""Formats counts and other figures for terminals, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def shown(value: object, most: int = 12) -> str:
-    """Returns a figure as text. most: the number of entries shown of a list."""
+    """Returns a figure as text. most: show at most this many entries of a list."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:

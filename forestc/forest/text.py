@@ -35,7 +35,7 @@ from forestc.forest.tree import Draw
 
 
 def print_forest(forest: Forest) -> str:
-    """Returns the text form, which ends in a newline."""
+    """Returns a forest's text form, which ends in a newline."""
     return "".join(f"{line}\n" for line in _lines(forest))
 
 
@@ -149,7 +149,8 @@ _NODE = re.compile(
 
 
 def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[str]:
-    """Returns the match of the pattern with the whole text. Raises ModelError, naming `where`, if it does not match."""
+    """Matches a pattern with the whole text, and returns the match. Raises ModelError, naming `where`, if it does not
+    match."""
     match = pattern.fullmatch(text)
     if not match:
         raise ModelError(f"can't read {text[:60]!r}", where=where)
@@ -157,7 +158,7 @@ def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[st
 
 
 def parse_forest(text: str) -> Forest:
-    """Parses the text form. Raises ModelError for any other text."""
+    """Parses a forest's text form. Raises ModelError for any other text, or if the forest is invalid."""
     lines = text.splitlines()
     number = 0
     try:
@@ -247,7 +248,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bo
 def _parse_result(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
-    """Parses the lines on aggregate, link, decision and classes of the forest or a part."""
+    """Parses the lines on aggregate, link, decision and classes, of the forest or of a part."""
     texts = []
     for word in _RESULT:
         if not prefix:

@@ -16,14 +16,14 @@ LEAF = -1  # stands for the children and the feature of a leaf
 
 @dataclass(frozen=True)
 class Draw:
-    """The rows that a tree was trained on: `count` of `rows`, drawn with replacement by NumPy's RandomState(seed)."""
+    """The rows that trained a tree: `count` indices below `rows`, drawn with replacement by NumPy's RandomState."""
 
     seed: int
     count: int
     rows: int
 
     def indices(self) -> NDArray[np.int64]:
-        """Returns the indices of the drawn rows, (count,); rows may repeat."""
+        """Returns an array (count,) with the indices of the drawn rows; indices may repeat."""
         return np.random.RandomState(self.seed).randint(0, self.rows, self.count)
 
 
@@ -54,7 +54,7 @@ class Tree:
 
     @cached_property
     def levels(self) -> tuple[NDArray[np.int64], ...]:
-        """The nodes by their distance from the root: levels[0] is the root alone."""
+        """Arrays of node indices by distance from the root: levels[0] holds the root alone."""
         levels = []
         level = np.zeros(1, dtype=np.int64)
         while len(level):
@@ -73,8 +73,8 @@ class Tree:
         return np.flatnonzero(self.left != LEAF)
 
     def leaves_numbered(self, ids: IntArray) -> NDArray[np.int64]:
-        """Returns the node indices of the leaves that have the numbers `ids` in the source. An inner node may have the
-        number of a leaf."""
+        """Returns the node indices of leaves, given the source library's numbers `ids`; each leaf must exist. An inner
+        node may have the same number."""
         nodes = np.flatnonzero(self.left == LEAF)
         order = nodes[np.argsort(self.ids[nodes], kind="stable")]
         return np.asarray(order[np.searchsorted(self.ids[order], ids)])

@@ -146,11 +146,10 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """Raises ModelError for invalid curves of a part, or if a part lacks curves. Only parts of a quantized average have
-    curves."""
+    """Raises ModelError if a part's curves are invalid or lacking. Only parts of a quantized average have curves."""
     averaged = forest.quantized and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
-    # A part needs no curve if its values are its scores.
+    # A part of several scores, with the identity as link, needs no curve.
     needed = averaged and (part.width == 1 or part.link != Link())
     if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not averaged):
         what = "is missing, or does not ascend" if averaged else "is outside a quantized average"
@@ -184,7 +183,7 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 
 
 class _Columns(NamedTuple):
-    """Facts about the features, as arrays (features + 1,); the last entry is for leaves."""
+    """Properties of the features, as arrays (features + 1,); the last entry is for leaves."""
 
     single: NDArray[np.bool_]  # True if the feature's values are float32
     categorical: NDArray[np.bool_]
@@ -226,7 +225,7 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:
-    """Yields rules on a tree's nodes; each rule assumes that all earlier rules hold."""
+    """Yields rules for a tree's nodes. Each rule assumes that the earlier ones hold."""
     inner, feature, values = tree.left != LEAF, tree.feature, tree.values
     bounded = inner & (tree.set_index == NO_SET)  # True at nodes with a threshold.
     yield (
@@ -262,7 +261,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
         lambda _: "sends missing values left, but the feature is never missing",
     )
     if forest.on_words:
-        # A threshold may lie one above the highest word: then every value is below it.
+        # A threshold may be one above the highest word; every value is below it.
         low, high = columns.low[tree.feature], columns.high[tree.feature]
         outside = (tree.threshold < low) | ((tree.threshold > high) & (tree.threshold - 1 > high))
         yield (
@@ -272,7 +271,7 @@ def _set_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]
 
 
 def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -> tuple[str, ...]:
-    """Returns a set's fault and perhaps a remedy; an empty tuple for a valid set."""
+    """Returns a tuple with a set's fault and perhaps a remedy; the tuple is empty for a valid set."""
     number = feature.number
     if not isinstance(number, Category) and not forest.on_words:
         single = FLOAT32 in (number, feature.raw) and not _are_float32(np.array(members, dtype=np.float64)).all()
@@ -291,5 +290,5 @@ def _broken_set(forest: Forest, feature: Feature, members: tuple[Member, ...]) -
 
 
 def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Returns for each value whether a float32 holds it exactly."""
+    """Returns an array: True where a float32 holds the value exactly."""
     return np.asarray(round_to(values, FLOAT32) == values)

@@ -1,4 +1,4 @@
-"""Describes, for generated files, how a feature's word is computed."""
+"""Describes how a feature's word is computed, for comments in generated files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from forestc.forest.numbers import (
 
 
 def word_note(forest: Forest, index: int) -> str:
-    """Returns a line with a feature's number type, the recipe for its word, and an example."""
+    """Returns a line of text with a feature's number type, the recipe for its word, and an example."""
     feature = forest.features[index]
     limits = word_range(feature.number, feature.missing)
     value, word = word_example(forest, index)
     absent = "" if limits.missing is None else f", {limits.missing} means missing"
-    # The recipe rounds to float32 first, as that may move a value across a threshold.
+    # The recipe rounds to float32 first, as rounding may move a value across a threshold.
     rounded = feature.raw == FLOAT32 and not isinstance(feature.number, Category)
     recipe = _recipe(feature.number, "float32(value)" if rounded else "value", f"{limits.low}..{limits.high}")
     return f"{feature.number}: {recipe}{absent}; {value!r} becomes {word}"

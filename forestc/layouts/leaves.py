@@ -1,11 +1,11 @@
 """Numbers the distinct leaves of a forest, so that a layout stores each of them once.
 
-| kind  | a leaf's number means                                     | possible if                              |
-|-------|-----------------------------------------------------------|------------------------------------------|
-| value | a value, counted from the smallest one of its tree        | all trees have one output                |
-| rows  | a row of a table with a value for each output             | all trees have the same adjacent outputs |
-| bits  | an integer with a bit for each output to which 1 is added | as for rows, for values 0 and 1          |
-| pairs | some pairs of output and value                            | always                                   |
+| kind  | a leaf's number stands for                            | possible if                              |
+|-------|-------------------------------------------------------|------------------------------------------|
+| value | its value minus the smallest value of its tree        | each tree has one output                 |
+| rows  | a row of a table, with a value for each output        | all trees have the same adjacent outputs |
+| bits  | an integer: bit k is the value 0 or 1 of the k-th output | as for rows, if all values are 0 or 1 |
+| pairs | a list of (output, value) pairs                       | always                                   |
 
 If trees have several outputs, the kind with the fewest bytes is taken.
 """
@@ -30,7 +30,7 @@ Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 @dataclass(frozen=True)
 class Leaves:
-    """The numbered leaves of a forest, and the values that leaves add to scores."""
+    """The numbered leaves of a forest: equal leaves have one number. Tables give the values of a number."""
 
     kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]  # trees with splits; sorted by output for `value`
@@ -42,13 +42,13 @@ class Leaves:
 
     @property
     def value_bytes(self) -> int:
-        """The bytes of a value in a table."""
+        """Number of bytes of each value in a table of leaves."""
         values = [value for leaf in self.pairs for _, value in leaf] if self.kind == "pairs" else self.table.ravel()
         return width_of(np.array(values, dtype=np.int64))
 
     @property
     def bytes(self) -> int:
-        """The bytes of all tables of leaves."""
+        """Number of bytes of all tables of leaves."""
         if self.kind == "pairs":
             entries = sum(max(1, len(leaf)) for leaf in self.pairs)
             return entries * (1 + self.value_bytes) + 2 * self.count
@@ -56,8 +56,8 @@ class Leaves:
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """Returns the leaves of a quantized forest that sums its trees. Trees of one leaf become part of the initial
-    scores."""
+    """Returns the numbered leaves of a quantized forest that sums its trees. The value of a tree with a single leaf is
+    added to the initial scores."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
@@ -104,7 +104,7 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
 
 
 def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
-    """Returns a list of the leaves in the kind `rows` and, if possible, also in `bits`."""
+    """Returns a list: the leaves in the kind `rows` and, if possible, also in the kind `bits`."""
     least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
     starts = starts.copy()
     for index in trees:
@@ -136,7 +136,8 @@ def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leave
 def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
-    """Returns for each tree the leaf number of each node, and what each number means."""
+    """Assigns one number to equal leaves. Returns each tree's leaf numbers by node, and a list of what each number
+    means."""
     meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:

@@ -1,7 +1,7 @@
-"""The layout `masks`: bit masks of the leaves that a row can still reach in each tree.
+"""The layout `masks`: for each tree, a bit mask of the leaves that a row can still reach.
 
-Lucchese et al., "QuickScorer", 2015. A failing condition clears the leaves on its left side; the row ends in the lowest
-remaining bit.
+Lucchese et al., "QuickScorer", 2015. A failing condition clears the bits of the leaves on its left side; the lowest
+remaining bit is the row's leaf.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
 
-# (multiplier, shift): a De Bruijn sequence numbers masks of one bit.
+# Maps the width of a mask to (multiplier, shift) of `hashed`; the multiplier is a De Bruijn sequence.
 HASHES = {4: (0x3, 2), 8: (0x17, 5), 16: (0x09AF, 12), 32: (0x077CB531, 27)}
 MOST_LEAVES = max(HASHES)
 
 
 @dataclass(frozen=True)
 class Masks:
-    """A forest as tables of masks. An entry is one condition in one tree."""
+    """The tables of a forest in the layout `masks`. An entry is a distinct condition in one tree."""
 
     slots: Slots
     leaves: Leaves
@@ -42,16 +42,16 @@ class Masks:
 
 
 def hashed(bit: int, width: int) -> int:
-    """Returns a number below `width` that differs for each mask with one bit."""
+    """Returns a perfect hash of `bit`, a mask with one bit set: each bit gets a different number below `width`."""
     multiplier, shift = HASHES[width]
     return (bit * multiplier & ((1 << width) - 1)) >> shift
 
 
 def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
-    """Returns the tables of a forest that sums its trees.
-    float_bytes: bytes of raw floats; 0 for words.
+    """Returns the mask tables of a quantized forest that sums its trees.
+    float_bytes: bytes of a raw float input; 0 for integer words.
 
-    Raises OptionError for a tree of more than 32 leaves.
+    Raises OptionError if a tree has more than 32 reachable leaves.
     """
     slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)
     read = [
@@ -96,7 +96,7 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
 
 
 def _read(tree: Tree, conditions: list[int], slots: Slots) -> tuple[list[int], list[tuple[int, int]]]:
-    """Returns the leaf nodes, left to right, and pairs (condition, leaf bits cleared if it fails)."""
+    """Returns the reachable leaf nodes, left to right, and pairs (condition, mask of the leaves on its left side)."""
     left, right, leaves = tree.left.tolist(), tree.right.tolist(), list[int]()
     cleared: list[tuple[int, int]] = []
     stack = [(0, -1)]  # (node, -1), or after its left side (node, leaves before that side)

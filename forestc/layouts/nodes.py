@@ -1,13 +1,13 @@
-"""The layout `nodes`: all trees as one stream of units, in preorder, with small tables beside it.
+"""The layout `nodes`: all trees in preorder as one stream of units, with small tables beside it.
 
-A split states the length of its left subtree, which follows it; then comes the right one. Other nodes are leaves, and
-jumps to subtrees stored elsewhere. There are three codes, and the smallest one is taken:
+A split holds a condition and the length of its left subtree; the left and the right subtree follow. A subtree may also
+be a leaf, or a jump to a subtree stored elsewhere. Of three codes, the cheapest is taken:
 
 | code  | a split                                    | unit    |
 |-------|--------------------------------------------|---------|
-| index | condition, length                          | 1 byte  |
+| index | index of the condition, length             | 1 byte  |
 | split | slot, threshold of 1 or 2 bytes, length    | 1 byte  |
-| wide  | condition, length                          | 2 bytes |
+| wide  | index of the condition, length             | 2 bytes |
 
 The codes `index` and `wide` need a table of conditions.
 """
@@ -30,13 +30,13 @@ from forestc.layouts.subtrees import Subtrees, subtrees_of
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
 RANKING, JUMPING = 120, 30  # bytes of C code that ranks features, and that jumps
-RANKED, JUMPED = 0.9, 0.98  # shares to which ranks, and jumps, must reduce the bytes
+RANKED, JUMPED = 0.9, 0.98  # requires that ranks, and jumps, reduce the bytes to these shares
 MOST_TURNS = 4  # limits the guesses of the number of jumps in a code
 
 
 @dataclass(frozen=True)
 class NodeTables:
-    """A forest as tables of nodes."""
+    """The tables of a forest in the layout `nodes`."""
 
     slots: Slots
     code: Code
@@ -53,27 +53,27 @@ class NodeTables:
 
     @property
     def symbols(self) -> int:
-        """The first unit of a split is less than this number; other numbers are leaves and jumps."""
+        """A unit below this number begins a split; any other unit begins a leaf or a jump."""
         return len(self.slots.slots) if self.code == "split" else len(self.conditions)
 
     @property
     def head(self) -> int:
-        """The number of units of a split before its subtrees."""
+        """Number of units of a split, without its subtrees."""
         return 2 + self.threshold_bytes if self.code == "split" else 2
 
     @property
     def unit(self) -> int:
-        """The bytes of a unit of the stream."""
+        """Number of bytes of each unit of the stream."""
         return 2 if self.code == "wide" else 1
 
     @property
     def start_bytes(self) -> int:
-        """The bytes of an entry of `starts`."""
+        """Number of bytes of each entry of `starts`."""
         return 2 if len(self.stream) <= 1 << 16 else 4
 
     @property
     def bytes(self) -> int:
-        """The bytes of all tables."""
+        """Number of bytes of all tables."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
@@ -81,13 +81,13 @@ class NodeTables:
 
     @property
     def jumps(self) -> int:
-        """The number of subtrees that are jumped to."""
+        """Number of subtrees that are stored apart and reached by jumps."""
         return len(self.starts) - len(self.leaves.trees)
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
-    """Returns the smallest tables of a forest that sums its trees.
-    float_bytes: bytes of raw floats; 0 for words.
+    """Returns the node tables of a quantized forest that sums its trees, in the cheapest code.
+    float_bytes: bytes of a raw float input; 0 for integer words.
 
     Raises OptionError if no code can hold the forest.
     """
@@ -108,13 +108,13 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
 
 
 def _cost(nodes: NodeTables) -> float:
-    """Returns the bytes, raised if there are ranks or jumps, which take code and time."""
+    """Returns the bytes of the tables, increased if ranks or jumps need additional code and time."""
     size = (nodes.bytes + JUMPING) / JUMPED if nodes.jumps else nodes.bytes
     return (size + RANKING) / RANKED if nodes.slots.ranked else size
 
 
 def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> NodeTables | None:
-    """Returns the forest in one code; None if it does not fit."""
+    """Returns the tables of the forest in one code; None if the forest does not fit."""
     used = np.unique(np.array([condition for condition, _, _ in subtrees.rows], dtype=np.int64))
     threshold_bytes = 0
     if code == "split":
@@ -145,7 +145,7 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
 
 @dataclass
 class _Coder:
-    """Writer of a forest's stream of units in one code."""
+    """Encoder of a forest as a stream of units in one code."""
 
     slots: Slots
     leaves: Leaves
@@ -178,8 +178,7 @@ class _Coder:
         return self.number(self.leaves.count + self.far.setdefault(subtree, len(self.far)))
 
     def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the stream, and an array of the indices in the stream where each tree, then each shared subtree
-        begins.
+        """Returns the stream, and an array of start indices in it: of each tree, then of each subtree stored apart.
         shared: subtrees to store once."""
         far = self.far = {subtree: number for number, subtree in enumerate(shared)}
         uses, coded, stored = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()

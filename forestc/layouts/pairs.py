@@ -1,6 +1,6 @@
-"""The layout `pairs`, for engines: trees as graphs of blocks. A block is a sequence of adjacent nodes.
+"""The layout `pairs`, for engines: each tree is a graph of blocks. A block is a sequence of adjacent nodes.
 
-A node either is a leaf, or points to the block of its children. A node may be in several blocks.
+A node is either a leaf, or points to the block that holds its children. A node may be in several blocks.
 
 | kind | goes to child                                                      | represents                     |
 |------|--------------------------------------------------------------------|--------------------------------|
@@ -9,7 +9,7 @@ A node either is a leaf, or points to the block of its children. A node may be i
 | JUMP | x div (bits of a mask)                                             | a larger set of categories     |
 | LEAF | none                                                               | a pair of output and value     |
 
-Words count from 0 here (`to_raised`); a missing number has all bits set. A leaf that adds to several outputs is a
+Words x are counted from 0 (`to_raised`); a missing number has all bits set. A leaf that adds to several outputs is a
 sequence of LEAF nodes, all but the last with the flag.
 """
 
@@ -33,7 +33,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Blocks:
-    """A tree as a graph of blocks of nodes. Block 0 holds only the root."""
+    """A tree as a graph: each inner node points to a block of adjacent child nodes. Block 0 holds only the root."""
 
     kind: Ints  # (nodes,), as in the module's table
     flag: Ints  # (nodes,), as in the module's table
@@ -52,7 +52,8 @@ class Blocks:
 
 
 def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
-    """Returns each feature's smallest word, and its largest minus smallest: two arrays (features,).
+    """Returns two arrays (features,): the smallest word, and the largest minus the smallest. A number's word for
+    missing is not counted.
 
     Raises OptionError if words need more than `word_bits` bits.
     """
@@ -71,7 +72,8 @@ def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
 
 
 def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
-    """Returns words (rows, features) counted from 0. A missing number has all `word_bits` bits set."""
+    """Returns words (rows, features) minus each feature's smallest word. A missing number becomes a word with all
+    `word_bits` bits set."""
     low, _ = raised_ranges(forest, word_bits)
     raised = words - low
     for index, feature in enumerate(forest.features):
@@ -83,7 +85,7 @@ def to_raised(forest: Forest, words: Ints, word_bits: int) -> Ints:
 
 @dataclass(frozen=True)
 class Layout:
-    """Writer of trees as blocks."""
+    """Converter of a forest's trees to graphs of blocks."""
 
     forest: Forest
     word_bits: int
@@ -92,7 +94,7 @@ class Layout:
 
     @classmethod
     def of(cls, forest: Forest, word_bits: int) -> Layout:
-        """Returns the writer for a forest. Raises OptionError if words need more than `word_bits` bits."""
+        """Returns the converter for a forest. Raises OptionError if words need more than `word_bits` bits."""
         return cls(forest, word_bits, *raised_ranges(forest, word_bits))
 
     @property
@@ -105,7 +107,8 @@ class Layout:
 
 
 class _Graph:
-    """Builds a tree's blocks from its nodes and from nodes added for sets of categories and for leaves."""
+    """Builder of one tree's blocks. Splits on categories or intervals, and leaves with several values, may become
+    several nodes."""
 
     def __init__(self, layout: Layout, tree: Tree) -> None:
         self.layout, self.tree = layout, tree
@@ -158,7 +161,7 @@ class _Graph:
         return self.first_list + len(self.lists) - 1
 
     def _set(self, node: int) -> None:
-        """Replaces a node with a set by nodes with masks or thresholds."""
+        """Turns a split on a category or on intervals into nodes with masks or thresholds."""
         tree, layout = self.tree, self.layout
         feature, chosen = int(self.feature[node]), int(tree.set_index[node])
         low, high = int(layout.low[feature]), int(layout.high[feature])
@@ -178,7 +181,7 @@ class _Graph:
 
     @staticmethod
     def _odd(cuts: Sequence[float], low: int, high: int) -> list[float]:
-        """Returns the cuts in range; an odd number below it adds `low`."""
+        """Returns the cuts within the range; `low` comes first if an odd number of cuts is at or below it."""
         below = sum(cut - low <= 0 for cut in cuts) & 1
         return [*([low] if below else []), *(cut for cut in cuts if 0 < cut - low <= high)]
 
@@ -196,7 +199,7 @@ class _Graph:
         self.block[node] = self._block(members)
 
     def _cuts(self, node: int, feature: int, cuts: list[int], missing_left: bool) -> None:
-        """Replaces a node by a balanced tree of comparisons; at each cut, the side changes."""
+        """Replaces a split by a balanced tree of threshold nodes; words change sides at each cut."""
         tree = self.tree
         starts_left = bool(cuts) and cuts[0] == 0
         cuts = cuts[1:] if starts_left else cuts
@@ -219,7 +222,7 @@ class _Graph:
         self.alias[node] = compare(0, len(cuts))
 
     def _leaves(self) -> None:
-        """Turns each leaf into (output, value); a leaf with several becomes a node with LEAF children."""
+        """Gives each leaf its output and value; a leaf with several values becomes a node with LEAF children."""
         tree = self.tree
         outputs = np.array(tree.outputs, dtype=np.int64)
         nodes = np.flatnonzero(self.leaves)
@@ -253,7 +256,7 @@ class _Graph:
         kind, flag, feature, operand, block, shift = (
             np.concatenate([own, added[:, column]]) for column, own in enumerate(columns)
         )
-        # A leaf turned into LESS takes child 1, so shift -1 leads to its first pair.
+        # A leaf that became a LESS node always goes to child 1; shift -1 makes this its first child.
         shift[:n] = np.where(self.leaves & (kind[:n] == LESS), -1, 0)
         inner = tree.inner
         pairs = np.stack([tree.left[inner], tree.right[inner]], axis=1).ravel()
@@ -269,7 +272,7 @@ class _Graph:
 
 
 def _reached(blocks: Blocks, sizes: Ints) -> Blocks:
-    """Returns the blocks reachable from the root, renumbered, with `steps` set to the longest path."""
+    """Returns only the blocks reachable from the root, renumbered; `steps` becomes the length of the longest path."""
     reached = np.zeros(len(sizes), dtype=bool)
     level, steps = np.zeros(1, dtype=np.int64), -1
     while len(level):

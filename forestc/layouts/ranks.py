@@ -1,5 +1,5 @@
-"""The layout `ranked`: trees as nested ifs that compare ranks, where this saves bytes, instead of longer words or
-floats."""
+"""The layout `ranked`: trees as nested ifs. They compare a feature's rank among its thresholds instead of its word or
+float if this saves bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, slots_of
 
-# (limit, bytes): Thumb-2 splits on constants below the limit are this much longer.
+# Lists (limit, bytes): comparing with a constant below the limit takes this many more bytes in Thumb-2.
 LONGER = ((1 << 8, 0), (1 << 16, 4))
 LONGEST = 8
 MISSING = 4  # bytes of another comparison, with the word for missing, without its constant
@@ -22,7 +22,7 @@ RECORD = 3  # bytes of a ranked feature in tables, without its cuts
 
 @dataclass(frozen=True)
 class Ranks:
-    """A forest as nested ifs that compare ranks."""
+    """The slots and leaves of a forest in the layout `ranked`."""
 
     slots: Slots  # slots of ranked features only
     leaves: Leaves  # leaves of all trees
@@ -33,14 +33,15 @@ class Ranks:
 
 
 def ranks_of(forest: Forest, *, float_bytes: int = 0) -> Ranks:
-    """Returns the ranks of a quantized forest that sums its trees. float_bytes: bytes of raw floats; 0 for words."""
+    """Returns the slots and leaves of a quantized forest that sums its trees.
+    float_bytes: bytes of a raw float input; 0 for integer words."""
     return Ranks(
         slots_of(forest, ranked=True, float_bytes=float_bytes, only=_worthwhile(forest, float_bytes)), leaves_of(forest)
     )
 
 
 def _worthwhile(forest: Forest, float_bytes: int) -> set[int]:
-    """Returns the features for which ranking saves bytes."""
+    """Returns the indices of the features for which ranks save bytes."""
     slots = slots_of(forest, ranked=True, float_bytes=float_bytes)
     saved = dict.fromkeys((slot.feature for _, slot in slots.ranks), 0)
     uses = np.zeros(len(forest.conditions), dtype=np.int64)

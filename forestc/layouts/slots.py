@@ -24,7 +24,7 @@ _Key: TypeAlias = tuple[int, bool, int]  # (feature, missing_low, condition or -
 
 @dataclass(frozen=True)
 class FeatureSlot:
-    """An integer, computed for each row, that conditions compare with thresholds."""
+    """A slot: an integer, computed for each row, that conditions compare with thresholds."""
 
     feature: int  # index into Forest.features
     missing_low: bool  # True if a missing value is the lowest here
@@ -34,7 +34,7 @@ class FeatureSlot:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a forest, and how each condition reads them."""
+    """The slots of a forest, and the slot and threshold of each condition."""
 
     slots: tuple[FeatureSlot, ...]
     slot: NDArray[np.int64]  # (conditions,), index of the slot, or ALWAYS, NEVER or APART
@@ -44,12 +44,13 @@ class Slots:
 
     @property
     def rank_bytes(self) -> int:
-        """The bytes of the tables for ranks."""
+        """Number of bytes of the tables from which ranks are computed."""
         return sum(3 + self.cut_bytes * len(slot.cuts) for _, slot in self.ranks)
 
     @property
     def ranks(self) -> list[tuple[int, FeatureSlot]]:
-        """Pairs (index, slot) with the first slot of each ranked feature. Features with two slots come first."""
+        """Pairs (slot's index, slot), one for each ranked feature. Features with two slots come first, with the slot in
+        which missing values rank highest."""
         return [
             (index, slot)
             for index, slot in enumerate(self.slots)
@@ -58,7 +59,7 @@ class Slots:
 
     @property
     def twins(self) -> int:
-        """The number of ranked features with two slots."""
+        """Number of ranked features with a second slot, in which missing values rank lowest."""
         return sum(slot.missing_low for slot in self.slots if slot.condition is None) if self.ranked else 0
 
     @property
@@ -68,9 +69,9 @@ class Slots:
 
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[int] | None = None) -> Slots:
-    """Returns the slots of a quantized forest, features first, then single conditions.
-    float_bytes: bytes of raw floats; 0 for words.
-    only: features that get slots; None for all."""
+    """Returns the slots of a quantized forest; the slots of features come first.
+    float_bytes: bytes of a raw float input; 0 for integer words.
+    only: gives slots to these features alone; None for all features and conditions."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[_Key, set[int]] = {}
@@ -113,21 +114,22 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0, only: Set[in
 
 
 def _key_of(forest: Forest, index: int) -> tuple[_Key | int, int]:
-    """Returns (slot's key, threshold) of a condition; ALWAYS or NEVER replaces the key of a constant one."""
+    """Returns a condition's (key of its slot, threshold); the key is ALWAYS or NEVER for a constant condition."""
     condition = forest.conditions[index]
     feature = forest.features[condition.feature]
     missing_low = condition.missing_left and feature.missing
     span = word_range(feature.number, feature.missing)
     cut = min(int(condition.test.threshold), span.top + 1) if isinstance(condition.test, Below) else span.low
     if not isinstance(condition.test, Below) or (missing_low and cut <= span.low):
-        return (condition.feature, missing_low, index), 1  # by itself
+        return (condition.feature, missing_low, index), 1  # a condition with a slot of its own
     if cut > span.high and (missing_low or not feature.missing):
         return ALWAYS, 0
     return ((condition.feature, missing_low, -1), min(cut, span.top)) if cut > span.low else (NEVER, 0)
 
 
 def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
-    """Gives both slots of a feature the same cuts, in place. Returns the features with two slots."""
+    """Gives both slots of a feature (missing values lowest, or highest) the same cuts, in place. Returns the set of
+    features with two slots."""
     twins = {feature for feature, low, _ in cuts if low}
     for feature in twins:
         missing = word_range(forest.features[feature].number, True).missing
@@ -138,11 +140,11 @@ def _joined(forest: Forest, cuts: dict[_Key, set[int]]) -> set[int]:
 
 
 def byte_width(largest: int) -> int:
-    """Returns the bytes of an unsigned integer for 0 .. largest: 1, 2, 4 or 8."""
+    """Returns how many bytes (1, 2, 4 or 8) an unsigned integer needs to hold 0 to `largest`."""
     return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
 
 
 def width_of(values: NDArray[np.int64]) -> int:
-    """Returns the bytes of an integer for all values; it is signed if some value is negative."""
+    """Returns how many bytes (1, 2, 4 or 8) an integer needs to hold every value; it is signed if any value is."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)

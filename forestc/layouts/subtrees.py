@@ -14,20 +14,20 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots
 
 @dataclass(frozen=True)
 class Subtrees:
-    """The distinct subtrees of a forest, without splits that always or never hold."""
+    """The distinct subtrees of a forest, without splits on conditions that always or never hold."""
 
     rows: list[tuple[int, int, int]]  # (condition, left, right); sides are earlier subtrees, or ~n for leaf n
     roots: list[int]  # each tree's subtree, or ~n for leaf number n
 
     @property
     def uses(self) -> NDArray[np.int64]:
-        """Number of uses of each subtree, as a side or a whole tree: (subtrees,)."""
+        """Array (subtrees,): how often each subtree is a side of a distinct subtree, plus 1 if it is a whole tree."""
         sides = [side for _, *both in self.rows for side in both] + list(dict.fromkeys(self.roots))
         return np.bincount([side for side in sides if side >= 0], minlength=len(self.rows))
 
     def shared(self, head: int, jump: int, start: int) -> list[int]:
-        """Returns the subtrees that are smaller if stored once and jumped to, the most frequent first.
-        head, jump, start: memory of a split, of a jump and of its target."""
+        """Returns the subtrees that take less memory if stored once and reached by jumps, most used first.
+        head, jump, start: memory of a split, of a jump, and of the jump's entry in a table of targets."""
         size = [0] * len(self.rows)
         for subtree, (_, left, right) in enumerate(self.rows):
             size[subtree] = head + sum(1 if side < 0 else size[side] for side in (left, right))
@@ -48,7 +48,7 @@ class Subtrees:
 
 
 def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
-    """Returns the distinct subtrees of the trees in `leaves`. Time O(nodes)."""
+    """Returns the distinct subtrees of all trees with splits, in time O(nodes)."""
     indices: dict[tuple[int, int, int], int] = {}
     slot = slots.slot.tolist()
     roots = [
@@ -67,7 +67,7 @@ def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
 def _root(
     tree: Tree, conditions: list[int], number: list[int], slot: list[int], indices: dict[tuple[int, int, int], int]
 ) -> int:
-    """Returns the index of a tree's subtree, or ~n for leaf n."""
+    """Adds a tree's subtrees to `indices`. Returns the index of the whole tree, or ~n if it is only leaf n."""
     left, right = tree.left.tolist(), tree.right.tolist()
     subtree = [0] * tree.size
     for level in reversed(tree.levels):

@@ -28,8 +28,8 @@ def latency_for(
     device: str,
     progress: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Returns the fewest clock cycles with which the estimate reaches a clock rate. Raises OptionError if no latency
-    reaches it, or if the device has no fitted delays."""
+    """Returns the fewest clock cycles with an estimated clock rate of at least `clock_mhz`. Raises OptionError if there
+    are none, or if the device's clock rate can't be estimated."""
     delays = DELAYS[options.family]
     logic, _ = unregistered(forest, replace(options, latency=1))
     timing = Timing(logic, delays)
@@ -52,7 +52,7 @@ def latency_for(
             return latency
         best, estimated = max(best, fmax), estimated + 1
         least = max(least, math.ceil(clock_mhz / fmax) if latency == 1 else 1)
-        # Assumes that the clock rate grows in proportion to the latency.
+        # The remaining time is predicted as if the clock rate grew in proportion to the latency.
         likely = min(MOST_STAGES, math.ceil(latency * clock_mhz / fmax))
         left = (likely - max(latency, least - 1)) * (time.perf_counter() - start) / estimated
         progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")

@@ -1,4 +1,4 @@
-"""Builds the class decided by sums: with a threshold, or as the index of the largest sum."""
+"""Builds the class index from sums: by comparing a sum with a threshold, or as the index of the largest sum."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def label_of(draft: Draft, part: Part, sums: Sequence[Sum]) -> Net:
-    """Returns the net that holds the class index of a member model (part). sums: the sums of its outputs."""
+    """Builds the class index of a member model (part), and returns its net. sums: one for each output of the part."""
     lone = lone_label(draft, part)
     return label(draft, part.decision, sums) if lone is None else lone
 
 
 def lone_label(draft: Draft, part: Part) -> Net | None:
-    """Builds the class index of a member model (part) from its only tree, with class indices at the leaves. Returns
-    None without exactly one tree."""
+    """Builds the class index of a member model with one tree, as this tree with class indices at its leaves. Returns
+    None for any other model."""
     forest, trees = draft.forest, draft.forest.trees_of(part)
     if len(trees) != 1:
         return None
@@ -44,8 +44,7 @@ def label(draft: Draft, decision: Decision, sums: Sequence[Sum]) -> Net:
 
 
 def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[Sum]:
-    """Returns the sums minus `least`, as unsigned words of one type. least: the number to subtract; by default the
-    smallest offset."""
+    """Returns the sums minus `least`, as unsigned words of one type. least: by default, the smallest offset."""
     least = min(total.offset for total in sums) if least is None else least
     scores = [plus(draft, total, total.offset - least) for total in sums]
     word = width_for(0, max(score.high for score in scores))
@@ -53,8 +52,8 @@ def raised(draft: Draft, sums: Sequence[Sum], least: int | None = None) -> list[
 
 
 def argmax(builder: NetlistBuilder, scores: Sequence[Net], last: bool) -> Net:
-    """Returns the net that holds the index of the largest score. last: True if the last of equal scores wins, not the
-    first."""
+    """Returns the net that holds the index of the largest score. last: True if the last of equal scores wins; otherwise
+    the first wins."""
     word = width_for(0, len(scores) - 1)
 
     def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:

@@ -1,5 +1,5 @@
-"""A netlist under construction: ports, trees as multiplexers over shared comparators, and the operands of the forest's
-values.
+"""A netlist under construction: input ports, trees as multiplexers with shared comparisons, and a record of nets for
+proofs.
 
 Multiplexers took fewer LUTs than sums of products over a tree's leaves.
 """
@@ -25,7 +25,7 @@ Step: TypeAlias = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class Witness:
-    """The operands that hold the forest's values in a netlist; -1 for a removed net. Proofs verify them."""
+    """The nets or constants that hold a forest's intermediate values, for proofs of a netlist; -1 for a removed net."""
 
     trees: Mapping[tuple[int, int], Operand | tuple[Operand, ...]]  # summand of (tree, output), or its ascending bits
     labels: Sequence[Operand] = ()  # class index of each member model (part) that votes
@@ -39,7 +39,7 @@ class Witness:
             return operand if isinstance(operand, Const) else nets[operand]
 
         trees = {
-            # A Const is a tuple, too, so it is tested first.
+            # A Const is a tuple, too, so Const is tested before tuple.
             k: new(operand) if isinstance(operand, int | Const) else tuple(map(new, operand))
             for k, operand in self.trees.items()
         }
@@ -53,7 +53,7 @@ def feature_port(forest: Forest, index: int) -> Port:
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
-    """Returns the word type of a feature's port. Raises ModelError for a float feature."""
+    """Returns the type of a feature's input words. Raises ModelError for a float feature."""
     feature = forest.features[index]
     match feature.number:
         case Fixed(bits, _, signed):
@@ -67,7 +67,8 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class Draft:
-    """A forest's netlist under construction. counting: True if LUTs have six inputs, so that tables may count bits."""
+    """A forest's netlist under construction. counting: True if LUTs have six inputs or more, so that tables may count
+    bits."""
 
     def __init__(self, forest: Forest, counting: bool) -> None:
         self.forest, self.counting = forest, counting
@@ -93,7 +94,8 @@ class Draft:
         return self.builder.const(value, width_for(min(value, 0), max(value, 0)))
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """Builds a tree as multiplexers. values: the value of each leaf, of type `word`."""
+        """Builds a tree as multiplexers, and returns the net of its result. values: the result at each leaf, of type
+        `word`."""
         tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions, table = self.forest.conditions.node_conditions[index].tolist(), self.forest.conditions
@@ -124,7 +126,7 @@ class Draft:
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def _within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """Builds a bit that is 1 if the word is in a span. reserved: the word for missing values."""
+        """Builds a bit that is 1 if a word is in one of the spans. reserved: the word for missing values, if any."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)

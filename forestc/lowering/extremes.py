@@ -1,6 +1,6 @@
-"""Builds scores that are the largest or smallest value of the trees, and their decision.
+"""Builds scores that are the largest or smallest value of the trees, and the class with the largest of these scores.
 
-A score of at most two values is a bit: the OR of one bit per tree. An argmax of such scores needs no comparison.
+A score with at most two values is a bit: the OR of one bit per tree. The argmax of such scores needs no comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from forestc.netlist.ir import BIT, FALSE, Net
 
 @dataclass(frozen=True)
 class Extreme:
-    """A score that is the largest or smallest value of the trees."""
+    """A score that is the largest or smallest of the trees' values."""
 
     score: Sum
     bit: Net | None  # 1 for `then`, 0 for `otherwise`; None if more values occur
@@ -40,7 +40,7 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
 
 
 def extreme_of(draft: Draft, output: int) -> Extreme:
-    """Builds an output's score: the largest or smallest value of its trees."""
+    """Builds an output's score as the largest or smallest value of its trees, whichever the forest takes."""
     builder, forest = draft.builder, draft.forest
     start, steps = start_and_steps(forest, output)
     first = start + int(forest.bias[output])
@@ -67,8 +67,8 @@ def extreme_of(draft: Draft, output: int) -> Extreme:
 
 
 def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
-    """Builds the argmax without comparisons: the largest value that occurs decides. Returns None for other decisions,
-    and if a score has more than two values."""
+    """Builds the index of the largest of two-valued scores from their bits. Returns None for another decision, or if a
+    score has more values."""
     if decision.kind != "argmax" or any(score.bit is None for score in scores):
         return None
     sign = -1 if decision.ties == "last" else 1
@@ -77,7 +77,7 @@ def prioritized(builder: NetlistBuilder, decision: Decision, scores: Sequence[Ex
     conditions: list[tuple[Net, int]] = []
     for value, index in order:
         score = scores[index]
-        # This score did not have its larger value, so it has the smaller one.
+        # If no earlier condition holds, this score has its smaller value, and no score is larger.
         if value == min(score.then, score.otherwise):
             break
         bit = score.bit if score.bit is not None else FALSE

@@ -1,6 +1,6 @@
-"""Pipelines a netlist: adds registers, the same number on every path.
+"""Pipelines a netlist: adds the same number of registers to every path.
 
-A model of the device family's delays decides where registers go. Outputs are registered; inputs are not registered.
+The modeled delays of a device family decide where registers go. Outputs are registered; inputs are not registered.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads, rename
 
 
 def shortest_stages(timing: Timing, most_stages: int) -> Ready:
-    """Assigns nets to at most `most_stages` pipeline stages, with the shortest clock period to within 0.1 %."""
+    """Assigns nets to at most `most_stages` pipeline stages. Their clock period is within 0.1 % of the shortest that
+    greedy assignment reaches."""
     ends = [net for _, net in timing.netlist.outputs]
     best = timing.placed(math.inf)
     high, low = float(best.at.max(initial=0.0)), float(best.own.max(initial=0.0)) * (1 - 1e-3)
@@ -29,8 +30,8 @@ def shortest_stages(timing: Timing, most_stages: int) -> Ready:
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays, ready: Ready | None = None) -> tuple[Netlist, list[Net]]:
-    """Adds `latency` registers on every path of a combinational netlist. Returns the new netlist and the new number of
-    each old net, -1 if removed. ready: result of `shortest_stages`."""
+    """Adds `latency` registers to every path of a combinational netlist. Returns the new netlist, and a list of each
+    old net's new number, -1 if removed. ready: a result of `shortest_stages`."""
     stages = (ready or shortest_stages(Timing(netlist, delays), latency)).stage.tolist()
     builder = NetlistBuilder(netlist.name, netlist.title)
     new_nets: list[Net] = []

@@ -1,4 +1,4 @@
-"""Builds a class's share: a step function of its score, divided by the sum over all classes."""
+"""Builds each class's share: a step function of its score, divided by the sum of all classes' step functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forestc.netlist.ir import Net, WordType
 
 
 def multiples(builder: NetlistBuilder, net: Net, largest: int, weight: int) -> list[Word]:
-    """Returns words that sum to `weight` times a net: the net shifted, for each 1 in the weight."""
+    """Returns words with the sum weight * net: one shifted copy of the net for each 1 in the bits of `weight`."""
     words = []
     while weight:
         if weight & 1:
@@ -46,8 +46,8 @@ def _stepped(builder: NetlistBuilder, net: Net, cuts: Sequence[int], values: Seq
 
 
 def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> list[Net]:
-    """Builds each class's share in units of 1 / steps, rounded: the step function (level) of its score, divided by the
-    sum of all levels."""
+    """Builds each class's share in units of 1 / steps, rounded: its level (a step function of its score), divided by
+    the sum of all levels."""
     builder, steps = draft.builder, draft.forest.steps
     bits = steps.bit_length()
     if part.link.kind == "softmax":
@@ -63,7 +63,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # Shifts are free; 2 * steps * level is a shift minus a small multiple.
+    # 2 * steps * level is a shifted level, which costs nothing, minus a small multiple.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):
@@ -89,11 +89,11 @@ def _below_largest(draft: Draft, part_index: int, scores: Sequence[Sum]) -> list
 
 
 def _quotient(draft: Draft, key: tuple[int, int], dividend: Sum, start: Net, doubles: Sequence[Net], most: int) -> Net:
-    """Builds (dividend - start) // (2 * total). doubles: total, 2 * total, ..."""
+    """Builds (dividend - start) // (2 * total). doubles: the nets of total, 2 * total, 4 * total, ..."""
     builder, bits = draft.builder, len(doubles) - 1
     narrow = width_for(0, dividend.high)
     word = width_for(0, narrow.high + (most << bits))
-    # The remainder is stored inverted, so an overflow shows that a double does not fit.
+    # The remainder is stored inverted: adding a double overflows exactly if the double exceeds the remainder.
     rest = builder.add((builder.not_(builder.extend(dividend.net, narrow)), start), narrow)
     draft.steps["rest", *key, bits] = draft.operand_of(rest)
     rest = builder.extend(rest, word)

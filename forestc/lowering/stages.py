@@ -1,4 +1,4 @@
-"""Finds the stages of a pipelined netlist, and the slowest path of each."""
+"""Finds the pipeline stages of a netlist, and the slowest path of each stage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forestc.netlist.ir import Net, Netlist, Register
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers."""
+    """One pipeline stage: the logic in front of one row of registers."""
 
     number: int
     delay: float  # delay of the slowest path
@@ -21,7 +21,7 @@ class Stage:
 
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
-    """Returns the stages of a netlist, from the inputs on; a combinational netlist has one."""
+    """Returns a list of a netlist's pipeline stages, the first behind the inputs; a combinational netlist has one."""
     timing = Timing(netlist, delays)
     ready = timing.placed(math.inf)
     stages = ready.stage.tolist()

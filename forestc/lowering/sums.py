@@ -1,7 +1,7 @@
 """Builds sums of trees and of other words.
 
-Each tree's smallest leaf goes into an offset. Narrow words that a threshold compares may be added bit by bit (Wallace's
-tree, Dadda, Alta Frequenza 34, 1965).
+The smallest leaf of each tree is added to a constant offset. If only a threshold reads a sum, narrow words may be added
+bit by bit (Wallace's tree, Dadda, Alta Frequenza 34, 1965).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from forestc.netlist.ir import BIT, FALSE, Const, Net
 
 TABLE_BITS = 6  # bits that a table adds: the inputs of the largest LUTs
 MANY_BITS = 9  # words of one bit that tables count, at least
-FEW_WORDS = 6  # words from which WIDEST applies
-# Largest width of words added bit by bit, if many or few.
+FEW_WORDS = 6  # words at least for WIDEST; fewer words have WIDEST_OF_FEW
+# Limits the width of words that are added bit by bit: of at least FEW_WORDS words, and of fewer.
 WIDEST, WIDEST_OF_FEW = 3, 2
 T = TypeVar("T")
 Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
-# A tree's index, its leaf values minus the smallest, and the largest difference.
+# Holds a tree's index, its leaf values minus the smallest one, and the largest of these differences.
 Leaves: TypeAlias = tuple[int, list[int], int]
 
 
@@ -38,7 +38,7 @@ class Sum(NamedTuple):
 
 
 def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
-    """Joins neighboring items in pairs, as a balanced tree, until one is left."""
+    """Joins neighboring items in pairs, again and again, until one is left, and returns it."""
     items = list(items)
     while len(items) > 1:
         items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
@@ -46,7 +46,7 @@ def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
 
 
 def sums_of(draft: Draft, alone: bool) -> list[Sum]:
-    """Builds each output's sum of its trees. alone: True if only decisions read the sums."""
+    """Builds each output's sum of its trees. alone: True if the sums are used for decisions only."""
     forest = draft.forest
     compared: set[int] = set()  # outputs whose sums are only compared with a threshold
     if alone and draft.counting and forest.combine.kind in ("each", "vote"):
@@ -62,7 +62,7 @@ def sums_of(draft: Draft, alone: bool) -> list[Sum]:
 
 
 def _leaves(draft: Draft, output: int) -> tuple[list[Leaves], int]:
-    """Returns the trees of an output, and its bias plus the trees' smallest leaf values."""
+    """Returns the trees that add to an output, and the output's bias plus each tree's smallest leaf value."""
     trees, offset = [], int(draft.forest.bias[output])
     for index, tree in enumerate(draft.forest.trees):
         if output in tree.outputs:
@@ -84,7 +84,7 @@ def _words(draft: Draft, output: int, trees: Sequence[Leaves]) -> list[Word]:
 
 
 def _bits(draft: Draft, output: int, trees: Sequence[Leaves]) -> dict[int, list[Net]]:
-    """Builds each bit of an output's trees. Returns lists of nets by bit position."""
+    """Builds each bit of the trees' values. Returns lists of nets by bit position."""
     bits: dict[int, list[Net]] = {}
     for index, rows, largest in trees:
         nets = [
@@ -120,13 +120,13 @@ def plus(draft: Draft, total: Sum, offset: int) -> Sum:
     if low == high:
         return Sum(draft.number(low + offset), low + offset, low + offset)
     low, high = low + offset, high + offset
-    # The sum must be no narrower than its operands.
+    # The word must be no narrower than the two words that are added.
     word = width_for(min(low, offset, 0), max(high, offset, high - offset))
     return Sum(draft.builder.add((net, draft.number(offset)), word), low, high)
 
 
 def added(draft: Draft, words: Sequence[Word]) -> Sum:
-    """Builds the sum of words. Tables count many words of one bit if LUTs have six inputs."""
+    """Builds the sum of words. If LUTs have six inputs, tables count the one-bit words, unless they are few."""
     builder = draft.builder
     words = [(net, largest) for net, largest in words if largest]
     bits = [word for word in words if builder.type_of(word[0]) == BIT]
@@ -140,7 +140,8 @@ def added(draft: Draft, words: Sequence[Word]) -> Sum:
 
 
 def _better_bit_by_bit(largest: Sequence[int]) -> bool:
-    """Returns True if words are narrow and too many for one table, so that summing them bit by bit is better."""
+    """Returns True if words should be added bit by bit: narrow words, too many for one table. largest: each word's
+    maximum."""
     widest = max(largest, default=0).bit_length()
     return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not _in_one_table(largest)
 
@@ -151,13 +152,13 @@ def _in_one_table(largest: Sequence[int]) -> bool:
 
 
 def _table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
-    """Builds a weighted sum with one table. words: (net, largest value, factor) of each."""
+    """Builds a weighted sum with one table. words: triples (net, largest value, factor)."""
     largest = sum(most * times for _, most, times in words)
     return builder.table([(net, times) for net, _, times in words], largest), largest
 
 
 def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
-    """Builds the sum of bits; a bit at position p counts 2^p. bits: nets by position."""
+    """Builds the sum of bits; each net in bits[p] counts 2^p."""
     left = {position: _counts(builder, [(net, 1) for net in nets], 3) for position, nets in sorted(bits.items())}
     if not _in_one_table([most for words in left.values() for _, most in words]):
         left = {position: [_narrowest_first(builder, words, tables=True)] for position, words in left.items()}
@@ -183,7 +184,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
-    """Replaces groups of six bits by counts of ones. Groups of fewer than `least` remain."""
+    """Replaces each group of six bits by the count of its ones; a last group of fewer than `least` bits stays."""
     counts: list[Word] = []
     for first in range(0, len(bits), TABLE_BITS):
         some = bits[first : first + TABLE_BITS]
@@ -202,7 +203,7 @@ def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool = False) -> Word:
-    """Adds the narrowest words first. tables: adds three or more by table if they fit."""
+    """Adds words, the narrowest first. tables: True to add three or more words at once in a table if they fit."""
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
     for order in count(len(words)):
@@ -218,8 +219,8 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """Adds words with adders of two: within groups of three first, then the groups."""
+    """Adds words two at a time: first the words of each group of three, then the groups' sums."""
     words = sorted(words, key=lambda word: word[1])
-    # An adder's LUTs also hold the last multiplexers of a tree that it adds.
+    # The LUTs of an adder also hold the last multiplexers of a tree that it adds.
     threes = [words[at : at + 3] for at in range(0, len(words), 3)]
     return _narrowest_first(builder, [reduce(lambda a, b: _joined(builder, (a, b)), some) for some in threes])

@@ -1,7 +1,7 @@
-"""Computes when each net is ready, from a device family's modeled delays.
+"""Computes when the value of each net is ready, with the modeled delays of a device family.
 
-A LUT greedily absorbs LUTs before it while its inputs suffice, a simple form of FlowMap (Cong and Ding, IEEE TCAD
-13(1), 1994).
+A LUT greedily absorbs the LUTs before it as long as it has enough inputs: a simple form of FlowMap (Cong and Ding, IEEE
+TCAD 13(1), 1994).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from forestc.system.compiled import compiled
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-# A net and one of its bits; gates and multiplexers list bit 0.
+# Identifies a bit that a LUT reads as (net, bit); for gates and multiplexers the bit is 0.
 Bit: TypeAlias = tuple[Net, int]
 
 
 class Ready(NamedTuple):
-    """Arrays (nets,) that say when the value of each net is ready."""
+    """Arrays (nets,) with the pipeline stage, and the time within it, at which each net is ready."""
 
     stage: Ints  # number of registers before the net
     at: Floats  # time within the stage
@@ -41,7 +41,7 @@ class _Lists(NamedTuple):
 
 
 class Timing:
-    """A netlist with a device family's delays, to assign its nets to pipeline stages."""
+    """A netlist with the delays of a device family; assigns the nets to pipeline stages."""
 
     def __init__(self, netlist: Netlist, delays: Delays) -> None:
         self.netlist = netlist
@@ -57,7 +57,7 @@ class Timing:
         self._luts = np.array([self._lut(bits) for bits in range(delays.inputs + 1)])
 
     def placed(self, length: float) -> Ready:
-        """Assigns each net to the earliest possible stage. length: the longest delay of a stage, in the unit of
+        """Assigns each net to the earliest possible stage. length: the longest allowed delay of a stage, in the unit of
         `Delays`."""
         return Ready(
             *_placed(*self._tables, *self._below, self._registers, self._own_delays, self._luts, self.most_bits, length)
@@ -112,7 +112,7 @@ class Timing:
 
 
 def _idle(threshold: int, width: int) -> int:
-    """Returns the number of low bits that do not matter to the comparison."""
+    """Returns the number of low bits of a word that do not affect its comparison with the threshold."""
     # A comparison with 0 depends only on the sign bit.
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
@@ -126,7 +126,7 @@ def _lists(lists: Sequence[Sequence[int]]) -> _Lists:
 
 @compiled()
 def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: int) -> int:
-    """Returns the index into `seen` of the net that is ready last in stage `here`."""
+    """Returns the index into `seen`, from `first` on, of the net that is ready last in stage `here`."""
     latest = first
     for other in range(first + 1, waits):
         a, b = seen[other], seen[latest]
@@ -139,7 +139,7 @@ def _latest(seen: Ints, first: int, waits: int, stage: Ints, at: Floats, here: i
 
 @compiled()
 def _joined(read: Ints, n_read: int, most_bits: int, a: int, absorbed: Ints, size: int, more: Ints) -> int:
-    """Writes a LUT's inputs after it absorbs net `a` to `more`. Returns the number of inputs."""
+    """Writes to `more` the inputs of a LUT that absorbs net `a`. Returns the number of inputs."""
     joined = 0
     for index in range(n_read):
         if read[index] // most_bits != a:
@@ -167,7 +167,7 @@ def _absorbing(
     size: Ints,
     scratch: Ints,
 ) -> int:
-    """Absorbs LUTs into the LUT with inputs `read`, in place. Returns the new number of inputs."""
+    """Lets a LUT with inputs `read` absorb LUTs before it, in place. Returns the new number of inputs."""
     inputs, more, seen = len(read), scratch[0], scratch[1]
     first, waits = 0, 0
     for index in range(n_read):
@@ -203,11 +203,11 @@ def _placed(
     most_bits: int,
     length: float,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Returns the fields of `Ready`. bits: each bit read, as net * most_bits + index."""
+    """Returns the four arrays of `Ready`. bits: each bit that a LUT reads, as net * most_bits + index."""
     count, inputs = len(own_delays), len(luts) - 1
     stage, at = np.zeros(count, np.int64), np.zeros(count)
     own, last = np.zeros(count), np.full(count, -1, np.int64)
-    # These arrays hold the bits that each net's LUT reads, and how many.
+    # These arrays hold the bits that each net's LUT reads, and their number.
     absorbed, size = np.zeros((count, inputs), np.int64), np.zeros(count, np.int64)
     read, scratch = np.zeros(inputs, np.int64), np.zeros((2, 2 * inputs), np.int64)
     for net in range(count):

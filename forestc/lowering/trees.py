@@ -1,4 +1,4 @@
-"""Lowers a quantized Forest to a Netlist: trees, sums, combined parts, decisions, then registers."""
+"""Converts a quantized Forest to a Netlist: trees, sums, combined member models, decisions, then registers."""
 
 from __future__ import annotations
 
@@ -38,30 +38,32 @@ class LoweringOptions:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """Lowers a quantized forest to a netlist with equal results for every word in range. Ports: `x0`, ..., `label` (or
-    `label0`, ...), `score0`, ...; with latency also `in_valid`, `out_valid`."""
+    """Converts a quantized forest to a netlist with the same results for all words in range. Ports: `x0`, ..., `label`
+    (or `label0`, ...), `score0`, ...; with latency also `in_valid` and `out_valid`."""
     return lower_with_witness(forest, options)[0]
 
 
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
-    """Lowers a quantized forest as `lower` does. Also returns the operands that hold the forest's values."""
+    """Returns the netlist of `lower`, and its witness: the nets or constants that hold the forest's intermediate
+    values."""
     options = options or LoweringOptions()
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
     netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
-    # A removed net has the number -1, which indexes the last entry, -1.
+    # A removed net has the number -1; this indexes the last entry, so -1 is added there.
     return netlist, witness.renamed([*renamed, -1])
 
 
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
-    """Builds the logic without registers. With latency > 0 it has in_valid and out_valid."""
+    """Returns the netlist without registers, and its witness. If options.latency > 0, it has the ports in_valid and
+    out_valid."""
     outputs = _outputs(forest, options)
     refuse_extremes_of_parts(forest)
     draft = Draft(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if forest.adds else [extreme_of(draft, output) for output in range(forest.n_outputs)]
     combined = forest.combine.kind
-    # If parts vote, the scores are votes, so only decisions read the sums.
+    # If member models vote, the scores are votes, so only decisions read the sums.
     sums = [extreme.score for extreme in extremes] or sums_of(draft, alone=combined == "vote" or outputs == "label")
     if combined != "each":
         sums = COMBINED[combined](draft, sums)

@@ -1,4 +1,4 @@
-"""Combines the scores of a forest's parts (member models): votes, weighted averages, or the weighted median."""
+"""Combines the scores of a forest's member models (parts) by votes, a weighted average, or the weighted median."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.netlist.ir import FALSE, Net
 
 
 def votes(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """Builds for each class the total weight of the parts (member models) that decide for it."""
+    """Builds for each class the total weight of the member models (parts) that decide for it."""
     builder, forest = draft.builder, draft.forest
     ballots: list[list[Word]] = [[] for _ in forest.classes]
     for part_index, (part, weight) in enumerate(zip(forest.parts, draft.forest.integer_weights, strict=True)):
@@ -56,7 +56,7 @@ def averages(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
 
 
 def median(draft: Draft, sums: Sequence[Sum]) -> list[Sum]:
-    """Builds the weighted median: the smallest score with at least half of the weight at or below it."""
+    """Builds the weighted median: the smallest score such that scores up to it have at least half of the weight."""
     builder, shares = draft.builder, draft.forest.integer_weights
     least = min(total.offset + total.low for total in sums)
     scores = raised(draft, sums, least)

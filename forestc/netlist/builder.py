@@ -23,7 +23,7 @@ def width_for(low: int, high: int) -> WordType:
 
 
 class NetlistBuilder:
-    """Builds a netlist cell by cell. Each method for a cell returns the net of its result."""
+    """Builder of a netlist, cell by cell. Each method for a cell returns the net of its result."""
 
     def __init__(self, name: str, title: str = "") -> None:
         self.name, self.title = name, title
@@ -122,7 +122,7 @@ class NetlistBuilder:
         return self._add(ir.Mux(select, a, b), origin)
 
     def add(self, operands: Sequence[Net], word: WordType) -> Net:
-        """Builds the sum of the operands as a word of type `word`, which must hold every sum."""
+        """Builds the sum of the operands as a word of type `word`. The type must hold every sum that can occur."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], ir.Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
@@ -131,8 +131,8 @@ class NetlistBuilder:
         return self._add(ir.Add(tuple(operands), word.width, word.signed))
 
     def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
-        """Builds a sum of unsigned words with a table. words: (net, factor) pairs. largest: the largest sum that
-        occurs."""
+        """Builds a weighted sum of unsigned words with a table. words: (net, factor) pairs. largest: the largest sum
+        that occurs."""
         factors: dict[Net, int] = {}
         constant = 0
         for a, factor in words:
@@ -175,18 +175,18 @@ class NetlistBuilder:
         return a if isinstance(self._cells[a], ir.Const) else self._add(ir.Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """Adds a cell without simplifying it; an equal cell is used again."""
+        """Adds a cell as it is, or reuses an equal cell, and returns its net."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:
         self._outputs.append((port, net))
 
     def build(self) -> Netlist:
-        """Returns the verified netlist, without cells that no output depends on; inputs stay."""
+        """Returns the verified netlist, without cells that no output depends on; all inputs and nets 0 and 1 stay."""
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """Returns the netlist as `build` does, and the new number of each net; -1 for a removed net."""
+        """Returns the netlist as `build` does, and a list of each net's new number; -1 for a removed net."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):

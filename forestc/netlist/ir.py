@@ -1,4 +1,4 @@
-"""Level 2: the Netlist, a flat array of cells in topological order.
+"""The Netlist: logic as a flat array of cells in topological order.
 
 A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1. A net is a word of
 `width` bits, unsigned or in two's complement (`signed`). A cell reads only nets with smaller numbers, so there are no
@@ -85,8 +85,8 @@ class Add(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A constant plus a weighted sum of words, by look-up: each bit of the sum has a table, indexed by the joined bits
-    of all words."""
+    """A weighted sum of words plus a constant, by look-up: the joined bits of all words index a table for each bit of
+    the sum."""
 
     words: tuple[tuple[Net, int], ...]  # (net, factor) pairs; the first net has the lowest index bits
     constant: int
@@ -137,7 +137,7 @@ BIT = WordType(1, False)
 
 
 class Origin(NamedTuple):
-    """The forest's tree and node from which a cell comes; -1 for none."""
+    """The tree and the node of the forest from which a cell comes; -1 if it comes from none."""
 
     tree: int = -1
     node: int = -1
@@ -164,11 +164,11 @@ class Netlist:
         return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
 
 
-# Number of leading fields that are nets; Add and Table hold tuples instead.
+# Counts the leading fields of a cell that are nets; Add and Table hold tuples of nets instead.
 NETS: Mapping[type[Any], int] = {
     Const: 0, Input: 0, Less: 1, InSet: 1, Not: 1, And: 2, Or: 2, Mux: 3, Shift: 1, Extend: 1, Compare: 2, Register: 1,
 }  # fmt: skip
-# The functions of And, Or and Compare, on integers, arrays or signals.
+# Maps And, Or and Compare to Python operators, for integers, arrays or signals.
 OPERATORS: Mapping[type[Any], Callable[[Any, Any], Any]] = {
     And: operator.and_, Or: operator.or_, Compare: operator.lt,
 }  # fmt: skip
@@ -194,14 +194,14 @@ def rename(cell: CellT, renamed: Sequence[Net] | Mapping[Net, Net]) -> CellT:
 
 
 class Linear(NamedTuple):
-    """A sum of nets, each times a factor, and a constant."""
+    """A weighted sum: each net times its factor, plus a constant."""
 
     terms: tuple[tuple[Net, int], ...]
     constant: int = 0
 
 
 def linear(cell: LinearCell) -> Linear:
-    """Returns a cell as a weighted sum of the nets that it reads; a register counts as a wire."""
+    """Returns a cell's value as a weighted sum of the nets it reads. A register's value is the net it reads."""
     match cell:
         case Const(value):
             return Linear((), value)
@@ -226,8 +226,8 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
 
 
 def compares_sum(netlist: Netlist, cell: Less) -> bool:
-    """Returns True if a comparison with a constant reads no input or table. Backends write it as a subtraction, so
-    synthesis makes a carry chain."""
+    """Returns True if the compared word comes from neither an input nor a table. Backends write such a comparison as a
+    subtraction, so synthesis makes a carry chain."""
     return not isinstance(behind_registers(netlist, cell.a), Input | Table)
 
 
@@ -251,8 +251,8 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """Returns the value of a combinational cell, and so defines its meaning. values: the values that it reads, in the
-    order of `reads`."""
+    """Returns the value of a combinational cell, and so defines the cell's meaning. values: the values of the nets in
+    `reads`, in that order."""
     if isinstance(cell, Gate | Compare):
         return int(OPERATORS[type(cell)](*values))
     if isinstance(cell, SumCell):

@@ -59,7 +59,7 @@ def _cell_text(cell: Cell) -> str:
 
 
 def operation(kind: type[Cell]) -> str:
-    """Returns the word for a type of cell in the text form, such as in_set for InSet."""
+    """Returns the name of a type of cell in the text form, such as in_set for InSet."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -75,8 +75,8 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """Parses a netlist's text form. Raises ModelError for a text that is no netlist, InternalError for an invalid
-    netlist."""
+    """Parses a netlist's text form. Raises ModelError if the text cannot be read, InternalError if the netlist breaks a
+    rule."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:
@@ -119,7 +119,10 @@ def _nets(args: str) -> list[int]:
 
 
 def _string(text: str | None) -> str:
-    return "" if text is None else str(json.loads(text))
+    try:
+        return "" if text is None else str(json.loads(text))
+    except ValueError:
+        raise ModelError(f"a text is not JSON: {text!r:.60}", where="the netlist", do="write it anew") from None
 
 
 def _parse_port(name: str, match: re.Match[str]) -> Port:

@@ -13,7 +13,7 @@ ANY_DELAY = -1  # marks a constant: it has the same value at every clock
 
 
 def latencies(cells: Sequence[Cell]) -> list[int]:
-    """Returns the number of registers before each net; ANY_DELAY for a net that depends only on constants."""
+    """Returns a list of the number of registers before each net; ANY_DELAY for a net that depends only on constants."""
     delays: list[int] = []
     for cell in cells:
         if isinstance(cell, ir.Input):
@@ -113,7 +113,7 @@ def _sum_problem(cell: SumCell, types: Sequence[WordType]) -> str:
                 return "fewer than two operands"
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # A sum needs at least its operands' width; the lowering makes it wide enough.
+            # Only the operands' width is checked here; the lowering makes a sum wide enough.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if width >= widest else f"narrower than an operand ({widest} bits)"
         case ir.Table(words, constant, width):

@@ -38,14 +38,15 @@ PASSES: dict[str, type[Pass]] = {
 
 
 def seeded(step: Pass, seed: int) -> Pass:
-    """Returns the pass with this seed; unchanged if the pass draws nothing at random or has a seed."""
+    """Returns the pass with this seed. A pass that draws nothing at random, or already has a seed, is returned
+    unchanged."""
     return replace(step, seed=seed) if seed and isinstance(step, Seeded) and not step.seed else step
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: int = 0) -> list[Pass]:
-    """Returns the passes of the option `-p`, and adds missing passes that make integers. Raises OptionError.
-    scores: for round-leaves without this option.
-    seed: for passes without a seed."""
+    """Returns a list of the passes of the option `-p`, and of missing passes that make integers. Raises OptionError.
+    scores: the option `scores` for round-leaves.
+    seed: the seed of passes without one."""
     if isinstance(named, str):
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
     if any(isinstance(step, str) for step in named):
@@ -73,7 +74,7 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
 
 
 def renamed_passes(named: object) -> tuple[str, ...]:
-    """Returns a note for each old name of a pass in the option `-p`."""
+    """Returns a tuple with a note for each old name of a pass in the option `-p`."""
     notes: list[str] = []
     if isinstance(named, str) and named.strip() != "none":
         parse_passes(named, PASSES, FORMER, notes)

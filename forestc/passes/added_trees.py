@@ -1,4 +1,4 @@
-"""Builds new trees for passes."""
+"""Builds new trees for the forests that passes make."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from forestc.forest.ir import LEAF, Tree
 
 
 def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -> Tree:
-    """Turns a tree that corrects wrong decisions into a quantized Tree. conditions: the list that the tree's nodes
-    index."""
+    """Turns a tree that corrects wrong decisions into a quantized Tree. conditions: the list into which the tree's
+    nodes index."""
     arrays = node_arrays([conditions[number] if number >= 0 else None for number in tree.condition])
     values = [[value] for value, number in zip(tree.value, tree.condition, strict=True) if number < 0]
     return make_tree(
@@ -26,7 +26,7 @@ def added_tree(tree: MendingTree, conditions: Sequence[Condition], index: int) -
 
 
 def node_arrays(conditions: Sequence[Condition | None]) -> dict[str, Any]:
-    """Returns arguments of `make_tree` for these nodes' conditions, by name. None stands for a leaf."""
+    """Returns arguments of `make_tree`, by name, for nodes with these conditions; None stands for a leaf."""
     count = len(conditions)
     feature, set_index, missing_left = [LEAF] * count, [NO_SET] * count, [False] * count
     threshold, sets = list[Member]([0] * count), list[tuple[Member, ...]]()
@@ -54,7 +54,7 @@ def tree_of_nodes(
     quantized: bool,
 ) -> Tree:
     """Builds a new tree from nodes of `tree`, from `root` down.
-    children: returns two children of a node, or none for a leaf.
+    children: returns the two children of a node; an empty tuple for a leaf.
     value: returns a leaf's values (outputs,)."""
     nodes: list[int] = []
     stack = [root]

@@ -19,7 +19,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of a pass."""
+    """The result of a pass: a forest, promises, and figures for the report."""
 
     forest: Forest
     promises: tuple[Promise, ...]  # what the pass guarantees; the pipeline checks each promise
@@ -38,7 +38,7 @@ class Pass(Protocol):
 
 
 def required(scorer: Scorer | None, step: Pass) -> Scorer:
-    """Returns the scorer. Raises OptionError if there is none."""
+    """Returns the scorer. Raises OptionError if it is None."""
     if scorer is None:
         raise OptionError(
             f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
@@ -53,8 +53,8 @@ class Refusing(Protocol):
     name: ClassVar[str]
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
-        """Raises an error if the pass can't work on this model or these rows. source: the model, or the forest before
-        this pass."""
+        """Raises an error if the pass can't work on this model or these rows. source: the model, or the forest that the
+        pass gets."""
 
 
 def refusal(step: Pass, source: Forest, rows: Rows | None, scorer: Scorer | None = None) -> str | None:
@@ -99,7 +99,7 @@ def need_words(step: Pass, forest: Forest) -> None:
 
 
 def already_quantized(step: Pass) -> ModelError:
-    """Returns the error of a pass that takes only forests of floats."""
+    """Returns the error for a quantized forest, given to a pass that takes forests of floats alone."""
     what = "the forest is already quantized"
     return ModelError(what, where=f"pass {step.name}", do="give the model that it was made of")
 
@@ -137,9 +137,9 @@ Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
 def parse_passes(
     text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
 ) -> list[Pass]:
-    """Returns the passes of a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
-    former: maps old names to functions from options to new passes.
-    renamed: list that gets notes on old names."""
+    """Returns a list of the passes in a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
+    former: functions from options to new passes, by old names.
+    renamed: list to which notes on old names are added."""
     passes: list[Pass] = []
     former, at = former or {}, 0
     while at < len(text):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forestc.forest.evaluate import Evaluation, add_tree, evaluation_of, start_scores
 from forestc.forest.ir import LEAF, Forest
 
-# limits the number of combinations, and this number times the number of trees
+# Limits the number of combinations, and that number times the number of trees.
 MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23
 
 
@@ -21,8 +21,8 @@ def most_combinations(forest: Forest) -> int:
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """Returns all combinations of leaves, as a list with leaf nodes (combinations,) for each tree. Leaves of equal
-    values count once. None if there are more than `most_combinations`."""
+    """Returns a list with an array (combinations,) of leaf nodes for each tree. Leaves of equal values count once.
+    Returns None if there are more than `most_combinations`."""
     firsts = []
     for tree in forest.trees:
         nodes = np.flatnonzero(tree.left == LEAF)
@@ -45,7 +45,7 @@ def evaluate_leaves(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> Evalu
 
 
 def constant_answer(forest: Forest) -> Evaluation | None:
-    """Returns the evaluation of one row if all trees are constant; otherwise None."""
+    """Returns the evaluation of one row by a forest of constant trees; None if some tree is not constant."""
     if any((tree.values != tree.values[0]).any() for tree in forest.trees):
         return None
     return evaluate_leaves(forest, [np.flatnonzero(tree.left == LEAF)[:1] for tree in forest.trees])

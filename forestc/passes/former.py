@@ -1,4 +1,4 @@
-"""Translates passes under old names into the passes of today."""
+"""Translates old names of passes into the present passes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _quantize(options: dict[str, Any]) -> Sequence[Pass]:
     inputs = {name: value for name, value in given.items() if name in _INPUTS}
     if not fit:
         return QuantizeInputs(**inputs), RoundLeaves(**{name: given[name] for name in _ROUNDED if name in given})
-    # fit-leaves has a default tolerance, so approximate inputs get the same tolerance.
+    # fit-leaves has a default tolerance; approximate inputs get the same tolerance.
     if "cost" not in given and inputs.keys() & {"input_bits", "formats"}:
         inputs.setdefault("tolerance", DEFAULT_TOLERANCE)
     return QuantizeInputs(**inputs), FitLeaves(**{name: given[name] for name in _FITTED if name in given})

@@ -1,4 +1,4 @@
-"""Grows ensembles by boosting in which trees pay for their hardware, for regrow-trees and the trainer `priced`."""
+"""Grows ensembles by boosting with prices for hardware, for the pass regrow-trees and the trainer `priced`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Grower:
         return Charges(self.compared, np.zeros(len(self.compared)), splits, bits * self.prices.tree)
 
     def tree(self, grown: GrownTree, values: NDArray[Any], where: str, *, quantized: bool) -> Tree:
-        """Turns a grown tree into a tree of a Forest. values: (nodes,); only values of leaves are used."""
+        """Turns a grown tree into a tree of a Forest. values: (nodes,) new values; only those of leaves are used."""
         inner = grown.left != LEAF
         arrays = node_arrays(
             [
@@ -79,7 +79,8 @@ def constant_tree(*, quantized: bool) -> Tree:
 
 
 def sum_of_trees(bias: NDArray[Any], **fields: Any) -> Forest:
-    """Builds a forest that adds its trees and a bias (outputs,). fields: further arguments of `make_forest`."""
+    """Builds a forest with scores that are sums of its trees and a bias (outputs,). fields: further arguments of
+    `make_forest`."""
     outputs, decides = len(bias), bool(fields["classes"])
     return make_forest(
         n_outputs=outputs,

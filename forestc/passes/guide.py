@@ -13,8 +13,8 @@ from forestc.passes.options import options_of
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
-    """Returns a pass's description with the keys name, for, promises and options. Raises OptionError for an unknown or
-    former pass."""
+    """Returns a pass's description, a dictionary with the keys name, for, promises and options. Raises OptionError for
+    an unknown or former pass."""
     if name in BECAME:
         now = BECAME[name]
         raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")

@@ -1,4 +1,4 @@
-"""Describes the settings of a pass as a ladder, on which a search finds the cheapest good forest.
+"""Describes the settings of a pass as a ladder, from which a search takes the cheapest good forest.
 
 A ladder has branches: sequences of settings. A rung is one setting with its forest.
 """
@@ -53,7 +53,8 @@ class Ladder(Protocol):
     def branches(self) -> Sequence[Branch]: ...
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Runs the settings `steps` in order. Yields each with its forest (a rung); may end early."""
+        """Runs the pass with each setting of `steps`, in order. Yields each setting with its forest (a rung), and may
+        end early."""
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | Laddered:
         """Returns what to do if no setting is good: a result, or another pass to try. Raises OptionError if the user

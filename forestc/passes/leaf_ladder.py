@@ -37,7 +37,7 @@ class LeafLadder:
         return {replace(self.step, leaf_bits=count): count for count in bits}  # type: ignore[type-var]
 
     def branches(self) -> list[Branch]:
-        """Returns a list of one sequence of settings, with costs estimated from rounded leaves."""
+        """Returns a list with a single sequence of settings. Their costs are estimated from rounded leaves."""
         costs = tuple(cost_of(self.rounded(bits)) for bits in self.steps.values())
         return [Branch(tuple(self.steps), grows=True, costs=costs)]
 

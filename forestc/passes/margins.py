@@ -1,4 +1,4 @@
-"""Computes the margins of decisions: how far scores are from another class."""
+"""Computes the margins of decisions: how far scores are from deciding for another class."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from forestc.forest.ir import Forest
 
 
 def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns (rows,) margins of decisions: the score's distance from the threshold, or the distance of the two largest
-    scores. A margin is 0 if deciding values tie."""
+    """Returns the margin of each row's decision, (rows,): the distance of the score from the threshold, or of the two
+    largest scores; 0 if the deciding values tie."""
     scale = forest.scale or 1.0
     if forest.decision.kind == "threshold":
         return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)

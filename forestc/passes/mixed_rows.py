@@ -44,9 +44,9 @@ def rows_to_fit(
     noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
-    """Returns at most `most` evenly spaced rows, and copies of them as long as there are at most `most_copied` samples.
-    Raises OptionError without rows.
-    mix: share of the values in a copy that come from other rows of its class."""
+    """Returns at most `most` evenly spaced rows, with copies up to `most_copied` samples. Raises OptionError without
+    rows.
+    mix: share of a copy's values that come from other rows of its class."""
     words, labels = [], []
     count, most = count_rows(rows), max(1, most)
     for batch in evenly_spaced(rows, most, count).batches():
@@ -70,14 +70,14 @@ def rows_to_fit(
 
 
 def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns (samples, features) True for words without an order: categories and missing values."""
+    """Returns an array (samples, features): True for words without an order, namely categories and missing values."""
     taken, missing = missing_words(forest)
     categories = np.array([isinstance(feature.number, Category) for feature in forest.features], dtype=bool)
     return np.asarray(categories | (taken & (words == missing)))
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:
-    """Returns a copy of the rows in which random words come from other rows of the same class."""
+    """Returns a copy of the rows in which some words, chosen at random, come from other rows of the same class."""
     mixed = words.copy()
     for kind in np.unique(label):
         rows = np.flatnonzero(label == kind)

@@ -19,7 +19,7 @@ from forestc.rows.encode import encode
 
 @dataclass
 class Freedom:
-    """How far the thresholds of one feature may move without changing any row's path."""
+    """Bounds between which the thresholds of one feature may move without changing any row's path."""
 
     thresholds: NDArray[np.float64]
     low: NDArray[np.float64]  # each threshold must stay above this bound
@@ -57,7 +57,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Observe:
-    """A reduction that reads from the rows how far thresholds may move."""
+    """A reduction over rows that finds how far thresholds may move."""
 
     forest: Forest
     trees: FlatTrees
@@ -90,7 +90,7 @@ class Observe:
                 smallest, largest = float(present.min()), float(present.max())
             column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
             if column.whole:
-                # Most columns with fractions show one within the first 64 values.
+                # Most columns that contain fractions have one among the first 64 values.
                 column.whole = all(
                     bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (present[:64], present)
                 )
@@ -108,14 +108,14 @@ class Observe:
 
 
 def columns_of(forest: Forest, batch: Batch) -> Columns:
-    """Returns the encoded rows as (features, rows): float32 if all features are float32, otherwise float64."""
+    """Returns a batch's encoded rows as (features, rows): float32 if all features are float32, otherwise float64."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
     columns = encode(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
 
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """Returns for each feature how far its thresholds may move. Without rows the thresholds must stay."""
+    """Returns a list of each feature's `Freedom`: how far its thresholds may move. Without rows they must stay."""
     if rows is None:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)
@@ -137,7 +137,8 @@ def freedom(
 
 
 def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:
-    """Returns for each feature the nodes that compare it with a threshold, ascending."""
+    """Returns a tuple with an array for each feature: the nodes that compare it with a threshold, ascending, counted
+    over all trees."""
     nodes = np.flatnonzero((trees.left != LEAF) & (trees.set_start == NO_SET))
     if any(isinstance(feature.number, Category) for feature in forest.features):
         ordered = np.array([not isinstance(feature.number, Category) for feature in forest.features])

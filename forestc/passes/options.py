@@ -47,12 +47,12 @@ class Range:
 
 
 def tried(*values: Value, when: Mapping[str, tuple[Value, ...]] | None = None, approximate: bool = True) -> Choice:
-    """Returns the values of an option that a search tries. when, approximate: see `Choice`."""
+    """Returns the values that a search tries for an option. when, approximate: see `Choice`."""
     return Choice("", values, when, approximate)
 
 
 def tried_from(low: float, high: float, *, log: bool = False) -> Parameter:
-    """Returns the range in which a search tries an option: whole numbers if both ends are ints. log: True for a
+    """Returns the range in which a search varies an option: whole numbers if both ends are ints. log: True for a
     logarithmic scale."""
     if isinstance(low, int) and isinstance(high, int):
         return Whole("", low, high, log=log, approximate=True)
@@ -139,12 +139,12 @@ def options_of(kind: type[Pass]) -> tuple[PassOption, ...]:
 
 
 def space_of(kind: type[Pass]) -> tuple[Parameter, ...]:
-    """Returns the options of a pass that a search may try, with their values."""
+    """Returns a tuple of the options of a pass that a search may vary, with their values."""
     return tuple(option.space for option in options_of(kind) if option.space is not None)
 
 
 def check_options(step: Pass) -> None:
-    """Raises OptionError for a value that is not allowed. Replaces NumPy numbers by Python numbers."""
+    """Raises OptionError for an option's value that is not allowed. Replaces NumPy numbers, in place, by Python's."""
     for option in options_of(type(step)):
         value = getattr(step, option.name)
         if isinstance(value, np.generic):
@@ -156,6 +156,6 @@ def check_options(step: Pass) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
-    """A pass that draws at random, from this seed."""
+    """A base class for passes that draw at random, with this seed."""
 
     seed: Seed = 0

@@ -29,7 +29,7 @@ from forestc.rows.ranges import Ranges
 
 Apply: TypeAlias = Callable[[Pass, Forest, Rows | None, Scorer | None], PassResult]
 
-# About this many inputs beside thresholds test a promise about every input.
+# About this many inputs beside thresholds test each promise about all inputs.
 MOST_BOUNDARY_INPUTS = 20_000
 RANDOM_INPUTS = 256  # adds this many random inputs, from which inputs beside thresholds are derived
 
@@ -77,9 +77,9 @@ def run_passes(
     results: Sequence[PassResult] | None = None,
     apply: Apply = lambda step, forest, rows, scorer: step.run(forest, rows, scorer),
 ) -> tuple[Forest, list[Step]]:
-    """Runs the passes; returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
-    evidence: cross-validated losses.
-    results: result of each pass, if known."""
+    """Runs the passes. Returns the final forest and a Step for each pass. Raises CheckError for a broken promise.
+    evidence: cross-validated losses before and after the passes.
+    results: the passes' results, if already known."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
         with located(f"pass {step.name}", step.name):
@@ -104,7 +104,7 @@ def run_passes(
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
-        # Each forest is evaluated once, for the pass before it and the pass after it.
+        # Each forest is evaluated once: it is the result of one pass and the source of the next.
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests[:1]]
         for run in runs:
             new = evaluated[-1] if run.unchanged else evaluate_quickly(run.after, encode(run.after, batch.X))
@@ -137,7 +137,7 @@ class _Ran:
     def __init__(self, name: str, forests: Sequence[Forest], result: PassResult) -> None:
         *_, before, after = forests
         self.name, self.before, self.after, self.result = name, before, after, result
-        # `floats` indexes the last forest before the pass that has only floats or only integers.
+        # `floats` is the index of the last forest before this pass with only floats or only integers.
         self.floats = next(index for index in reversed(range(len(forests) - 1)) if not _halfway(forests[index]))
         self.checks = [
             promise.check(name, forests[self.floats] if promise.words_too else before, after)
@@ -154,9 +154,9 @@ class _Ran:
 
     def on_rows(self, evaluated: Sequence[Evaluation], index: int, generated: bool) -> None:
         """Checks a batch of rows.
-        evaluated: evaluation of each forest.
+        evaluated: the batch's evaluation by each forest.
         index: index in `evaluated` of the forest after this pass.
-        generated: True if rows were generated from ranges."""
+        generated: True if the rows were generated from ranges."""
         old, new = evaluated[index - 1], evaluated[index]
         self.inputs += len(old.index)
         for check in self.checks:

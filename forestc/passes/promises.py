@@ -28,7 +28,7 @@ NAMED_ROWS = 10  # rows that a note or a report lists at most
 
 
 class Promise:
-    """The base class of promises. words_too: True if the promise covers the change of inputs to integers, too."""
+    """The base class of promises. words_too: True if a promise also covers the change of inputs to integers."""
 
     guarantee: ClassVar[Guarantee]
     words_too: ClassVar[bool] = False
@@ -58,16 +58,17 @@ class PromiseCheck(Generic[P]):
         self.name, self.before, self.after, self.promise = name, before, after, promise
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of a batch of rows before and after the pass; batches come in order."""
+        """Takes a batch's evaluations: by the forest before the pass (`old`) and after it (`new`). Batches come in
+        order."""
 
     def on_generated(self, old: Evaluation, new: Evaluation) -> None:
         self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
-        """Takes the evaluations of inputs beside thresholds before and after the pass."""
+        """Takes the evaluations of inputs beside thresholds before the pass (`old`) and after it (`new`)."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """Takes the loss of the forest after the pass, against the model."""
+        """Takes the accuracy that the forest after the pass loses against the model."""
 
     def verdict(self) -> dict[str, Any]:
         """Returns figures for the report; called last. Raises CheckError if the promise is broken."""
@@ -107,7 +108,7 @@ class Change:
 
 
 def most_change(change: float | str, forest: Forest) -> float:
-    """Returns the option `change` as a number: `auto` is 0 for decisions and 0.01 for a regression."""
+    """Returns the option `change` as a number; `auto` means 0 for decisions and 0.01 for a regression."""
     return (0.0 if forest.decides else CHANGE) if change == "auto" else float(change)
 
 
@@ -417,7 +418,7 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         return {"tied_rows": self.given_ties.first, "ties_changed": ties}
 
     def _try_every_input(self) -> None:
-        """Checks all combinations of paths, or of leaves, unless there are too many."""
+        """Checks all combinations of paths, or else all combinations of leaves, unless these are too many."""
         forests = self.before, self.after
         cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:

@@ -41,7 +41,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class RowErrors:
-    """The errors of a forest on rows, and the accuracy that follows."""
+    """The errors of a forest on rows, and the accuracy computed from them."""
 
     errors: NDArray[np.float64]  # (rows,) 1 for a wrong decision, otherwise 0; squared errors of a regression
     truth: NDArray[Any]  # labels, or the forest's own answers without labels
@@ -99,12 +99,12 @@ class Scorer:
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
-        """Returns the loss of each forest."""
+        """Returns a list with the loss of each forest."""
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
-        """Returns the errors (rows,) of each forest: 1 for a wrong decision and 0 for a right one; squared errors of a
-        regression."""
+        """Returns a list with an array (rows,) for each forest: 1 for a wrong decision and 0 for a right one; squared
+        errors of a regression."""
         baseline, first = self.baseline, 0
         parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
@@ -126,8 +126,8 @@ class Scorer:
 
 
 def row_errors(forest: Forest, rows: Rows) -> RowErrors:
-    """Returns a forest's errors on rows. The forest's own answers replace missing labels. Raises OptionError without
-    rows."""
+    """Returns a forest's errors on rows. The forest's own answers replace missing labels. Raises OptionError if there
+    are no rows."""
     parts = []
     for batch in rows.batches():
         answers = answers_to(forest, batch.X)
@@ -148,7 +148,7 @@ def joined(parts: Sequence[RowErrors]) -> RowErrors:
 
 
 def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-    """Returns (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a regression."""
+    """Returns an array (rows,): 1 for a wrong decision and 0 for a right one; squared errors of a regression."""
     answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
     if forest.decides:
         return np.asarray((answers != truth).any(axis=1), dtype=np.float64)

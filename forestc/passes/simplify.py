@@ -30,7 +30,7 @@ class Simplify:
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result with the simplified forest."""
+        """Returns the result of the pass, with the simplified forest."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
@@ -67,7 +67,7 @@ def _all_values(forest: Forest, feature: int) -> _Reachable:
 
 
 def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | None, _Reachable | None]:
-    """Returns the values that go left and right; None for a side without values."""
+    """Returns the values on the left and on the right side of a condition; None for a side without values."""
     sides = []
     for left in (True, False):
         missing = reachable.missing and condition.missing_left == left
@@ -89,7 +89,7 @@ def _split(reachable: _Reachable, condition: Condition) -> tuple[_Reachable | No
 
 
 def _reach(reachable: _Reachable, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """Returns bounds of the values on one side of a condition, and False if the side has no values."""
+    """Returns (lower bound, upper bound, True if there are values) for one side of a condition with cuts."""
     inside = [cut for cut in cuts if reachable.low < cut and (cut < reachable.high or cut == reachable.high == np.inf)]
     first = sum(cut <= reachable.low for cut in cuts)
     edges = [reachable.low, *inside, reachable.high]

@@ -16,9 +16,9 @@ UNITS = ("trees", "nodes", "comparators", "luts")
 
 
 def bill_of(forest: Forest, unit: str, *, family: str = DEFAULT_COST) -> Bill:
-    """Returns the cost of each tree; if `unit` is comparators or luts, also of each comparator.
-    unit: what is counted: trees, nodes, comparators or luts.
-    family: what luts are priced as, such as lut6 or flash."""
+    """Returns the cost of each tree; for comparators or luts, also of each comparator.
+    unit: trees, nodes, comparators or luts.
+    family: prices of luts, such as lut6 or flash."""
     trees = forest.trees
     nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
     if unit == "trees":
@@ -44,7 +44,7 @@ def cost_of(forest: Forest) -> float:
 
 
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Returns the number of bits of a tree's integer leaves, counted from the smallest leaf; for float leaves
+    """Returns the number of bits of a tree's integer leaves minus the smallest leaf. For float leaves, returns
     ASSUMED_LEAF_BITS."""
     if values.dtype.kind != "i":
         return ASSUMED_LEAF_BITS

@@ -30,7 +30,7 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.observation import Freedom
 
-# limits fixed point to the bits of a float32's significand
+# Limits fixed point, if input=auto chooses it, to the bits of a float32's significand.
 MOST_FIXED_BITS = 24
 MOST_INTEGER_BITS = 32
 
@@ -53,9 +53,8 @@ def choose(
     input_bits: int | None,
 ) -> Format:
     """Chooses the integer format of a feature.
-    raw: number type in the model.
     way: option `input` of quantize-inputs.
-    input_bits: most bits of fixed point, which may then be approximate."""
+    input_bits: largest number of bits, even if the format becomes approximate; None for no limit."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -128,8 +127,8 @@ def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> N
 
 
 def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
-    """Returns the fixed-point format of fewest fraction bits that keeps all rows' paths; None if no format of at most
-    `most` bits does."""
+    """Returns the fixed-point format with the fewest fraction bits that keeps all rows' paths; None if it needs more
+    than `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
     # `x < inf` separates infinity from all numbers, but fixed point has no infinity.
@@ -142,7 +141,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     def enough(fraction: int) -> bool:
         return bool((np.floor(scaled_by(high_ends, fraction)) > scaled_by(low_ends, fraction)).all())
 
-    # If k fraction bits are enough, k + 1 are, too, so bisection finds k.
+    # If k fraction bits are enough, k + 1 are enough, too, so bisection finds k.
     fraction = least + bisect_left(range(least, least + most + 39), True, key=enough)
     low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
     if not (high > low).all():

@@ -1,1 +1,1 @@
-"""Reads rows in batches, from any format."""
+"""Reads rows in batches, from files and from data in memory."""

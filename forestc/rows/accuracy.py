@@ -13,7 +13,7 @@ from forestc.forest.ir import Forest
 from forestc.rows.batches import Batch
 
 GENERATED = "generated"  # marks generated rows, used if no rows were given
-# Maps values of `measured_on` to words for users.
+# Maps some values of `measured_on` to explanations for users.
 MEASURED_ON = {
     GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
     "fitted": "the rows the passes were fitted on",
@@ -23,7 +23,7 @@ MEASURED_ON = {
 
 @dataclass
 class Accuracy:
-    """The accuracy of a forest's answers, summed over batches."""
+    """The accuracy of a forest's answers, accumulated over batches."""
 
     decides: bool
     rows: int = 0
@@ -97,6 +97,6 @@ class LargestError:
 
     @property
     def share(self) -> float:
-        """The largest error: unchanged for probabilities, otherwise as a share of the range of values."""
+        """The largest error, divided by the range of the values unless these are probabilities."""
         probabilities = self.before.decides and self._low >= 0 and self._high <= 1
         return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)

@@ -22,7 +22,7 @@ _UNREADABLE = (pa.ArrowException, OSError, EOFError, ValueError, TypeError, Memo
 
 @contextmanager
 def readable(where: Path | str, what: str = "can't be read", do: str = WHOLE) -> Iterator[None]:
-    """Turns errors of libraries on damaged files into RowsError."""
+    """Turns errors that libraries raise on damaged files, within a `with`, into RowsError."""
     try:
         yield
     except _UNREADABLE as error:
@@ -67,7 +67,7 @@ class ArrowFiles:
                         yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, ArrowFiles]]:
-        """Yields files or row groups, each as (number of its first row, file or row group)."""
+        """Yields (number of the first row, part) for each part with rows: a row group of Parquet, or an Arrow file."""
         first = 0
         for fragment in self._dataset().get_fragments():
             for group in fragment.row_groups if self.form == "parquet" else [None]:
@@ -78,7 +78,7 @@ class ArrowFiles:
                 first += rows
 
     def head(self) -> pa.Table:
-        """Returns some first rows of all columns."""
+        """Returns the first rows, at most `PREVIEW`, with all columns."""
         with readable(self.where):
             return self._dataset().head(PREVIEW)
 

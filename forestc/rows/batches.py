@@ -20,7 +20,7 @@ class Batch:
     truth: Labels | None = None  # class indices, -1 if unknown, or values: (rows,) or (rows, targets)
 
     def of(self, chosen: slice | NDArray[np.generic]) -> Batch:
-        """Returns the chosen rows. chosen: a slice, a mask, or row numbers."""
+        """Returns a batch of the chosen rows. chosen: a slice, a mask, or row numbers."""
         return Batch(self.X[chosen], None if self.truth is None else self.truth[chosen])
 
 
@@ -69,7 +69,7 @@ class Reducing(Protocol):
 
 
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """Runs a reduction over all rows and returns its state."""
+    """Runs a reduction over all rows and returns its final state."""
     if isinstance(rows, Reducing):
         return rows.reduce(task)
     state, first = task.start(), 0
@@ -116,7 +116,7 @@ class RowSelection:
         return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        # Other machines get the reduction with the rule of the selection, without rows.
+        # The reduction may be sent to other machines, so it takes the selection's rule without the rows.
         state: S = reduce_rows(
             self.rows, _SelectionReduction(task, RowSelection(ArrayRows(np.zeros((0, 0))), self.every, self.held_out))
         )
@@ -155,7 +155,7 @@ class FitAndHeldOut(NamedTuple):
 
 @dataclass(frozen=True)
 class RowsAt:
-    """A selection of rows."""
+    """The rows with the given numbers."""
 
     rows: Rows
     numbers: NDArray[np.int64]  # ascending row numbers, counted from 0
@@ -172,5 +172,5 @@ class RowsAt:
 
 
 def evenly_spaced(rows: Rows, most: int, count: int) -> Rows:
-    """Returns the rows, or `most` of them at even distances if there are more. count: the number of rows."""
+    """Returns the rows, or, if these are more than `most`, that many at even distances. count: the number of rows."""
     return rows if count <= most else RowsAt(rows, np.arange(most, dtype=np.int64) * count // most)

@@ -1,4 +1,4 @@
-"""Matches lists of categories to columns by means of the rows, for LightGBM models that store the lists without column
+"""Assigns lists of category names to columns by means of the rows. LightGBM models may store the lists without column
 names."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from forestc.rows.opening import ArrayTable, open_table
 
 
 def with_categories(forest: Forest, rows: object, label: object) -> Forest:
-    """Returns the forest with each of its lists of category names assigned to a feature, found from the rows; unchanged
-    if that fails."""
+    """Assigns the forest's lists of category names to features, as the rows suggest. Returns the forest, unchanged if
+    no assignment is clear."""
     if not forest.categories:
         return forest
     named = label_columns(label, rows)
@@ -51,7 +51,7 @@ def _all_in_order(forest: Forest, names: list[str]) -> bool:
 
 
 def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]) -> dict[int, tuple[str, ...]]:
-    """Returns {feature index: categories}, assigned in the order of columns; empty if texts in the rows contradict."""
+    """Returns {feature index: categories}, assigned in the order of columns; empty if the rows' texts contradict it."""
     pairs = dict(zip(texts, forest.categories, strict=True))  # Both are in the order of the columns.
     if not all(not values or set(values) & set(pairs[name]) for name, (values, _) in texts.items()):
         return {}
@@ -65,8 +65,8 @@ def _in_order(forest: Forest, names: list[str], texts: dict[str, tuple[list[str]
 def _by_content(
     forest: Forest, names: list[str], texts: dict[str, tuple[list[str], bool]]
 ) -> dict[int, tuple[str, ...]]:
-    """Returns {feature index: categories}, assigned by the texts in the columns; empty unless one list matches each
-    column."""
+    """Returns {feature index: categories}, assigned by texts in the columns; empty unless each categorical column
+    matches one list."""
     chosen: dict[int, tuple[str, ...]] = {}
     for index, feature in enumerate(forest.features):
         if not isinstance(feature.number, Category):

@@ -1,4 +1,4 @@
-"""Reads rows on a Dask cluster, by row groups of Parquet files, or by Arrow files."""
+"""Runs reductions over rows on a Dask cluster. Each task reads a row group of a Parquet file, or an Arrow file."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def _merged(task: Reduction[S], states: list[S]) -> S:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """Yields rows whose reductions run on the Dask cluster at the address `scheduler`; the given rows for None. Raises
-    OptionError or ToolError if this is impossible."""
+    """Yields rows with reductions that run on the Dask cluster at the address `scheduler`; for None, yields the given
+    rows. Raises OptionError, MissingExtraError or ToolError if this is impossible."""
     if scheduler is None:
         yield rows
         return
@@ -91,8 +91,8 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
 
 
 def connected(scheduler: str) -> Any:
-    """Returns a Dask client. scheduler: its address. Raises MissingExtraError if Dask is not installed, ToolError if no
-    scheduler with workers answers."""
+    """Connects to a Dask cluster and returns the client. scheduler: an address. Raises MissingExtraError if Dask is not
+    installed, ToolError if no scheduler with workers answers."""
     try:
         from distributed import Client
     except ImportError:

@@ -20,14 +20,14 @@ _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
 
 @dataclass(frozen=True)
 class ColumnMatch:
-    """The columns that features read."""
+    """The columns of the rows that a model's features read."""
 
     columns: tuple[int, ...]  # one index per feature, counted without the label
     names: tuple[str, ...] = ()  # all names of the rows if the model has none
 
 
 def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> ColumnMatch:
-    """Returns the columns that features read.
+    """Returns the columns of the rows that a model's features read.
     labels: the columns' names, or their number, without the label column.
 
     Raises RowsError if the columns do not match the model.
@@ -49,7 +49,7 @@ def find_columns(forest: Forest, labels: Sequence[Any] | int, where: str) -> Col
 
 
 def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Returns the names as text. Raises RowsError if two are the same."""
+    """Returns the names as a tuple of texts. Raises RowsError if two are the same."""
     names = tuple(map(str, labels))
     if len(set(names)) < len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
@@ -58,8 +58,8 @@ def unique_names(labels: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def carrying(forest: Forest) -> Forest:
-    """Returns the forest with `carried` set: rows then hold only the columns that it reads. Unchanged if it leaves at
-    most `SPARE` columns unread."""
+    """Returns the forest with `carried` set, so rows hold only the columns it reads; unchanged if at most `SPARE`
+    columns are unread."""
     if forest.carried or forest.columns - len(forest.features) <= SPARE:
         return forest
     return replace(forest, carried=tuple(sorted(feature.column for feature in forest.features)) or (0,))
@@ -72,8 +72,8 @@ def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
 
 
 def accept_missing(forest: Forest, missing: str) -> Forest:
-    """Returns the forest. missing: "always" to accept missing values wherever the model does; "auto" changes nothing.
-    Raises OptionError if the model accepts none."""
+    """Returns the forest with `always_missing` set if `missing` is "always"; unchanged for "auto". Raises OptionError
+    for another word, or if the model accepts no missing values."""
     if missing == "auto":
         return forest
     if missing != "always":
@@ -84,7 +84,8 @@ def accept_missing(forest: Forest, missing: str) -> Forest:
 
 
 def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
-    """Returns the forest with its classes renamed in their order; unchanged without names. Raises OptionError."""
+    """Returns the forest with its classes renamed in their order; unchanged without names. Raises OptionError if the
+    names do not fit."""
     if not names:
         return forest
     if len(forest.targets) > 1 or not forest.classes:
@@ -105,7 +106,8 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
 
 
 def some_names(names: Sequence[str], wanted: str = "") -> str:
-    """Returns a few names for a message, the one most similar to `wanted` first."""
+    """Returns up to eight names as one text for a message. If there are more, the name most similar to `wanted` comes
+    first."""
     near = get_close_matches(wanted, names[:MOST_COMPARED], 1) if len(names) > 8 else []
     names = [*near, *(name for name in names if name not in near)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
@@ -136,7 +138,7 @@ def _by_name(wanted: Sequence[str], positions: Sequence[int | None], names: Sequ
 
 
 def _found_names(wanted: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """Returns each wanted name's position in `names`; None if it is missing. An underscore also matches a space."""
+    """Returns a list of each wanted name's index in `names`, or None. An underscore also matches a space."""
     exact = {name: position for position, name in enumerate(names)}
     loose: dict[str, list[int]] = {}
     for name in exact.keys() - set(wanted):
@@ -157,7 +159,7 @@ def _counts(names: Sequence[str]) -> bool:
 
 
 def _refuse_other_order(forest: Forest, names: Sequence[str], where: str) -> None:
-    """Raises RowsError if the rows' names show another order than the model's."""
+    """Raises RowsError if the names of the rows' columns show another order than the model's columns."""
     for feature in forest.features:
         if feature.named and feature.name in names and names[feature.column] != feature.name:
             raise _other_order(names, where)

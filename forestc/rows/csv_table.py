@@ -24,7 +24,7 @@ MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
 WIDE = 4096  # columns; with more, types are inferred only for the columns read
 LONGEST = 40  # characters of a cell in a message
-# These texts mean a missing value, as in pandas.
+# Each of these texts means a missing value, as in pandas.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())
 
@@ -44,7 +44,7 @@ class CsvTable:
     def open(
         cls, path: Path, label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
     ) -> CsvTable:
-        """Opens a file. Raises RowsError if it can't be read or is empty. label, names, categories: as for
+        """Opens a CSV file. Raises RowsError if it is empty or can't be read. label, names, categories: as for
         `is_header`."""
         line = _first_line(path)
         cells = next(csv.reader([line]), [])
@@ -62,7 +62,8 @@ class CsvTable:
         return str(self.path)
 
     def batches(self, columns: Sequence[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the named columns in batches, from the first row on. texts: the columns to read as text."""
+        """Yields the columns with the given names in batches, from the first row on. texts: the columns to read as
+        text."""
         with self._faults():
             unseen = [name for name in columns if name not in texts and name not in self.kinds]
             if unseen:
@@ -73,11 +74,11 @@ class CsvTable:
             yield from self._reader(types)
 
     def _number(self, name: str) -> pa.DataType:
-        # Texts such as True are read as booleans, not as numbers.
+        # A column of texts such as True is read as booleans, because these are no numbers.
         return pa.bool_() if pa.types.is_boolean(self.kinds[name]) else pa.float64()
 
     def head(self) -> pa.Table:
-        """Returns the first block of rows, with all columns."""
+        """Returns a table of the first block of rows, with all columns."""
         with readable(self.path):
             return pa.Table.from_batches(list(islice(self._reader(None), 1)))
 
@@ -96,13 +97,13 @@ class CsvTable:
         selection = {} if types is None else {"column_types": typed, "include_columns": list(types)}
         return {
             "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
-            # Columns of text keep texts such as NA, which may be names of categories.
+            # Text columns keep texts such as NA, as they may be names of categories.
             "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **selection),
         }
 
     @contextmanager
     def _faults(self, numbers: Collection[str] = ()) -> Iterator[None]:
-        """Turns pyarrow's error into RowsError with the first faulty line."""
+        """Turns pyarrow's error into RowsError with the first faulty line. numbers: columns that must hold numbers."""
         try:
             yield
         except pa.ArrowInvalid as error:
@@ -116,7 +117,7 @@ class CsvTable:
             raise RowsError(what, where=f"{self.path}, line {line}", do=do) from error
 
     def _first_fault(self, numbers: Collection[str]) -> tuple[int, str, str] | None:
-        """Returns the first faulty line (counted from 1), the fault, a remedy."""
+        """Returns (line number from 1, fault, remedy) for the first faulty line; None if no fault is found."""
         with _unzipped(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
@@ -143,7 +144,7 @@ def _unzipped(path: Path) -> IO[bytes]:
 
 
 def _first_line(path: Path) -> str:
-    """Returns the first line that is not blank. Raises RowsError if there is none."""
+    """Returns the first line of a file that is not blank. Raises RowsError if there is none."""
     with readable(path), _unzipped(path) as file:
         lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
         line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
@@ -156,7 +157,8 @@ def is_header(
     cells: Sequence[str], label: str | Sequence[str] | None, names: Collection[str], categories: Collection[str]
 ) -> bool:
     """Returns True if the cells of a file's first line seem to be names.
-    label, names: names of label columns and features.
+    label: names or indices of label columns.
+    names: names of features.
     categories: texts that are values."""
     label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
     if {name for name in label_names.union(names) if not is_number(name)} & set(cells):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """Returns raw rows encoded for the forest: (rows, features), float64 or, if quantized, int64 words. Raises
-    RowsError for rows that do not match the forest."""
+    """Returns raw rows encoded for the forest, (rows, features): int64 words if its thresholds are integers, otherwise
+    float64. Raises RowsError for rows that do not match."""
     return encode_numbers(forest, numeric(forest, rows))
 
 
@@ -41,8 +41,8 @@ def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     Raises
     ------
     RowsError
-        If the rows have another width, hold text that is no category's name, or miss a value where the model takes
-        none.
+        If the rows have another width, hold text in a column without category names, or miss a value where the
+        model takes none.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def is_sparse(rows: object) -> TypeGuard[spmatrix]:
 
 
 def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
-    """Returns rows as float64, (rows, columns), with codes for category names. Raises RowsError for missing columns,
-    and for text in other columns."""
+    """Returns rows as float64, (rows, columns), with codes for category names. Raises RowsError if a data frame lacks a
+    column, or if a column without category names holds text."""
     table = frame_table(rows)
     if table is not None:
         return frame_numbers(forest, table)[0]
@@ -100,7 +100,8 @@ def numeric(forest: Forest, rows: object) -> NDArray[np.float64]:
 
 
 def _dense(forest: Forest, rows: spmatrix) -> NDArray[np.float64]:
-    """Returns a sparse matrix as an array; for XGBoost, absent values are missing."""
+    """Returns a sparse matrix as a dense array. Values that are not stored become 0; for an XGBoost model they become
+    NaN."""
     if rows.ndim != 2 or rows.shape[1] != forest.columns:
         return np.zeros((0, *rows.shape))  # The caller will refuse this shape.
     chosen = rows.tocsc()[:, list(forest.carried)] if forest.carried else rows.tocsc()

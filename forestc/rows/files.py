@@ -1,5 +1,4 @@
-"""Opens rows for a model from files of all kinds and from arrays in memory. CSV, Parquet and Arrow files are read in
-batches."""
+"""Opens rows for a model, from files or from data in memory. CSV, Parquet and Arrow files are read in batches."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ BATCH_VALUES = 1 << 24  # limits the values of a batch: 128 MB as float64
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a file."""
+    """Rows in a CSV, Parquet or Arrow file."""
 
     table: CsvTable | ArrowFiles
     read_columns: tuple[str | None, ...]  # names by column; None if no condition reads it
@@ -50,7 +49,7 @@ class TableRows:
     names: tuple[str, ...] = ()  # names of the columns; empty if the model has names
 
     def batches(self) -> Iterator[Batch]:
-        """Yields the rows in batches. Raises RowsError for values that are not numbers."""
+        """Yields the rows in batches. Raises RowsError for values that are not numbers, or if there are no rows."""
         start = 0
         for table in self._tables():
             X = np.zeros((table.num_rows, len(self.read_columns)))
@@ -85,7 +84,7 @@ class TableRows:
         return isinstance(self.table, ArrowFiles)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """Returns the parts of the rows, each as (number of its first row, part)."""
+        """Returns a list of (number of the first row, rows), one for each row group or file."""
         assert isinstance(self.table, ArrowFiles)
         with readable(self.table.where):
             parts = [(first, replace(self, table=part)) for first, part in self.table.parts()]
@@ -119,10 +118,10 @@ def column_numbers(
     nulls: tuple[str, ...] = (),
     do: str = "encode it as the model was trained",
 ) -> NDArray[np.float64]:
-    """Returns a column as float64, NaN for missing values. Raises RowsError for other types.
+    """Returns a column as float64, with NaN for missing values. Raises RowsError for other types.
     labels: category names, which become their indices.
     nulls: texts for missing values.
-    do: the error's advice."""
+    do: the error's remedy."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if labels and _is_text(column):
@@ -135,7 +134,7 @@ def column_numbers(
 
 
 def _floats(column: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    """Returns float64, NaN for nulls, without pyarrow's `to_numpy`, which imports pandas."""
+    """Returns a float64 column as an array, with NaN for nulls. pyarrow's `to_numpy` would import pandas."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     numbers = [np.full(len(chunk), np.nan) for chunk in chunks]
     for chunk, filled in zip(chunks, numbers, strict=True):
@@ -174,7 +173,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """Raises RowsError if all texts are numbers, which may be codes or names."""
+    """Raises RowsError if all texts are numbers, as these may be codes instead of names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(
@@ -186,7 +185,7 @@ def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ..
 
 def rows_from(rows: object, forest: Forest, truth: object = None) -> Rows:
     """Returns rows for a model from a path, an array, or a data frame.
-    truth: labels, or the name of their column.
+    truth: labels, or names of label columns.
 
     Raises RowsError or OptionError for unsuitable rows.
     """

@@ -15,11 +15,8 @@ from forestc.rows.files import TableRows
 
 
 def fingerprint(given: object, opened: Rows) -> dict[str, Any]:
-    """Returns a JSON object that identifies rows, with the SHA-256 of the file or of the arrays.
-    given: as the user gave them.
-
-    Raises RowsError for an unreadable file.
-    """
+    """Returns a dictionary that identifies rows, with the SHA-256 of the file or of the arrays. given: the rows as the
+    user gave them. Raises RowsError for an unreadable file."""
     path = opened.table.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):
         return {"file": Path(path).name, "sha256": _hash_of(Path(path))}

@@ -56,7 +56,7 @@ class FrameTable:
         return frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
 
     def values(self, index: int) -> NDArray[np.generic]:
-        """Returns a column as an array of numbers or objects, with None or NaN for missing values."""
+        """Returns a column as an array of numbers or objects. Missing values are None or NaN."""
         if self.arrow:
             return np.asarray(self.frame.column(index).to_numpy(zero_copy_only=False))
         column = self._column(index)
@@ -69,8 +69,8 @@ class FrameTable:
         return None if stated is None else list(stated)
 
     def texts(self, index: int) -> tuple[list[str], bool] | None:
-        """Returns (texts, True) with all categories of a categorical column, (texts, False) with some texts of a text
-        column; None for numbers."""
+        """Returns (texts, complete) for a column: all categories of a categorical column (True), or some texts of a
+        text column (False). Returns None for numbers."""
         if not self.arrow:
             stated = self.categories(index) if hasattr(self.frame, "iloc") else None
             if stated is not None:
@@ -98,7 +98,7 @@ def frame_table(rows: object) -> FrameTable | None:
 
 
 def frame_numbers(forest: Forest, table: FrameTable) -> tuple[NDArray[np.float64], ColumnMatch]:
-    """Returns the rows as float64, (rows, columns), with codes for category names, and the matched columns. Raises
+    """Returns the rows as float64 (rows, columns), with codes for category names, and the matched columns. Raises
     RowsError for columns that do not match the model."""
     match = find_columns(forest, table.names, WHERE)
     result = np.zeros((len(table.frame), forest.width))
@@ -138,12 +138,13 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
 
 
 def is_absent(value: object) -> bool:
-    """Returns True for None and for missing values of pandas, but not for NaN."""
+    """Returns True for None and for the missing values NA and NaT of pandas, but not for NaN."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
-    """Returns a pair: the column as float64, and a set with True if some values are text, False if some are numbers."""
+    """Returns the column as float64, and a set. The set contains True if some values are text, and False if some are
+    numbers."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
         return numbers, set() if np.isnan(numbers).all() else {False}

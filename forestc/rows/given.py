@@ -20,8 +20,8 @@ from forestc.rows.range_files import ranges_from
 def rows_for_model(
     rows: object, forest: Forest, label: object = None, ranges: object = None
 ) -> tuple[Rows, Forest, tuple[str, ...]]:
-    """Opens rows for a model; `ranges` replace missing rows. Returns the rows, the forest with column names, and notes.
-    Raises ForestcError."""
+    """Opens rows for a model, or `ranges` if `rows` is None. Returns the rows, the forest (with the rows' column names
+    if it has none) and notes. Raises ForestcError."""
     if rows is None:
         return ranges_from(ranges, forest)
     forest = with_categories(forest, rows, label)
@@ -34,8 +34,8 @@ def rows_for_model(
 
 
 def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
-    """Returns the rows for passes and the held-out rows. held_out: a share of the rows, other rows, or None. Raises
-    OptionError for an impossible share or pair."""
+    """Returns the rows for passes, and the held-out rows or None. held_out: a share, other rows, a pair (rows, labels),
+    or None. Raises OptionError for an impossible share or pair."""
     share = share_of(held_out)
     if held_out is None:
         return rows, None
@@ -60,7 +60,7 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
 
 
 def share_of(held_out: object) -> float | None:
-    """Returns the share of held-out rows, given as a number or a text; None if `held_out` is something else."""
+    """Returns `held_out` as a float if it is a number or the text of a number; otherwise None."""
     try:
         return None if isinstance(held_out, Path) else float(held_out)  # type: ignore[arg-type]
     except (TypeError, ValueError):

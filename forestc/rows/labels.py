@@ -15,20 +15,19 @@ from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_table, is_absent
 
-# For each target its classes; () for a regression target.
+# Holds the classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 def targets_of(forest: Forest) -> Targets:
-    """Returns the targets of a forest, in the order of the columns of labels."""
+    """Returns the classes of each of the forest's targets, in the order of the label columns."""
     if not forest.decides:
         return ((),) * forest.n_scores
     return tuple(part.classes for part in forest.targets)
 
 
 def label_columns(label: object, rows: object) -> str | tuple[Any, ...] | None:
-    """Returns the label columns of a file or data frame that `label` names; None if `label` holds the labels
-    themselves."""
+    """Returns the label columns of a file or data frame that `label` names; None if it names no columns."""
     if isinstance(rows, str | Path):
         if isinstance(label, str | int):
             return str(label)
@@ -46,8 +45,7 @@ def _differ(label: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
-    """Returns the names of a file's label columns. Raises RowsError for a column that does not exist or is
-    named twice."""
+    """Returns the names of a file's label columns. Raises RowsError if a column does not exist or appears twice."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
     columns = tuple(find_label(name, names, headed, where) for name in label)
@@ -67,7 +65,8 @@ def find_label(label: str, names: Sequence[str], headed: bool, where: str) -> st
 
 
 def label_position(label: str, columns: int, where: str) -> int:
-    """Returns the position of a column from 0. label: a number as text; -1 is the last column. Raises RowsError."""
+    """Returns the index of a column. label: an index as text; -1 is the last column. Raises RowsError if there is no
+    such column."""
     try:
         position = int(label)
     except ValueError:
@@ -82,7 +81,8 @@ def label_position(label: str, columns: int, where: str) -> int:
 
 
 def columns_in(truth: object, rows: int, where: str) -> list[list[Any]]:
-    """Returns labels, (rows,) or (rows, columns), as a list per column. Raises RowsError for another shape."""
+    """Returns a list of labels for each column of `truth`, (rows,) or (rows, columns). Raises RowsError for another
+    shape."""
     try:
         table = np.asarray(truth)
     except ValueError as error:  # The lists have different lengths.
@@ -117,9 +117,9 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
-    """Returns labels as class indices (-1 if unknown) or values: (rows,), or (rows, targets).
-    columns: labels by column.
-    start: the first row's number, for messages.
+    """Returns labels as class indices (-1 if unknown) or as values: (rows,), or (rows, targets).
+    columns: labels by label column.
+    start: number of the first row, for messages.
 
     Raises RowsError for bad labels.
     """
@@ -140,7 +140,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
     index_of = _finder(classes)
-    # Looking up each distinct label once is valid only if all have one type.
+    # Each distinct label is looked up once, which is valid only if all labels have one type.
     kinds = set(map(type, labels))
     if len(kinds) == 1 and next(iter(kinds)).__hash__ is not None:
         index_by_label = {label: index_of(label) for label in set(labels)}
@@ -157,7 +157,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
 
 
 def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
-    """Returns a function from a label to its class index, or -1."""
+    """Returns a function that returns a label's class index, or -1 for an unknown label."""
     index_by_key: dict[Any, int] = {}
     for index, label in enumerate(classes):
         index_by_key.setdefault(str(label), index)
@@ -168,8 +168,8 @@ def _finder(classes: tuple[Any, ...]) -> Callable[[object], int]:
 
 
 def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[tuple[Any, ...]], where: str) -> None:
-    """Raises RowsError if the labels seem to be other names of the model's classes. counts: occurrences of labels, by
-    label column."""
+    """Raises RowsError if the labels seem to be other names of the model's classes. counts: for each label column, how
+    often each label occurs."""
     if len(counts) != len(targets):
         return  # There is a column of zeros and ones for each class.
     for column, classes in zip(counts, targets, strict=True):

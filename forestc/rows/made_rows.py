@@ -1,4 +1,5 @@
-"""Generates rows for a model without rows: on its thresholds, beside them, on the ends of its ranges, and random."""
+"""Generates rows for a model if the user has none: on and beside the model's thresholds, at the ends of ranges, and
+random."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ ABSENT = 0.05  # share of missing values, for features that may be missing
 
 
 def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> ArrayRows:
-    """Returns generated rows within the ranges, the same for each call. others: further forests, for which rows must
-    also be valid."""
+    """Returns generated rows within the ranges, the same for each call. others: further forests; where these accept no
+    missing values, no value is missing."""
     model, random = _on_values(model), np.random.default_rng(0)
     refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
     absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
@@ -45,8 +46,8 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = ()) -> A
 
 
 def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
-    """Returns rows for every combination of conditions that the ranges allow. Returns None for more than `most` rows,
-    or if a range has too many steps."""
+    """Returns rows for every combination of conditions within the ranges; None for more than `most` rows, or for a
+    range of more than `most` steps."""
     model = _on_values(model)
     values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
@@ -64,7 +65,8 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
 
 
 def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
-    """Returns one value in each interval between thresholds; None for too many."""
+    """Returns a value in each interval between a feature's thresholds, or each code of a category. Returns None if its
+    range has more than `most` steps."""
     feature, limits = model.features[index], ranges.of(model.features[index])
     if isinstance(feature.number, Category):
         return np.arange(feature.number.count + 1, dtype=np.float64)
@@ -85,8 +87,8 @@ def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> Floa
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
-    """Returns random values of a feature, (RANDOM,): anywhere in its range, near thresholds, at the ends, and of any
-    size."""
+    """Returns random values of a feature, (RANDOM,): within its range, near thresholds, at the ends, and of any
+    magnitude."""
     feature = model.features[index]
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
@@ -120,7 +122,7 @@ def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.fl
 
 
 def _on_values(forest: Forest) -> Forest:
-    """Returns a quantized forest as a forest on floats."""
+    """Returns the forest with float thresholds instead of integer words; a forest on floats stays as it is."""
     if not forest.on_words:
         return forest
     numbers: list[NumberType] = []

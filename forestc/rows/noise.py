@@ -13,7 +13,7 @@ def with_noise(
     random: np.random.Generator,
     stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.generic]:
-    """Returns (rows, columns) values moved by a random number of ranks among the values of `among` (others, columns).
+    """Returns a copy of `values`. Each value moves by a random number of ranks in its column of `among`.
     noise: standard deviation of the move, as a share of all ranks.
     stays: True for values that do not move."""
     moved = values.copy()

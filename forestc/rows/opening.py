@@ -17,7 +17,7 @@ from forestc.rows.csv_table import CsvTable
 from forestc.rows.frames import FrameTable, frame_table
 from forestc.rows.labels import label_position
 
-# Suffixes of files that a folder of rows may hold.
+# Maps suffixes of files that a folder of rows may hold to formats.
 _FOLDERS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
 _FORMATS = {".csv": "csv", ".csv.gz": "csv", **_FOLDERS, ".npy": "numpy", ".npz": "numpy"}
 IN_MEMORY = "the rows"  # names rows without a file in messages
@@ -53,7 +53,8 @@ def open_table(
 
 
 def format_of(path: Path) -> str:
-    """Returns csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for other paths."""
+    """Returns the format of a file or folder: csv, parquet, ipc (Arrow) or numpy. Raises RowsError or OptionError for
+    other paths."""
     check_exists(path, RowsError)
     for suffix, form in _FORMATS.items():
         if path.name.lower().endswith(suffix):
@@ -69,7 +70,7 @@ def format_of(path: Path) -> str:
 
 
 def _numpy_table(path: Path, labels: Sequence[str], forest: Forest | None) -> ArrayTable:
-    """Returns a NumPy file's rows and labels. Raises RowsError if impossible."""
+    """Returns a NumPy file's rows and labels as a table. Raises RowsError if the file lacks them or can't be read."""
     truth = None
     with readable(path, "not a readable NumPy file"), path.open("rb") as file:
         # A memory map allocates nothing, even if the header claims more than the file holds.

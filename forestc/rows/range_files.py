@@ -37,7 +37,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """The range of one feature as read from a file."""
+    """The range of one feature, as read from a file or a mapping."""
 
     name: str
     fields: Mapping[str, Any]
@@ -82,7 +82,7 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
 
 
 def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any]:
-    """Returns a JSON object with the ranges by feature, and the SHA-256 of their file or of their JSON text."""
+    """Returns a dictionary for JSON: the ranges by feature, and the SHA-256 of their file or of their JSON text."""
     by_feature = {
         feature.name: ranges.columns[feature.column].as_json()
         for feature in model.features
@@ -96,7 +96,7 @@ def ranges_record(given: object, ranges: Ranges, model: Forest) -> dict[str, Any
 
 
 def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
-    """Returns the ranges recorded by `ranges_record`; None for a record of rows."""
+    """Returns the ranges that `ranges_record` recorded; None for a record of rows."""
     if "ranges" not in record:
         return None
     ranges = record["ranges"]
@@ -104,7 +104,7 @@ def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Raises RowsError for names that the model does not have."""
+    """Raises RowsError if there are more unknown names than columns that the model does not read."""
     model_names = {feature.name for feature in forest.features}
     names = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in names):

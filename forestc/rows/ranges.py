@@ -43,8 +43,8 @@ class ValueRange:
         return feature.missing and self.missing is not False
 
     def around(self, thresholds: FloatArray, raw: NumberType) -> tuple[FloatArray, FloatArray]:
-        """Returns two arrays (thresholds,): the largest value of the range below each threshold, and the smallest not
-        below it. If rounding leaves this unsure, neighboring floats replace them."""
+        """Returns two arrays: the largest value on the range's steps below each threshold, and the smallest not below
+        it. Without steps, or if rounding leaves doubt, these are neighboring floats."""
         below, above = next_below(thresholds, raw), at_least(thresholds, raw)
         if not self.step:
             return below, above
@@ -60,7 +60,7 @@ class ValueRange:
         return low, high
 
     def snapped(self, values: FloatArray, raw: NumberType, random: np.random.Generator) -> FloatArray:
-        """Returns the values moved into the range and onto its steps. NaN stays."""
+        """Returns the values moved into the range, and to a step next to them, up or down at random. NaN stays."""
         limits = self.rounded(raw)
         inside = np.clip(values, limits.smallest, limits.largest)
         if not self.step:
@@ -75,7 +75,7 @@ class ValueRange:
         return np.where(np.isfinite(inside), np.clip(moved, limits.smallest, limits.largest), inside)
 
     def holds(self, values: FloatArray, feature: Feature) -> NDArray[np.bool_]:
-        """Returns True for each value (rows,) of a feature that the range contains. NaN counts as missing."""
+        """Returns an array (rows,): True where the range contains the feature's value. NaN counts as missing."""
         if isinstance(feature.number, Category):
             return ~np.isnan(values) | self.takes_missing(feature)
         limits, rounded = self.rounded(feature.raw), round_to(values, feature.raw)
@@ -104,9 +104,9 @@ ANYTHING = ValueRange()
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges in place of rows; they have no batches."""
+    """The ranges of a model's columns, given instead of rows; they have no batches."""
 
-    # ranges by number of the model's column; other columns are unrestricted
+    # Maps indices of the model's columns to ranges; other columns are unrestricted.
     columns: Mapping[int, ValueRange] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
@@ -117,7 +117,7 @@ class Ranges:
 
 
 def outside(ranges: Ranges, model: Forest, rows: Rows) -> str:
-    """Returns a sentence on rows outside the ranges; "" if there are none."""
+    """Returns a sentence on rows outside the ranges; "" if all rows are inside."""
     count = total = 0
     first = ""
     for batch in rows.batches():
@@ -138,7 +138,7 @@ def have_rows(rows: Rows | None) -> bool:
 
 
 def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the smallest values of type `raw` that are not below the thresholds."""
+    """Returns for each threshold the smallest value of type `raw` that is not below it."""
     if raw != FLOAT32:
         return thresholds
     with np.errstate(over="ignore"):
@@ -147,12 +147,12 @@ def at_least(thresholds: FloatArray, raw: NumberType) -> FloatArray:
 
 
 def next_below(thresholds: FloatArray, raw: NumberType) -> FloatArray:
-    """Returns the largest values of type `raw` below the thresholds."""
+    """Returns for each threshold the largest value of type `raw` below it."""
     return stepped(at_least(thresholds, raw), raw, -1)
 
 
 def stepped(values: NDArray[Any], raw: NumberType, step: int) -> FloatArray:
-    """Returns the next float of type `raw` above (step 1) or below (step -1) each value."""
+    """Returns for each value the next float of type `raw`: above it (step 1) or below it (step -1)."""
     way = np.float32(step * np.inf)
     with np.errstate(over="ignore"):
         if isinstance(raw, Float) and raw.bits == 32:

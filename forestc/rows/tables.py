@@ -1,4 +1,4 @@
-"""Reads labeled rows for training, without a model that defines columns."""
+"""Reads rows with labels for training; there is no model yet that defines columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def read_table(rows: object, label: object, *, regression: bool = False) -> Labe
 
 
 def read_inputs(rows: object, label: object) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Reads all columns except the label: (rows, columns) float64, and their names. Raises RowsError."""
+    """Returns all columns except the label, as float64 (rows, columns), and their names. Raises RowsError for unusable
+    rows."""
     X, _, names, _ = _read(rows, label, text=True)
     return X, names
 

@@ -179,6 +179,7 @@ def test_netlists_print_and_parse_back_the_same(golden):
         ("less %2, 90 : u1", "less %2, 90 : u2", "wrong type"),
         ("less %2, 90", "less %2, 900", "decides nothing"),
         ("output ", "%99 = ", "can't read"),
+        ('netlist "', 'netlist "\\x', "a text is not JSON"),
     ],
 )
 def test_damaged_text_is_refused(old, new, message):

@@ -122,7 +122,8 @@ class RuleLadder:
         return [Branch(tuple(replace(self.options, complexity=value) for value in values), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields the rules for each setting. After Ctrl-C it yields its best rules and raises KeyboardInterrupt."""
+        """Yields each setting with the forest of its rules (a rung). After Ctrl-C, yields the best rules found and
+        raises KeyboardInterrupt."""
         learner = _Learner(self.forest, self.rows, self.options)
         for at, step in enumerate(cast(Sequence[ExtractRules], steps)):
             learnt = learner.learn(int(step.complexity), len(steps) - at)
@@ -207,7 +208,7 @@ class _Learner:
         self.late = False
 
     def learn(self, complexity: int, shares: int) -> _Learnt:
-        """Learns rules within one of `shares` equal parts of the time left."""
+        """Learns rules of limited complexity in an equal share of the time left: 1 / `shares`."""
         begin = time.monotonic()
         limit = max(0.1, (self.deadline - begin) / shares)
         form = self.options.form

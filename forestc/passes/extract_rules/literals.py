@@ -19,7 +19,7 @@ class Literals:
     conditions: tuple[Condition, ...]
 
     def bits(self, forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns (rows, literals) True if a literal holds. words: (rows, features) encoded rows."""
+        """Returns an array (rows, literals): True where a literal holds. words: (rows, features) encoded rows."""
         takes_missing, missing_word = missing_words(forest)
         result = np.empty((len(words), 2 * len(self.conditions)), dtype=bool)
         for index, condition in enumerate(self.conditions):
@@ -30,13 +30,13 @@ class Literals:
 
     @property
     def signed(self) -> list[tuple[Condition, bool]]:
-        """Each literal's condition, and False if the literal negates it."""
+        """Pairs (condition, False if the literal negates it), one for each literal."""
         return [(condition, positive) for condition in self.conditions for positive in (True, False)]
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """The group (literals,) of each literal. Thresholds of one feature form a group if they send missing values to
-        the same side."""
+        """Array (literals,) with the group number of each literal. All thresholds of a feature that send missing values
+        to the same side form a group."""
         names = [
             (condition.feature, condition.missing_left) if isinstance(condition.test, Below) else index
             for index, condition in enumerate(self.conditions)
@@ -46,7 +46,8 @@ class Literals:
 
 
 def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int64], most: int) -> Literals:
-    """Returns literals of the `most` conditions with the largest decrease of Gini impurity over all nodes."""
+    """Returns the literals of the conditions with the largest decrease of Gini impurity over all nodes. most: number of
+    conditions, at most."""
     gain = np.zeros(len(forest.conditions))
     classes = int(label.max(initial=0)) + 1
     missing = missing_words(forest)
@@ -59,7 +60,8 @@ def literals_for(forest: Forest, words: NDArray[np.int64], label: NDArray[np.int
 
 
 def _gains(tree: Tree, count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns (inner nodes,) decreases of Gini impurity. count: (nodes, classes) rows, filled in place."""
+    """Returns the decrease of Gini impurity at each inner node. count: (nodes, classes) rows; inner nodes are filled
+    in."""
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]
         count[inner] = count[tree.left[inner]] + count[tree.right[inner]]

@@ -36,7 +36,7 @@ Literal = tuple[Condition, bool]  # a condition, and False if the literal negate
 
 
 def rules_of(sets: RuleSets, form: Form) -> Rules:
-    """Returns the rules of `sets`. Its classes must be class indices."""
+    """Converts learned rule sets to rules. The classes of `sets` must be class indices."""
     classes = [int(label) for label in sets.classes]
     learnt = {kind: rule.clauses for kind, rule in zip(classes, sets.rules, strict=True) if rule.candidates}
     order = tuple(classes[index] for index in sets.order if classes[index] in learnt)
@@ -48,13 +48,13 @@ def rules_of(sets: RuleSets, form: Form) -> Rules:
 
 
 def rule_forest(source: Forest, rules: Rules, literals: Sequence[Literal]) -> Forest:
-    """Builds the quantized forest of the rules, over the features of `source`."""
+    """Builds the quantized forest of the rules, with the features of `source`."""
     trees = rule_trees(rules, literals, len(source.classes))
     return changed(source, trees=tuple(trees), scale=1.0, **rule_scores(rules, len(source.classes)))
 
 
 def rule_scores(rules: Rules, classes: int) -> dict[str, Any]:
-    """Returns the meaning of the trees' values, as arguments for a forest."""
+    """Returns fields of a forest of rules, by name: number of outputs, aggregate, bias, link and decision."""
     two = classes == 2
     return {
         "n_outputs": 1 if two else classes,
@@ -66,7 +66,8 @@ def rule_scores(rules: Rules, classes: int) -> dict[str, Any]:
 
 
 def rule_trees(rules: Rules, literals: Sequence[Literal], classes: int, *, quantized: bool = True) -> list[Tree]:
-    """Builds a tree for each clause. literals: each literal that clauses index."""
+    """Builds a list with a tree for each clause; an output without clauses gets a tree of one leaf. literals: the list
+    into which clauses index."""
     two = classes == 2
     trees: list[Tree] = []
     for output in range(1) if two else range(classes):
@@ -88,8 +89,8 @@ def rule_trees(rules: Rules, literals: Sequence[Literal], classes: int, *, quant
 
 
 def _tree(steps: Sequence[Literal], ends: Sequence[int], output: int, index: int, quantized: bool) -> Tree:
-    """Builds a tree that is a chain of conditions. ends: values of its leaves: for an early exit, and for the chain's
-    end."""
+    """Builds a tree that is a chain of conditions. ends: values of the leaf for an early exit, and of the leaf at the
+    chain's end."""
     count = 2 * len(steps) + 1
     left, right, leaf = [LEAF] * count, [LEAF] * count, [LEAF] * count
     conditions: list[Condition | None] = [None] * count

@@ -29,7 +29,7 @@ def _is_chain(tree: Tree) -> bool:
 
 
 def rules_text(forest: Forest) -> str:
-    """Returns rules as text; the first line that holds decides. Raises ModelError unless the forest is a set of rules.
+    """Returns rules as text; the first line that holds decides. Raises ModelError if the forest is not a set of rules.
 
     IF a < 1 AND b >= 2 THEN class
     ELSE class
@@ -62,7 +62,7 @@ def rules_text(forest: Forest) -> str:
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:
-    """Returns the literals of a tree that is a clause: each (condition, False if it is negated)."""
+    """Returns the literals of a tree that is a clause, as a list of pairs (condition, False if negated)."""
     tree, condition_of = forest.trees[index], forest.conditions.node_conditions[index]
     literals: list[_Literal] = []
     node, larger = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()

@@ -43,7 +43,7 @@ def outputs_follow(forest: Forest) -> bool:
 
 
 def zero_of(decision: Decision) -> int:
-    """Returns the lowest score that decides for class 1 of two classes; 0 for other decisions."""
+    """Returns the lowest score that decides for class 1 if a threshold decides; otherwise 0."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
@@ -78,7 +78,7 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Fits leaves of `bits` bits together with biases, starting from rounded leaves. Returns the leaves and the biases.
+    """Fits leaves of `bits` bits and biases, starting from rounded leaves. Returns the leaves and the biases.
     values: for each tree (leaves, outputs)."""
     trees, zero, largest = Trees.of(on.leaf, values, outputs), zero_of(decision), (1 << bits) - 1
     steepest = steepest_for(trees, bias - zero, on.label, largest)

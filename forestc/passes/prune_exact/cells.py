@@ -19,7 +19,7 @@ from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 
-# Maps each node that became a leaf to its values, (outputs of the tree,).
+# Maps each node that became a leaf to the leaf's values, (outputs of the tree,).
 Merged: TypeAlias = Mapping[int, NDArray[np.int64]]
 MOST_BOXES = 1 << 20  # boxes of a tree at most; conditions on sets may need many
 
@@ -30,19 +30,19 @@ class FeatureCells:
     apart."""
 
     word: tuple[NDArray[np.int64], ...]  # for each feature one word of each cell
-    # for each feature the first words of intervals, and their cells
+    # Holds for each feature the first word of each interval, and the interval's cell.
     lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
     missing: tuple[int | None, ...]  # for each feature the word for "missing", or None
     left: tuple[NDArray[np.bool_], ...]  # for each condition (cells of its feature,) True for cells sent left
 
     @cached_property
     def box(self) -> Box:
-        """The box of all cells: lower bounds and exclusive upper bounds, each (features,)."""
+        """The box that contains all cells: two arrays (features,), the lower bounds and the exclusive upper bounds."""
         size = np.array([len(word) for word in self.word], dtype=np.int32)
         return np.zeros(len(size), dtype=np.int32), size
 
     def of_words(self, words: NDArray[np.int64]) -> CellArray:
-        """Returns the cells (rows, features) that hold the words (rows, features)."""
+        """Returns for each word the number of its cell (interval between thresholds): (rows, features), as `words`."""
         cells = np.empty(words.shape, dtype=np.int32)
         for feature, (begins, cell) in enumerate(self.lowest):
             column = words[:, feature]
@@ -77,7 +77,8 @@ def cells_of(forest: Forest) -> FeatureCells:
 
 
 def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """Returns the first word of each interval, the cell of each interval, and the feature's conditions (indices)."""
+    """Returns three results for a feature: the first word of each interval, the interval's cell, and the indices of the
+    feature's conditions."""
     conditions = forest.conditions.of(index).tolist()
     number = forest.features[index].number
     if isinstance(number, Category):
@@ -97,14 +98,14 @@ def _begins(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A tree as boxes: ranges of cells of all features."""
+    """A tree as boxes. A box is a range of cells (intervals between thresholds) of each feature."""
 
     boxes: TreeBoxes
     regions: Mapping[int, list[Box]]  # for each reachable node the boxes of inputs that reach it
 
 
 def drawn(forest: Forest, cells: FeatureCells, index: int, merged: Merged) -> Drawn:
-    """Returns a tree as boxes of cells. Raises ModelError if it needs more than MOST_BOXES. merged: nodes that have
+    """Returns a tree as boxes of cells. Raises ModelError if there are more than MOST_BOXES. merged: nodes that have
     become leaves."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index]
     regions: dict[int, list[Box]] = {}
@@ -140,7 +141,7 @@ def leaf_value(tree: Tree, merged: Merged, node: int) -> NDArray[np.int64]:
 
 
 def children(tree: Tree, merged: Merged, node: int) -> tuple[int, ...]:
-    """Returns the two children of a node, or none for a leaf. merged: nodes that have become leaves."""
+    """Returns the two children of a node; an empty tuple for a leaf. merged: nodes that have become leaves."""
     if node in merged or tree.left[node] == LEAF:
         return ()
     return int(tree.left[node]), int(tree.right[node])

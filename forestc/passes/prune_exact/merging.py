@@ -85,7 +85,7 @@ class Merging:
         self.scores = np.concatenate([self.scores, scores])
 
     def _add_near(self, cells: CellArray, box: Box) -> None:
-        """Adds a counterexample (features,) and inputs near it to the known inputs."""
+        """Adds a counterexample (features,) and random inputs near it to the known inputs."""
         near = np.tile(cells, (NEIGHBORS, 1))
         anywhere = self.random.integers(box[0], box[1], near.shape)
         moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
@@ -102,7 +102,8 @@ class Merging:
         return np.flatnonzero(inside)
 
     def _bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns bounds on the new leaf's values. Values within the bounds keep the decisions of the chosen inputs."""
+        """Returns a matrix of lower bounds on differences of the new leaf's values. Within the bounds, the chosen
+        inputs keep their decisions."""
         outputs = self.forest.trees[index].outputs
         rest = self.scores[chosen] - self.state.trees[index].value[self.leaf[index][chosen]]
         classes = self.classes[chosen]
@@ -114,14 +115,15 @@ class Merging:
             # `needed` is the least amount that the new leaf must add.
             needed = -(rest[classes == kind] @ factors.T + constants).min(axis=0)
             for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
-                # Each demand on scores adds at most one of the leaf's values and subtracts at most one.
+                # A demand on scores adds at most one of the leaf's values and subtracts at most one.
                 plus = column.get(row.index(1), zero) if 1 in row else zero
                 minus = column.get(row.index(-1), zero) if -1 in row else zero
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
     def _proved(self, after: BoxEnsemble, boxes: list[Box]) -> str:
-        """Tests whether all decisions stay the same. Returns "same", "differs" or "unknown"."""
+        """Tests whether all decisions stay the same. Returns "same", "differs", or "unknown" if the steps do not
+        suffice."""
         for box in boxes:
             limit = max(0, int(min(ONE_PROOF * self.steps, self.steps - self.taken)))
             answer = separate(self.state, after, self.decider, box, limit)
@@ -144,7 +146,7 @@ class Merging:
 
 
 def _splits_below(tree: Tree) -> NDArray[np.int64]:
-    """Returns (nodes,) the number of splits in each node's subtree."""
+    """Returns an array (nodes,) with the number of splits in each node's subtree."""
     count = np.zeros(tree.size, dtype=np.int64)
     for level in reversed(tree.levels):
         inner = level[tree.left[level] != LEAF]

@@ -29,7 +29,7 @@ from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
 MOST_SUM = 1 << 40  # limits scores, so that sums of them fit in 64 bits
-# limits the inputs that the search begins with: rows, inputs beside thresholds, random inputs
+# Limits the inputs with which the search begins: rows, inputs beside thresholds, random inputs.
 MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000
 STEPS = 1_000_000  # steps of the search for one unit of the option effort
 
@@ -71,7 +71,8 @@ class PruneExact(Seeded):
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result with the pruned forest. Raises OptionError or ModelError for an unsuitable forest."""
+        """Returns the result of the pass, with the pruned forest. Raises OptionError or ModelError for an unsuitable
+        forest."""
         if not forest.quantized:
             raise ModelError("prune-exact works on integer forests", do="put quantize-inputs,round-leaves before it")
         self.refuse(forest, rows, scorer)
@@ -130,7 +131,7 @@ def _leaf_bits(forest: Forest) -> int:
 
 
 def _rebuilt(merging: Merging) -> Forest:
-    """Returns the forest with its new leaves. Constant trees join the bias; one tree stays."""
+    """Returns the pruned forest. Constant trees are added to the bias, but at least one tree stays."""
     forest, bias = merging.forest, merging.state.bias.copy()
     trees: list[Tree] = []
     for index, (tree, merged) in enumerate(zip(forest.trees, merging.merged, strict=True)):

@@ -25,22 +25,22 @@ from forestc.rows.encode import encode
 Codes: TypeAlias = NDArray[Any]
 Labels: TypeAlias = NDArray[np.int64]
 
-# bytes of coded rows kept in memory at most
+# Limits the bytes of coded rows that stay in memory.
 MOST_CODES = 1 << 30
-# Reading stops once max(LEAST_ADDED, core rows // SHARE_ADDED) wrongly decided rows are found.
+# Reading stops after max(LEAST_ADDED, core rows // SHARE_ADDED) wrongly decided rows.
 LEAST_ADDED, SHARE_ADDED = 256, 4
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """All rows with the forest's decisions, read in batches."""
+    """All rows, as codes of the conditions' outcomes, with the forest's decisions; read in batches."""
 
     forest: Forest
     rows: Rows
     coded: Callable[[NDArray[Any]], Outcomes]  # turns encoded rows into codes of the conditions' outcomes
 
     def batches(self) -> Iterable[tuple[Codes, Labels]]:
-        """Returns the codes and the forest's decisions of all rows, batch by batch."""
+        """Returns the batches of all rows, each as (codes, the forest's decisions)."""
         return self._read() if self._in_memory is None else self._in_memory
 
     @cached_property
@@ -69,7 +69,8 @@ class CoreRows:
     all_rows: CodedRows | None  # rows that may join the core; None if the core has all
 
     def violated(self, shape: Shape, pruned: Pruned, added: tuple[MendingTree, ...], last: bool) -> float:
-        """Adds some rows that the pruned trees decide wrongly to the core. Returns their share among the rows read.
+        """Adds rows that the pruned trees decide wrongly to these rows, up to a limit. Returns their share of the rows
+        read.
         last: True if the last class wins ties."""
         if self.all_rows is None:
             return 0.0

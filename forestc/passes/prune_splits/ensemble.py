@@ -68,7 +68,8 @@ class SplitEnsemble:
     """A forest as arrays for pruning: leaves in order, and splits with their costs."""
 
     def __init__(self, forest: Forest, rows: Rows, unit: Prices, *, rewire: bool, keeps: bool, **mixed: Any) -> None:
-        """Reads the forest and the rows. mixed: copies, mix and seed of `rows_to_fit`."""
+        """Reads the forest and the rows. rewire: True if splits may exchange conditions. keeps: True to keep all
+        decisions. mixed: arguments copies, mix and seed of `rows_to_fit`."""
         self.forest, self.unit = forest, unit
         self.orders = [_leaves_in_order(tree) for tree in forest.trees]
         self.conditions, table = _numbered(forest, self.orders)
@@ -117,8 +118,8 @@ class SplitEnsemble:
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
     def of_bits(self, bits: int | str) -> SplitEnsemble:
-        """Returns the ensemble with leaves of `bits` bits; "same" keeps the present number. The core is copied, so each
-        ensemble adds rows to its own."""
+        """Returns the ensemble with leaves of `bits` bits; "same" keeps their number. Its `core` is a copy, to which
+        rows may be added."""
         other = copy(self)
         other.core = copy(self.core)
         if not isinstance(bits, str):
@@ -126,15 +127,15 @@ class SplitEnsemble:
         return other
 
     def as_given(self) -> list[Pruned]:
-        """Returns a list of the unpruned ensemble; an empty list if its leaves had to be rounded."""
+        """Returns a list with the unpruned ensemble, or an empty list if its leaves had to be rounded."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)
         return [pruned_of(shape, state, self.own_bias, 0.0, 0.0, float(self.forest.scale or 1.0))]
 
     def keeping_decisions(self, pruned: Pruned, mended: float, most: float = math.inf) -> SmallerEnsemble | None:
-        """Changes a pruned ensemble so that it keeps the decisions of all rows; returns None if that fails.
-        mended: share of rows that added trees may correct.
+        """Returns the pruned ensemble, changed to keep the decisions of all rows; None if that fails.
+        mended: largest share of rows that added trees may correct.
         most: results of this cost or more are not checked on all rows."""
         if self.core is None:
             return None
@@ -156,8 +157,8 @@ class SplitEnsemble:
         return None
 
     def path(self, prices: NDArray[np.float64], start: Start | None = None) -> Iterator[Pruned]:
-        """Yields the pruned ensemble at each price, in the order of `prices`. start: an ensemble pruned at a lower
-        price."""
+        """Yields the pruned ensemble at each of the ascending prices. start: an ensemble pruned at a lower price, to be
+        pruned further."""
         scale = len(self.label) / self.rows  # Copies count as rows, but rows beyond the limit do not.
         if not self.forest.decides:
             target = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
@@ -250,7 +251,8 @@ def _reached(forest: Forest, orders: Sequence[_LeafOrder], words: NDArray[Any]) 
 
 
 def _leaves_in_order(tree: Tree) -> _LeafOrder:
-    """Returns leaf nodes from left to right, and inner nodes, children first."""
+    """Returns two lists: leaf nodes from left to right; and, children first, (node, start, middle and end of its
+    leaves, number of splits) for each inner node."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # node -> its first leaf, and the number of inner nodes before it
@@ -278,8 +280,8 @@ def _plain(forest: Forest, condition: Condition) -> bool:
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """Returns groups of conditions: the thresholds of each feature without missing values, ascending; any other
-    condition is alone."""
+    """Returns lists of condition indices: for each feature without missing values its ascending thresholds, and a list
+    for each other condition."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for index, condition in enumerate(conditions):
@@ -293,7 +295,7 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """Computes the outcomes of all conditions on all rows, as small codes."""
+    """Computes the outcomes of all conditions on all rows, as small integers."""
     takes_missing, missing_word = missing_words(forest)
     most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)

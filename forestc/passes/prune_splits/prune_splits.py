@@ -37,7 +37,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 FULL_SEARCH = 1 << 21  # samples times trees; beyond that, fewer prices are tried
-# Prices of one unit of `cost`; 1 equals the loss of one row. Higher prices remove more splits.
+# Lists prices of a unit of `cost`; 1 is the loss of one wrong row. Higher prices remove more splits.
 PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
 EITHER = "accuracy-or-decisions"
 MOST_STEP = 4  # tries at least every fourth of PRICES, unless stride is larger
@@ -195,7 +195,7 @@ class PruningLadder:
         ]
 
     def _prices(self) -> list[float]:
-        """Returns the prices to try, ascending. For many rows and trees there are fewer prices."""
+        """Returns a list of the prices to try, ascending; a shorter one for many rows and trees."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
         step, first = max(self.options.stride, min(MOST_STEP, often)), 0
         # Low prices are skipped, because decisions that higher prices change can be corrected.
@@ -261,8 +261,8 @@ class PruningLadder:
         }  # fmt: skip
 
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult | PruneSplits:
-        """Returns what to do if no setting is good: at a given price, the scored result of least loss; with
-        keep=accuracy-or-decisions, the pass with keep=decisions; otherwise the unchanged forest."""
+        """Returns what to do if no setting is good: take the scored result of least loss at a given price, or run the
+        pass with keep=decisions, or keep the forest."""
         options = self.options
         if options.price != "auto" and losses:
             return options.result(self.forest, min(losses, key=lambda scored: scored[1].lost)[0], tried)
@@ -272,7 +272,7 @@ class PruningLadder:
         return PassResult(self.forest, (promise,), options.counted(self.unchanged, tried))
 
     def _at_price(self, last: PruneSplits) -> Rung:
-        """Returns the setting `last` with its forest. The forest is pruned at each lower price first."""
+        """Returns the setting `last` with its forest (a rung). The forest is pruned at lower prices first."""
         way = [replace(last, price=price) for price in self._prices()]
         ensemble, memory = self.own.of_bits(last.leaf_bits), self.memory
         first, start = 0 if memory is None else len(way) - 1, None

@@ -34,10 +34,10 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-# Shares of the forest's hardware that the remaining trees may take; all are tried, the largest first.
+# Lists shares of the forest's hardware that the remaining trees may take; the largest is tried first.
 SHARES = tuple(float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15))
 GIVE_UP = 8  # stops after this many choices in a row that lose too much
-# limits samples times trees times scores; beyond it, copied samples are left out first
+# Limits samples times trees times scores; copied samples are left out first.
 MOST_VALUES = 1 << 23
 SCANS = 8  # limits the scans of all moves, for each tree
 WORK, STARTS = 2e8, 4  # samples times trees times scans at most; number of starts at a given price
@@ -162,7 +162,8 @@ class SelectingLadder:
         return self.priced.of(choice.times > 0)
 
     def branches(self) -> list[Branch]:
-        """Returns one sequence in a list: falling shares of the hardware, or only the given share or price."""
+        """Returns a list with a single sequence of settings: falling shares of the hardware, or only the given share or
+        price."""
         options = self.options
         if options.price != "auto" or options.share != "auto":
             return [Branch((options,))]
@@ -171,8 +172,8 @@ class SelectingLadder:
         return [Branch(tuple(replace(options, share=share) for share in SHARES), give_up=GIVE_UP, costs=costs)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        """Yields each setting with its forest; each selection starts from the one before. For a given share, only the
-        last is yielded."""
+        """Yields each setting with its forest (a rung). Each selection starts from the one before; for a given share,
+        only the last is yielded."""
         options = self.options
         if options.price != "auto" or options.share == "auto":
             yield from self._each(steps)
@@ -238,7 +239,8 @@ def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
-    """Returns (trees, rows), True where the row trained the tree; None if unknown, or for more than `most` rows."""
+    """Returns an array (trees, rows): True where a row trained a tree. Returns None if this is unknown, or for more
+    than `most` rows."""
     try:
         drawn = drawn_rows(forest, rows)
     except ForestcError:
@@ -247,7 +249,7 @@ def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | No
 
 
 def _row_weights(sample: RowsToFit, forest: Forest) -> NDArray[np.float64]:
-    """Returns (samples,) weights for `selectable`. A row and its copies together weigh as much as one row."""
+    """Returns the weights (samples,) for `selectable`. A row and its copies together weigh as much as one row."""
     if not forest.decides:
         return np.ones(len(sample.label))
     worth = np.ones(len(sample.label))

@@ -29,7 +29,7 @@ MOST_SUM = 1 << 12  # limits the sums among which a threshold is searched
 
 
 def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
-    """Returns (trees, samples) the leaf that each sample reaches, as an index of `Tree.values`."""
+    """Returns an array (trees, samples): the row of `Tree.values` that each sample reaches in each tree."""
     nodes = leaves_reached(concatenated_trees(forest), words)
     columns = [tree.leaf[nodes[:, index]] for index, tree in enumerate(forest.trees)]
     return np.ascontiguousarray(np.stack(columns), dtype=np.int32)
@@ -98,7 +98,7 @@ class Selectable:
 
 
 def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Returns (trees, outputs) the mean, over the samples, of each tree's values."""
+    """Returns an array (trees, outputs): the mean of each tree's values over the samples."""
     means = np.zeros((len(leaf), forest.n_outputs))
     for index, tree in enumerate(forest.trees):
         means[index, list(tree.outputs)] = tree.values[leaf[index]].mean(axis=0)
@@ -106,7 +106,7 @@ def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def _threshold(forest: Forest) -> int:
-    """Returns the largest sum of the trees' differences for which the forest decides for the first class."""
+    """Returns the largest sum of the trees' `differences` with which the forest decides for the first class."""
     bias, decision = forest.bias, forest.decision
     if decision.kind == "threshold":
         return zero_of(decision) - int(bias[0]) - 1
@@ -114,8 +114,8 @@ def _threshold(forest: Forest) -> int:
 
 
 def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns (trees, samples) what each tree adds to the decisive number: the only score, or the second class's score
-    minus the first's."""
+    """Returns an array (trees, samples): what each tree adds to the only score, or to the second class's score minus
+    the first's."""
     result = np.zeros(leaf.shape, dtype=np.int64)
     for index, tree in enumerate(forest.trees):
         sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
@@ -135,9 +135,9 @@ def selectable(
     trained: NDArray[np.bool_] | None = None,
     most_times: int = 1,
 ) -> Selectable:
-    """Returns the problem of selecting some trees.
-    weight: (samples,) gain of a right decision, negative if the first of two classes is right.
-    trained: (trees, samples) True if the tree was trained on the sample."""
+    """Returns the problem of selecting some of the forest's trees.
+    weight: (samples,) gain of a right decision; negative if the first of two classes is right.
+    trained: (trees, samples) True if the sample trained the tree."""
     leaf = leaf_rows(forest, sample.words)
     task: Objective
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
@@ -168,12 +168,12 @@ def selectable(
 
 
 def _neutral(forest: Forest) -> NDArray[np.int64]:
-    """Returns (trees, 1) an equal part of the decision's threshold for each tree."""
+    """Returns an array (trees, 1): each tree's equal part of the decision's threshold."""
     return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Returns (trees, samples) differences, counted from each tree's smallest; scaled down if their sum may exceed
+    """Returns the differences (trees, samples) minus each tree's smallest. They are scaled down if a sum may exceed
     MOST_SUM."""
     votes = values - values.min(axis=1, keepdims=True)
     total = int(votes.max(axis=1).sum())

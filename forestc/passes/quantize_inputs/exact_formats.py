@@ -97,7 +97,8 @@ def _not_exact(feature: Feature, number: NumberType) -> OptionError:
 def _thresholds_inside(
     feature: Feature, thresholds: NDArray[np.float64], values: ValueRange
 ) -> tuple[ValueRange, NDArray[np.bool_]]:
-    """Returns the range as the library rounds its ends, and (thresholds,) True if a threshold is inside."""
+    """Returns the range with its ends rounded to the feature's raw type, and an array (thresholds,): True if a
+    threshold is inside."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -137,7 +138,8 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """Returns integers for all thresholds: `words` for those inside the range; the others always or never hold."""
+    """Returns an integer for each threshold: from `words` if it is inside the range; otherwise one that makes its
+    condition hold always or never."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

@@ -29,7 +29,7 @@ def narrowed(
     of_width: Callable[[int, int], Format],
     allowed: Callable[[list[Format]], bool],
 ) -> list[Format]:
-    """Returns the formats, after narrowing one feature after the other.
+    """Narrows the words of one feature after the other. Returns a list of formats.
     free: indices of the features that may be narrowed.
     of_width: returns a feature's format of at most this many bits.
     allowed: returns True for acceptable formats."""
@@ -46,7 +46,7 @@ def narrowed(
         def fits(form: Format, index: int = index) -> bool:
             return allowed([*chosen[:index], form, *chosen[index + 1 :]])
 
-        # Bisection: if a width is allowed, wider words mostly are, too.
+        # Bisection works, because words wider than an allowed width are mostly allowed, too.
         chosen[index] = tried[bisect_left(tried[:-1], True, key=fits)]
     return chosen
 

@@ -107,8 +107,8 @@ class QuantizeInputs:
             raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result with integer features and thresholds. Given `Ranges` instead of rows, it is exact for
-        every input in them."""
+        """Returns the result of the pass, with integer features and thresholds. Given `Ranges` instead of rows, it is
+        exact for every input in these."""
         self.refuse(forest, rows, scorer)
         missing = [self._may_be_missing(forest, feature, rows) for feature in forest.features]
         if self.exact or isinstance(rows, Ranges):

@@ -22,8 +22,7 @@ OTHERS = 200  # conditions on sets of the forest at most, the most frequent firs
 
 
 def grower_of(forest: Forest, words: NDArray[np.int64], label: NDArray[np.float64], prices: Prices) -> Grower:
-    """Returns a grower: the coded rows, and the conditions that new trees may use.
-    words: (samples, features) encoded rows.
+    """Returns a `Grower` with the coded rows and the conditions that new trees may use.
     label: (samples,) class indices, or values of a regression."""
     taken, missing = missing_words(forest)
     absent = taken & (words == missing)

@@ -1,5 +1,5 @@
-"""Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting in which trees pay for
-their hardware.
+"""Implements the pass regrow-trees: replaces the forest by a smaller ensemble, grown by boosting with prices for
+hardware.
 
 For LUTs all nodes of a level share one condition, so that a tree is a lookup table.
 """
@@ -43,9 +43,9 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 LEAVES = 16  # leaves of a tree for processors at most
-# numbers of trees that are tried for each score, in this order
+# Lists the numbers of trees that are tried for each score, in this order.
 TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)
-# Prices of one unit of `cost`; 1 equals the loss of one row. Higher prices shrink trees.
+# Lists prices of a unit of `cost`; 1 is the loss of one row. Higher prices shrink trees.
 PRICES = (3.0, 1.0, 0.3)
 BITS = {True: (1, 2), False: (4,)}  # bits of leaves that are tried, for classes and for a regression
 READ = 100  # columns that a tree may read at most, drawn for each tree
@@ -202,7 +202,7 @@ class GrowingLadder:
         return PassResult(self.forest, (Exact(),), self.unchanged | _chosen(tried))
 
     def _steps(self, growth: Growth) -> float:
-        """Estimates the work of growing all trees, in steps."""
+        """Estimates the number of steps of work in which all trees are grown."""
         candidates = sum(map(len, self.grower.conditions))
         level = self.grower.cuts.codes.size + CANDIDATE * candidates * (1 << growth.depth) / growth.depth
         return growth.sampled * growth.depth * level * growth.rounds * self.grower.outputs * (1 + growth.sweeps)

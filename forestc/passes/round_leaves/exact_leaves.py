@@ -22,7 +22,7 @@ FINE = 16  # divides the limit of a denominator that only some leaves have
 
 @dataclass(frozen=True)
 class Grid:
-    """A step that divides all leaves and biases."""
+    """A step that divides all leaves and biases; integers can then replace them exactly."""
 
     step: float  # a power of two
     bits: int  # bits of a leaf, counted from the lowest of its tree
@@ -30,8 +30,8 @@ class Grid:
 
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
-    """Returns a grid of integer leaves that decide every input as the model does, or None. forest: result of
-    `one_output` for the model."""
+    """Returns a grid on which integer leaves decide every input as the model does; None if none is found. forest:
+    result of `one_output` for the model."""
     step = _step(model)
     if step is None:
         return None
@@ -52,7 +52,7 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
 
 
 def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
-    """Returns True if a decision on sums equals the decision after the link."""
+    """Returns True if deciding by the sums gives the same class as deciding after the link."""
     link, divisor = model.link, model.aggregate.divisor
     if model.decision.kind != "argmax" or model.decision.on == "scores" or link.kind == "identity":
         return True
@@ -66,7 +66,7 @@ def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
 
 
 def _step(model: Forest) -> float | None:
-    """Returns the largest power of two that divides all leaves and biases, or None."""
+    """Returns the largest power of two that divides all leaves and biases; None if some are infinite or too precise."""
     values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
     if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
         return None
@@ -80,12 +80,12 @@ def _step(model: Forest) -> float | None:
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Returns the decision for class 1 if its sum exceeds half the number of trees."""
+    """Returns a decision that takes class 1 if its sum exceeds half the number of trees."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """Returns the model's decision for sums counted in steps, or None."""
+    """Returns the model's decision, restated for sums that are counted in steps; None if that is impossible."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
@@ -113,7 +113,7 @@ def score_error(
     exact: bool,
 ) -> float:
     """Returns a bound of the error of every score, for any input.
-    leaves: for each tree (leaves, outputs), in steps above the tree's lowest value.
+    leaves: for each tree (leaves, outputs), in steps above its lowest value.
     bias: (outputs,) in steps.
     exact: True if only the division by `divisor` rounds."""
     divisor = abs(forest.aggregate.divisor)
@@ -139,8 +139,8 @@ def score_error(
 
 
 def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
-    """Returns a pair: the number of steps per unit of score, at most `most`; and True if all leaves and biases are
-    nearly multiples of a step."""
+    """Returns the number of steps per unit of score, at most `most`, and True if all leaves and biases are nearly
+    multiples of a step."""
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])

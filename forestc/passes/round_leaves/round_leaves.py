@@ -121,8 +121,8 @@ class RoundLeaves:
             raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result with the integer forest. Given `Ranges` instead of rows, every input in them counts.
-        Raises ModelError if features are floats or leaves are integers."""
+        """Returns the result of the pass, with the integer forest. Given `Ranges`, every input in these counts. Raises
+        ModelError if features are floats or leaves are integers."""
         self.refuse(forest, rows, scorer)
         need_words(self, forest)
         if has_whole_leaves(forest):
@@ -171,7 +171,8 @@ class RoundLeaves:
         return _measured(forest, rows, some, values=self.scores is not None)
 
     def _near(self, tried: list[_Measured]) -> list[_Measured]:
-        """Returns the roundings that meet the option `scores`; if none does, those of least error."""
+        """Returns a list of the roundings that meet the option `scores`; if none does, of the roundings with the least
+        error."""
         if self.scores is None or not tried[0].change.rows:
             return tried[:]
         allowed = max(self.scores, min(trial.values.share for trial in tried))
@@ -243,7 +244,7 @@ class _Measured:
 def _measured(
     forest: Forest, rows: Rows | None, some: list[tuple[int, RoundedLeaves]], *, values: bool = False
 ) -> list[_Measured]:
-    """Measures on the rows how far roundings change the forest. some: each (number of leaf bits, rounded leaves)."""
+    """Measures on the rows how far roundings change the forest. some: pairs (number of leaf bits, rounded leaves)."""
     summed = one_sum(forest)
     after = [with_leaves(summed, leaves) for _, leaves in some]
     tried = [

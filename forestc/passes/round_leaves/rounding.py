@@ -24,11 +24,11 @@ from forestc.passes.round_leaves.exact_leaves import common_steps, leaf_grid, sc
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-# share of a score below which differences are ignored, below float32's rounding (2^-24)
+# Ignores differences below this share of a score; float32 rounds by more, 2^-24.
 NEGLIGIBLE = 2.0**-30
-# lists links from one score to a probability that a table can replace
+# Lists the links from one score to one probability that a table can replace.
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")
-# lists functions from scores to probabilities (links) whose results can be averaged
+# Lists the links that give probabilities to be averaged.
 AVERAGED = (*CURVED, "softmax", "shares")
 FINER = 4  # limits the step of leaves that need no curve, in curve steps
 # Curves have MORE_CURVE_BITS more bits than leaves, at most MOST_CURVE_BITS in all.
@@ -52,7 +52,7 @@ class RoundedLeaves:
 
 
 def refuse_sums(forest: Forest) -> None:
-    """Raises ModelError for a forest that sums of integer leaves can't decide."""
+    """Raises ModelError for a forest with answers that sums of integer leaves can't give."""
     if forest.combine.kind == "average":
         for index, part in enumerate(forest.parts):
             if not (_one_mean(forest) or _all_curved(forest)) and not _averageable(forest, part):
@@ -75,7 +75,7 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def has_whole_leaves(forest: Forest) -> bool:
-    """Returns True for a forest that takes the smallest or largest of small integers, such as rules."""
+    """Returns True if the forest takes the largest or smallest of leaves that are whole numbers, as rules do."""
     if not forest.single or forest.adds or np.any(forest.bias) or forest.aggregate.divisor != 1:
         return False
     numbers = np.concatenate([tree.values.ravel() for tree in forest.trees] or [np.zeros(0)])
@@ -83,14 +83,14 @@ def has_whole_leaves(forest: Forest) -> bool:
 
 
 def whole_leaves(forest: Forest) -> Forest:
-    """Returns the integer forest of one with `has_whole_leaves`."""
+    """Converts a forest that meets `has_whole_leaves` to a forest of integers."""
     trees = tuple(changed_tree(tree, values=tree.values.astype(np.int64)) for tree in forest.trees)
     decision = replace(forest.decision, threshold=math.ceil(forest.decision.threshold))
     return changed(forest, trees=trees, bias=np.zeros(forest.n_outputs, np.int64), scale=1.0, decision=decision)
 
 
 def _one_mean(forest: Forest) -> bool:
-    """Returns True if one sum can compute the mean of all member models."""
+    """Returns True if a single sum of leaves can give the mean of all member models."""
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
@@ -111,8 +111,8 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """Returns the forest as one sum if its member models (parts) are averaged and one sum can compute the mean;
-    otherwise unchanged."""
+    """Returns averaged member models (parts) as one sum of trees. If nothing is averaged, or one sum can't give the
+    mean, returns the forest unchanged."""
     if forest.combine.kind != "average":
         return forest
     answer = constant_answer(forest)
@@ -126,7 +126,7 @@ def one_sum(forest: Forest) -> Forest:
 
 
 def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
-    """Returns a forest with these scores (classes,) for every input."""
+    """Returns a forest that has these scores (classes,) for every input."""
     trees = [
         changed_tree(tree, values=np.zeros((len(tree.values), 1)), outputs=(index % len(scores),))
         for index, tree in enumerate(forest.trees)
@@ -136,7 +136,7 @@ def _constant_sum(forest: Forest, scores: NDArray[np.float64]) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """Returns a mean of member models as one sum of weighted leaves."""
+    """Returns a forest that computes the mean of member models as one sum of weighted leaves."""
     weights, width = forest.weights, forest.parts[0].width
     bias = np.zeros(width)
     trees = []
@@ -153,7 +153,8 @@ def _mean_of_parts(forest: Forest) -> Forest:
 
 
 def one_output(forest: Forest) -> Forest:
-    """Returns the forest with one output if it chooses between probabilities p and 1 - p; otherwise unchanged."""
+    """Returns the forest with one output if it chooses between probabilities p and 1 - p; any other forest is returned
+    unchanged."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
     two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
@@ -173,7 +174,7 @@ def one_output(forest: Forest) -> Forest:
 
 
 def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Returns the ways to round the forest's leaves to `bits` bits."""
+    """Returns a list of one or two ways to round the forest's leaves to `bits` bits."""
     if forest.single:
         return [_round_single(forest, bits)]
     match forest.combine.kind:
@@ -186,8 +187,8 @@ def candidates(forest: Forest, bits: int) -> list[RoundedLeaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> RoundedLeaves:
-    """Rounds leaves without rows: exactly if `most` bits allow it, otherwise to `bits` bits. Averages and medians
-    always get `bits` bits."""
+    """Rounds leaves without rows: to exact integers if `most` bits suffice, otherwise to `bits` bits. For averages and
+    medians, always to `bits` bits."""
     if forest.single:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
@@ -209,7 +210,7 @@ def _round_unseen(model: Forest, bits: int, most: int) -> RoundedLeaves:
 
 
 def as_constant(model: Forest, leaves: RoundedLeaves) -> RoundedLeaves:
-    """Returns leaves that answer as a constant model does. Returns `leaves` unchanged for any other model."""
+    """Returns leaves that give the answer of a constant model. For any other model, returns `leaves` unchanged."""
     answer = constant_answer(model)
     if answer is None:
         return leaves
@@ -237,8 +238,8 @@ def with_error(model: Forest, leaves: RoundedLeaves, exact: bool = False) -> Rou
 
 
 def on_steps(model: Forest, bits: int) -> tuple[RoundedLeaves, bool]:
-    """Rounds each leaf to the nearest multiple of one step. Also returns True if no leaf had to be rounded. model: a
-    forest without member models (parts)."""
+    """Rounds each leaf to the nearest multiple of one step. Returns the leaves, and True if all were nearly multiples
+    before. model: a forest without member models (parts)."""
     forest = one_output(model)
     count = forest.aggregate.divisor
     lows = [_low(tree) for tree in forest.trees]
@@ -368,7 +369,8 @@ def _round_together(forest: Forest, bits: int) -> RoundedLeaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[RoundedLeaves]:
-    """Rounds member models of two classes, each with a curve. Returns two candidates with different thresholds."""
+    """Rounds member models of two classes, each with a table (curve) from scores to probabilities. Returns two
+    candidates with different thresholds."""
     rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
@@ -432,7 +434,7 @@ def _curves(leaves: RoundedLeaves, part: Part, steps: int) -> tuple[tuple[int, .
 
 
 def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """Returns the least score that reaches each multiple k of the probability step, for k = 1 to `steps`."""
+    """Returns for k = 1 to `steps` the least score with a probability that rounds to k / `steps` or more."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -461,7 +463,7 @@ def _curve(leaves: RoundedLeaves, part: Part, output: int | None, link: Link, st
 
 
 def _integer_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Returns a pair: votes' weights as whole numbers, rounded if needed, and the weight that number 1 stands for."""
+    """Returns the weights of votes as whole numbers, rounded if necessary, and the weight that 1 stands for."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]

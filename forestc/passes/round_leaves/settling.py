@@ -1,5 +1,4 @@
-"""Finds integer leaves that decide near ties as the model does. A model of several member models (parts) is settled
-part by part."""
+"""Finds integer leaves that decide near ties as the model does. Member models (parts) are handled one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class Settling:
         return forest.decides and forest.combine.kind in ("each", "vote")
 
     def leaves(self, source: Forest, forest: Forest) -> tuple[RoundedLeaves, bool]:
-        """Returns a pair: the leaves, and True if they provably decide every input in the ranges as `source` does.
+        """Returns the leaves, and True if they provably decide every input in the ranges as `source` does.
         forest: `source`, as one sum if possible."""
         if forest.single:
             return self._alone(source, forest, MOST_STEPS)

@@ -29,7 +29,7 @@ TRIES = 3  # stops after three finer grids without improvement
 
 @dataclass(frozen=True)
 class NearTies:
-    """Combinations of leaves, one of each tree, where two classes nearly tie."""
+    """Combinations of leaves, one leaf of each tree, for which two classes nearly tie."""
 
     leaf: NDArray[np.int32]  # (combinations, trees) indices of `Tree.values`
     expected: NDArray[np.int64]  # (combinations,) the model's decisions
@@ -44,7 +44,8 @@ class NearTies:
         return int(self.count[decide(leaves.decision, scores, scores) != self.expected].sum())
 
     def before(self, others: NearTies) -> NearTies:
-        """Returns both lists of near ties as one; ties of this list get FIRST times their weight."""
+        """Returns the near ties of both lists as one list. The weights of the ties of this list are multiplied by
+        FIRST."""
         leaf, expected = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.expected, others.expected])
         return NearTies(leaf, expected, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
@@ -85,7 +86,7 @@ def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
 def _near(
     forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the indices of nearly tied combinations of leaves, and their classes."""
+    """Returns the indices of the combinations of leaves that nearly tie, and their classes."""
     result = evaluate_leaves(forest, nodes)
     near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
     return near, result.index[near]
@@ -107,7 +108,8 @@ def _distinct(
 def settled(
     forest: Forest, ties: NearTies, bits: Sequence[int], most: int, steps: int = MOST_STEPS
 ) -> tuple[RoundedLeaves, int]:
-    """Returns integer leaves that decide near ties like the model where possible, and the weighted number of failures.
+    """Returns integer leaves that decide near ties as the model does, where possible, and the weighted number of
+    failures.
     most: largest number of leaf bits.
     steps: limit of the work."""
     finest, lie = on_steps(forest, max(bits))
@@ -129,7 +131,8 @@ def settled(
 def _nudged(
     forest: Forest, start: RoundedLeaves, ties: NearTies, most: int, steps: int
 ) -> tuple[RoundedLeaves, int, int]:
-    """Adjusts leaves by finer and finer steps. Returns leaves, the weight of changed ties, and steps left."""
+    """Adjusts leaves by finer and finer steps. Returns the leaves, the weight of the ties they change, and the steps
+    left."""
     kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
     numbering = _Numbering.of(start, kinds)
     span = max((int(values.max(initial=0)) for values in start.values), default=0)
@@ -163,9 +166,9 @@ class _Numbering:
         return _Numbering(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
 
     def of_output(self, leaves: RoundedLeaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns (rows, trees + 1) the numbers of the adjustments that add to one score of each row.
+        """Returns an array (rows, trees + 1): the numbers of the adjustments that add to one score of each row.
         leaf: (rows, trees) reached leaves.
-        output: (rows,) index of the row's score."""
+        output: (rows,) index of the score of each row."""
         result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
         result[:, -1] = self.biases + output
         for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
@@ -175,8 +178,8 @@ class _Numbering:
         return result
 
     def sums(self, leaves: RoundedLeaves, ties: NearTies, factor: int) -> Sums:
-        """Returns constraints on the adjustments: for each near tie and each wrong class, a sum that must be at least
-        0. Ties beyond MOST_TERMS are left out."""
+        """Returns constraints: for each near tie and each wrong class, a sum of adjustments that must be at least 0.
+        Ties beyond MOST_TERMS terms are left out."""
         outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
         rivals = outputs - 1 if argmax else 1
         some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))

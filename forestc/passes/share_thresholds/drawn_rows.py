@@ -16,8 +16,8 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
-    """Returns (trees, rows) how often each tree was trained on each row. Raises OptionError for a model without seeds,
-    and RowsError if the rows do not fit the model."""
+    """Returns an array (trees, rows): how often each tree was trained on each row. Raises OptionError for a model
+    without seeds, RowsError if the rows do not fit."""
     if isinstance(rows, RowSelection):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
@@ -51,7 +51,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError if tree nodes see other numbers of rows than in training."""
+    """Raises RowsError if other numbers of rows reach the nodes of a tree than in training."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]

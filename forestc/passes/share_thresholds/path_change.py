@@ -15,7 +15,7 @@ from forestc.rows.batches import Batch, Rows, reduce_rows
 
 @dataclass(frozen=True)
 class _DigitCounts:
-    """A reduction over rows that counts digits of bounds, for a radix selection."""
+    """A reduction over rows that counts digits of bounds on thresholds, for a radix selection."""
 
     observe: Observe
     tails: Tails
@@ -35,8 +35,8 @@ class _DigitCounts:
 
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
-    """Returns bounds on thresholds. Within them, a moved threshold sends at most `share` of its node's rows to the
-    other side."""
+    """Returns bounds on each node's threshold. Within them, a moved threshold sends at most `share` of the node's rows
+    to the other side."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:

@@ -104,8 +104,8 @@ class ShareThresholds:
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result with shared thresholds. Raises OptionError if thresholds are integers, or rows are
-        missing."""
+        """Returns the result of the pass, with shared thresholds. Raises OptionError if thresholds are integers, or if
+        rows are missing."""
         if forest.on_words:
             raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
@@ -121,7 +121,7 @@ class ShareThresholds:
         return PassResult(result, (promise,), _report(task, seen, result, rows))
 
     def thresholds(self, task: Observe, bounds: NodeBounds) -> FloatArray:
-        """Returns the shared thresholds, (nodes,), within the bounds but for the exceptions."""
+        """Returns the thresholds (nodes,) after sharing. All but the exceptions are within their bounds."""
         thresholds = task.trees.threshold.copy()
 
         def share(index: int) -> None:
@@ -202,8 +202,8 @@ def fewest_thresholds(
     few_bits: bool,
     narrow: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns the fewest thresholds with one in each interval (low, high], ascending; and (intervals,) the index of
-    each interval's threshold.
+    """Returns two arrays: the fewest thresholds, ascending, that hit every interval (low, high], and the index of each
+    interval's threshold.
     narrow: True to round thresholds to float32."""
     narrow_set = narrow_points(low, high) if few_bits else None
     stabbed = None if narrow_set is None else take(low, high, narrow_set[0])
