@@ -18,6 +18,7 @@ from forestc.errors import BoardError, OptionError, RowsError
 from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.manifest.design import Design, open_design
 from forestc.manifest.fitted_estimator import FittedEstimator
+from forestc.options.shared import BAUD
 from forestc.rows.encode import encode
 
 TIMEOUT, TIMEOUT_OF_SIMULATION = 0.5, 10.0  # seconds
@@ -64,9 +65,7 @@ class Board(FittedEstimator):
     array([0, 1, 2])
     """
 
-    def __init__(
-        self, port: str, design: Any = None, baud: int = 115200, timeout: float | None = None
-    ) -> None:
+    def __init__(self, port: str, design: Any = None, baud: int = BAUD, timeout: float | None = None) -> None:
         self.design: Design | None = open_design(design) if isinstance(design, str | Path) else design
         if self.design is not None:
             self.model, self.forest = self.design.model, self.design.forest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,6 +17,8 @@ from forestc.errors import BoardError, MissingExtraError
 TRIES = 64  # requests for the same rows, after which the line is given up
 SILENCE = 8  # time-outs without a single byte, after which the board is given up
 POLL = 0.01  # seconds that one read waits for a byte
+FIRST_WAIT = 0.5  # seconds to wait for the first answer, unless the time-out is shorter
+SLOWER = 1.25  # factor of the wait after one that was in vain
 LEAST_WAIT = 0.02  # seconds to wait for an answer at least; operating systems deliver bytes in bursts
 NO_ANSWER = "check the port and the baud rate, and that the board has its power and its bitstream"
 
@@ -56,6 +58,7 @@ class Link:
         # Answers to an earlier program's requests may still arrive, so numbers do not begin at 0.
         self._sequence = secrets.randbelow(SEQUENCES)
         self._heard = time.monotonic()
+        self._clocks = {kind: _Clock(timeout) for kind in Kind}
 
     def close(self) -> None:
         self._port.close()
@@ -74,10 +77,10 @@ class Link:
     def run(self, kind: Kind, parts: Parts, window: int = 1) -> None:
         """Sends requests for all items until each is answered. window: requests under way. Raises BoardError if the
         board does not answer or gives a wrong answer."""
-        left, size, clock = np.ones(parts.count, dtype=bool), parts.most, _Clock(self.timeout)
+        left, size, clock = np.ones(parts.count, dtype=bool), parts.most, self._clocks[kind]
         waiting = [(0, parts.count, 0)]  # items to send: start, stop, requests for them before
         sent: dict[int, _Sent] = {}  # requests under way, by their sequence
-        asked: dict[int, tuple[int, int]] = {}  # items of all requests: answers that are late count, too
+        asked: dict[int, _Sent] = {}  # all requests: answers that are late count, too
         self._heard = time.monotonic()
         while left.any():
             while waiting and len(sent) < window:
@@ -88,7 +91,7 @@ class Link:
                 end = min(stop, start + size)
                 waiting += [(end, stop, tries)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
-                sent[sequence], asked[sequence] = _Sent(start, end, tries, time.monotonic()), (start, end)
+                sent[sequence] = asked[sequence] = _Sent(start, end, tries, time.monotonic())
             frame = self._next(clock.deadline(sent.values()))
             if frame is None:
                 clock.expired()
@@ -96,15 +99,15 @@ class Link:
                     what = f"the board has sent nothing for {SILENCE * self.timeout:.0f} s"
                     raise BoardError(what, where=self.where, do=NO_ANSWER)
                 lost = list(sent)
-            elif frame.sequence in asked and frame.kind >= ANSWER:
-                start, stop = asked[frame.sequence]
-                if frame.kind != kind + ANSWER or not parts.take(start, stop, frame.payload):
+            elif frame.sequence in asked and frame.kind in (kind + ANSWER, Kind.PROBLEM + ANSWER):
+                request = asked[frame.sequence]
+                if frame.kind != kind + ANSWER or not parts.take(request.start, request.stop, frame.payload):
                     self._refuse(frame)
-                left[start:stop] = False
+                left[request.start : request.stop] = False
+                clock.answered(request, late=frame.sequence not in sent)
                 # A board answers in order: what was sent before this request and is not answered was lost.
                 lost = list(sent)[: list(sent).index(frame.sequence)] if frame.sequence in sent else []
-                if (request := sent.pop(frame.sequence, None)) is not None:
-                    clock.answered(request)
+                if sent.pop(frame.sequence, None) is not None:
                     size = min(parts.most, size + size // 8 + 1)
             else:
                 continue
@@ -154,24 +157,25 @@ class Link:
 class _Clock:
     """Times answers, and tells how long to wait for the next one (as TCP does, RFC 6298)."""
 
-    def __init__(self, timeout: float) -> None:
-        self._wait, self._most, self._mean, self._spread = timeout, timeout, 0.0, 0.0
+    def __init__(self, most: float) -> None:
+        self._wait, self._most, self._mean, self._spread = min(FIRST_WAIT, most), most, 0.0, 0.0
         self._last = time.monotonic()  # time of the last answer or expiry
 
-    def deadline(self, sent: Any) -> float:
+    def deadline(self, sent: Iterable[_Sent]) -> float:
         """Returns the time when all requests under way count as lost."""
-        return float(max(self._last, min(request.at for request in sent)) + self._wait)
+        return max(self._last, min(request.at for request in sent)) + self._wait
 
-    def answered(self, request: _Sent) -> None:
+    def answered(self, request: _Sent, late: bool) -> None:
+        """Counts an answer. late: its request counted as lost."""
         now = time.monotonic()
-        took, self._last = now - max(self._last, request.at), now
-        first = self._mean == 0
+        took = now - (request.at if late else max(self._last, request.at))
+        first, self._last = not self._mean, now
         self._spread = took / 2 if first else 0.75 * self._spread + 0.25 * abs(took - self._mean)
         self._mean = took if first else 0.875 * self._mean + 0.125 * took
         self._wait = min(self._most, max(LEAST_WAIT, self._mean + 4 * self._spread))
 
     def expired(self) -> None:
-        self._wait, self._last = min(self._most, 2 * self._wait), time.monotonic()
+        self._wait, self._last = min(self._most, SLOWER * self._wait), time.monotonic()
 
 
 def _opened(port: str, baud: int, seconds: float) -> Any:
