@@ -218,7 +218,7 @@ class Board(FittedEstimator):
         for _ in range(2 * (len(data) // step + 2)):  # A board that is reset meanwhile begins again, once.
             answer = self._link.ask(Kind.LOAD, (start // 4).to_bytes(4, "little") + data[start : start + step])
             start, state = 4 * int.from_bytes(answer[:4], "little"), answer[4] if len(answer) == 5 else REFUSED
-            if state == REFUSED or state == LOADED or start >= len(data):
+            if state in (REFUSED, LOADED) or start >= len(data):
                 break
         self._identity = self._identify()
         if state != LOADED or self._identity.image != int.from_bytes(data[-4:], "little"):
@@ -227,24 +227,21 @@ class Board(FittedEstimator):
             )
 
     def _evaluated(self, X: Any) -> Evaluation:
-        forest = self._needed().forest
-        results, fields = self.results(encode(forest, X)), self._needed_wire().fields
-        columns = {kind: [n for n, field in enumerate(fields) if field.port.kind == kind] for kind in ("label", "score")}
-        scores = results[:, columns["score"][: forest.n_scores]]
-        if columns["score"]:
-            answer = evaluation_of_scores(forest, scores)
-        if not forest.decides or not columns["label"]:
-            return answer
-        index = results[:, columns["label"]]
-        classes = [np.asarray(part.classes) for part in forest.targets]
-        if any((column >= len(names)).any() for column, names in zip(index.T, classes, strict=False)):
-            raise BoardError("the board gave a label that is no class", where=self._name, do=_PROGRAM)
-        labels = [names[column] for column, names in zip(index.T, classes, strict=False)]
-        single = len(labels) == 1
-        decision = labels[0] if single else np.stack(labels, axis=1)
+        forest, fields = self._needed().forest, self._needed_wire().fields
+        results, kinds = self.results(encode(forest, X)), np.array([field.port.kind for field in fields])
+        index, scores = results[:, kinds == "label"], results[:, kinds == "score"][:, : forest.n_scores]
+        if not forest.decides or not index.shape[1]:
+            return evaluation_of_scores(forest, scores)
+        labels = []
+        for column, part in zip(index.T, forest.targets, strict=True):
+            if (column >= len(part.classes)).any():
+                raise BoardError("the board gave a label that is no class", where=self._name, do=_PROGRAM)
+            labels.append(np.asarray(part.classes)[column])
         leaves = np.empty((len(index), 0), dtype=np.int32)
-        values = answer.values if columns["score"] else scores
-        return Evaluation(leaves, scores, values, decision, index[:, 0] if single else index)
+        values = evaluation_of_scores(forest, scores).values if scores.shape[1] else scores
+        if len(labels) == 1:
+            return Evaluation(leaves, scores, values, labels[0], index[:, 0])
+        return Evaluation(leaves, scores, values, np.stack(labels, axis=1), index)
 
     def _identify(self) -> Identity:
         payload = self._link.ask(Kind.IDENTIFY)

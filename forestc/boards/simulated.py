@@ -7,8 +7,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forestc.errors import BoardError, MissingToolError, OptionError, known_names
 from forestc.manifest.design import Design
@@ -30,6 +31,9 @@ class Line:
     seed: int = 1  # seed of damage and loss
 
 
+_KEYS: dict[str, type] = {"damaged": float, "lost": float, "clocks": int, "seed": int}
+
+
 def is_simulated(port: str) -> bool:
     return port == NAME or port.startswith(f"{NAME}:")
 
@@ -37,16 +41,16 @@ def is_simulated(port: str) -> bool:
 def line_of(port: str) -> Line:
     """Returns the line of a port such as `sim:damaged=0.01,lost=0.001`. Raises OptionError for unknown or impossible
     values."""
-    kinds, given = {entry.name: type(entry.default) for entry in fields(Line)}, dict[str, float]()
+    given = dict[str, Any]()
     for part in filter(None, port[len(NAME) + 1 :].split(",")):
         name, _, text = part.partition("=")
-        if name not in kinds:
-            raise OptionError(f"unknown key {name!r} of {NAME}", where=f"--port {port}", do=known_names(name, kinds))
+        if name not in _KEYS:
+            raise OptionError(f"unknown key {name!r} of {NAME}", where=f"--port {port}", do=known_names(name, _KEYS))
         try:
-            given[name] = kinds[name](text)
+            given[name] = _KEYS[name](text)
         except ValueError:
             raise OptionError(f"{name} is {text!r}", where=f"--port {port}", do=f"write {name}=NUMBER") from None
-    line = Line(**given)  # type: ignore[arg-type]
+    line = Line(**given)
     if not (0 <= line.damaged < 1 and 0 <= line.lost < 1 and 8 <= line.clocks <= 1024 and 0 <= line.seed < 1 << 31):
         raise OptionError(
             "no line has these values", where=f"--port {port}",
