@@ -14,10 +14,10 @@ from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal
 from amaranth.lib import io
 
 from forestc.boards.gateware import TOP, top_verilog
+from forestc.boards.hardware import Source
 from forestc.boards.platforms import platform_of
 from forestc.costs.boards import Board
 from forestc.errors import ForestcError, OptionError, ToolError
-from forestc.manifest.design import Design
 from forestc.options.shared import Progress, quiet
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import run_tool
@@ -76,7 +76,7 @@ class Bitstream:
 
 
 def build(
-    source: Design | str | Path, board: Board, *, clock_mhz: float | None = None, baud: int = 115_200,
+    source: Source, board: Board, *, clock_mhz: float | None = None, baud: int = 115_200,
     native: bool = False, seed: int = 1, progress: Progress = quiet,
 ) -> Bitstream:  # fmt: skip
     """Returns the bitstream of a compiled design or an engine. Raises OptionError for impossible clocks, ForestcError
@@ -88,7 +88,7 @@ def build(
     for name, text in top_verilog(source, timing.divisor, native=native).items():
         platform.add_file(name, text)
     options = ["--report", REPORT, "--seed", str(seed), "--timing-allow-fail"]
-    plan = platform.prepare(pads(platform, timing), NAME, nextpnr_opts=options, synth_opts=["-abc9"] * 0)
+    plan = platform.prepare(pads(platform, timing), NAME, nextpnr_opts=options)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         plan.extract(place)

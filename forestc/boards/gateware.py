@@ -11,10 +11,8 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Mux, ResetSignal, Signal
 
-from forestc.boards.hardware import ENGINE, WORD, Hardware, Port, hardware_of
+from forestc.boards.hardware import ENGINE, WORD, Hardware, Port, Source, hardware_of
 from forestc.boards.uart import CRC_BYTES, FLAG, HEAD, Request, frame_receiver, frame_sender
-from forestc.engine.capacity import Capacity
-from forestc.manifest.design import Design
 from forestc.toolchain.yosys import run_yosys
 
 TOP = "board_top"
@@ -26,7 +24,7 @@ PAYLOAD = 512  # bytes of the largest payload, unless a row or a result is large
 PAUSE = 31  # clocks in which an engine's status settles
 
 
-def top_verilog(source: Design | Capacity | str | Path, divisor: int, *, native: bool = False) -> dict[str, str]:
+def top_verilog(source: Source, divisor: int, *, native: bool = False) -> dict[str, str]:
     """Returns the Verilog of a design behind a UART, {file name: text}, without pads and PLL.
 
     The module `board_top` has the ports clk, rst, rx and tx. divisor: clocks of a bit, at least 8. native: convert with

@@ -54,6 +54,7 @@ class Port:
 class Hardware:
     """What answers rows, and how rows reach it."""
 
+    name: str
     target: int  # CORE or ENGINE
     row: int  # bytes of a row
     beat: int  # bytes of a part of a row that is handed over at once
@@ -63,9 +64,14 @@ class Hardware:
     connect: Callable[[Module, Port], None]  # adds the instance to a module
 
 
-def hardware_of(source: Design | Capacity | str | Path) -> Hardware:
+Source = Hardware | Design | Capacity | str | Path
+
+
+def hardware_of(source: Source) -> Hardware:
     """Returns the hardware of a compiled design or an engine. Raises ForestcError if the folder can't be read or holds
     no Verilog."""
+    if isinstance(source, Hardware):
+        return source
     if isinstance(source, str | Path):
         folder = Path(source)
         is_engine = (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists()
@@ -87,7 +93,7 @@ def _of_core(design: Design) -> Hardware:
         connect = _core(netlist, str(design.manifest["core"]))
     row, result = (-(-max(1, width_of(fields(netlist))) // 8) for fields in (input_fields, output_fields))
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
-    return Hardware(CORE, row, row, result, bytes.fromhex(design.manifest["hash"][:16]), files, connect)
+    return Hardware(str(design.manifest["name"]), CORE, row, row, result, bytes.fromhex(design.manifest["hash"][:16]), files, connect)
 
 
 def _core(netlist: Netlist, module: str) -> Callable[[Module, Port], None]:
@@ -172,4 +178,4 @@ def _engine(capacity: Capacity) -> Hardware:
 
     beat, files = capacity.tdata_bits // 8, {f"{capacity.name}.v": emit(capacity)}
     design = capacity.id.to_bytes(8, "little")
-    return Hardware(ENGINE, capacity.beats * beat, beat, capacity.result_bits // 8, design, files, connect)
+    return Hardware(capacity.name, ENGINE, capacity.beats * beat, beat, capacity.result_bits // 8, design, files, connect)
