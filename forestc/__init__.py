@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from forestc.system.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from forestc.boards.client import Board as Board
     from forestc.checks.result import CheckResult as CheckResult
     from forestc.commands.activity import activity as activity
     from forestc.commands.check import check as check
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 # Maps modules to public names; `notebook` has designs and studies that notebooks can show.
 _NAMES = {
+    "forestc.boards.client": "Board",
     "forestc.checks.result": "CheckResult",
     "forestc.commands.activity": "activity",
     "forestc.commands.check": "check",

@@ -131,6 +131,12 @@ class MissingToolError(ToolError):
     usual_where = "the PATH"
 
 
+class BoardError(ToolError):
+    """An error of a board or its port: no answer, another design, or too many damaged bytes."""
+
+    usual_do = "check the port and the board"
+
+
 class InternalError(ForestcError):
     """An error for a malformed forest or netlist: a bug in forestc. Exit status 3."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forestc.checks.board import BOARD
 from forestc.checks.engines import (
     AmaranthEngine,
     CEngine,
@@ -35,4 +36,4 @@ _ALL = (
     ImageInReader,
 )
 ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
-ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}
+ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL} | {BOARD: "bitstream"}

@@ -15,6 +15,7 @@ from rich.text import Text
 from forestc.cli.parameters import Call, add_command
 from forestc.cli.terminal import lines, progress, row_progress
 from forestc.errors import CheckError
+from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.commands import (
     ActivityOptions,
     CheckOptions,
@@ -129,6 +130,20 @@ def _synth(call: Call) -> None:
     _shown(call, synth)
 
 
+def _bitstream(call: Call) -> None:
+    """Makes the bitstream of a design for a board, which answers rows over a serial line."""
+    from forestc.commands.bitstream import bitstream
+
+    _shown(call, bitstream)
+
+
+def _program(call: Call) -> None:
+    """Loads a bitstream into a board."""
+    from forestc.commands.bitstream import program
+
+    _shown(call, program)
+
+
 def _measure(call: Call) -> None:
     """Compiles the C for a microcontroller: flash, RAM, stack, and instructions in an emulator."""
     from forestc.commands.measure import measure
@@ -233,6 +248,8 @@ def add_commands(app: typer.Typer) -> None:
         (CheckOptions, _check),
         (SimulateOptions, _simulate),
         (SynthOptions, _synth),
+        (BitstreamOptions, _bitstream),
+        (ProgramOptions, _program),
         (MeasureOptions, _measure),
         (PassesOptions, _passes),
         (ExploreOptions, _explore),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.agreement import agreement
+from forestc.checks.board import BOARD, BoardEngine, board_engines
 from forestc.checks.coverage import CoverageOfVectors
 from forestc.checks.engines import Difference, Engine
 from forestc.checks.proof import need_provers
@@ -78,6 +79,11 @@ def check(options: CheckOptions) -> CheckResult:
         Also prove equality for every input.
     native : bool, default=False
         Prove with the yosys on the PATH.
+    port : str, optional
+        Serial port of a board with the design, such as /dev/ttyUSB0 or COM3: all vectors run on the board, too. `sim`
+        simulates the board, `sim:damaged=0.01,lost=0.001` with a bad line.
+    baud : int, default=115200
+        Bits a second of `port`.
     require : bool, default=False
         Raise an error if an engine's tool is not installed, instead of leaving the engine out.
     record : bool, default=True
@@ -100,6 +106,8 @@ def check(options: CheckOptions) -> CheckResult:
         If the tool of a named or required engine is not installed.
     MissingToolError
         If a prover is not installed.
+    BoardError
+        If the board does not answer, or has another design.
     ForestcError
         If the folder can't be read.
 
@@ -118,7 +126,9 @@ def check(options: CheckOptions) -> CheckResult:
     _refuse(design, options)
     given = _given(design, options)
     digests = design.digests()
-    engines, counts, coverage = _run_engines(design, options, given)
+    with board_engines(design, options.port, options.baud) as boards:
+        engines, counts, coverage = _run_engines(design, options, given, boards)
+        on_board = {name: {"port": options.port, **board.figures()} for name, board in boards.items()}
     agreed = None
     if given.record is not None:
         options.progress("agreement with the model")
@@ -131,18 +141,24 @@ def check(options: CheckOptions) -> CheckResult:
         for name, engine in engines.items()
         if engine.left_out
     )
-    notes = [*left_out, *(agreed.notes if agreed else ()), *given.notes]
+    sent = (
+        f"{name}: {figures['rows_per_second']:,.0f} rows a second, {figures['resends']:,} requests sent again"
+        for name, figures in on_board.items()
+    )
+    notes = [*left_out, *sent, *(agreed.notes if agreed else ()), *given.notes]
     changed = design.changed_files()
     result = CheckResult(engines, counts, agreed, covered, proof, changed, notes=tuple(notes))
     if options.record and (note := _record(design, options, given, digests, result)):
         notes.append(note)
-    return replace(result, figures=_figures(result) | {"notes": notes}, notes=tuple(notes))
+    return replace(result, figures=_figures(result) | on_board | {"notes": notes}, notes=tuple(notes))
 
 
 def _refuse(design: Design, options: CheckOptions) -> None:
     """Raises an error for unknown engines, missing provers, or nothing to prove."""
     for name in options.engines or ():
-        if name not in ENGINES:
+        if name == BOARD and options.port is None:
+            raise OptionError("no port of a board is given", where="--port", do="add --port PORT")
+        if name not in (*ENGINES, BOARD):
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
         if design.has_hardware or "engine" not in design.targets:
@@ -188,18 +204,20 @@ def _given(design: Design, options: CheckOptions) -> _Given:
 
 
 def _run_engines(
-    design: Design, options: CheckOptions, given: _Given
+    design: Design, options: CheckOptions, given: _Given, boards: Mapping[str, BoardEngine]
 ) -> tuple[dict[str, EngineResult], dict[str, int], CoverageOfVectors]:
     """Returns {engine: result}, {origin: number of vectors}, and the vectors' coverage of leaves."""
     files, forest = design.manifest["files"], design.forest
     fitting = [name for name in ENGINES if (ROLES[name] in files if ROLES[name] else design.has_hardware)]
-    results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting)}
+    results = {name: EngineResult() for name in dict.fromkeys(options.engines or fitting) if name not in boards}
     all_of_it = options.every or bool(options.engines)
     counts, coverage = dict[str, int](), CoverageOfVectors(forest)
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
         strict = bool(options.engines) or options.require
         build = _Build(design, Path(scratch), results, strict=strict, progress=options.progress)
         built = build.engines([*results]) if all_of_it or options.require else build.one_for_each_file()
+        results |= {name: EngineResult(board.tool, differences=0) for name, board in boards.items()}
+        built |= boards
         drawn = None if given.drawn is None else ArrayRows(given.drawn.rows)
         for chunk in _chunks(vectors(forest, given.rows, options.random_rows, options.seed, inputs=drawn)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)

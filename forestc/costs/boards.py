@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, known_names
 
 Kind = Literal["device", "cpu"]
 VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
@@ -22,8 +22,11 @@ class Board:
     title: str
     chip: str
     device: str = ""  # forestc's device for the chip; empty if there is none
-    cpu: str = ""  # forestc's processor for the chip; empty if there is none
     remark: str = ""  # hint for users
+    platform: str = ""  # "module:class" of Amaranth's description, for bitstreams; empty if there is none
+    uart: str = ""  # where the serial line of a bitstream is
+    loader: str = ""  # name for openFPGALoader
+    cpu: str = ""  # forestc's processor for the chip; empty if there is none
 
 
 _XTENSA = (
@@ -62,22 +65,48 @@ PROCESSORS: tuple[Board, ...] = (
               "more; the ATmega328P has 32 kB of flash and 2 kB of RAM"),
 )  # fmt: skip
 
+_USB = "the board's USB port"
+_FEATHER = "header pins 0 (receives) and 1 (sends), of revision 0.2"
+
+
+def _of_amaranth(name: str) -> str:
+    return f"amaranth_boards.{name}"
+
+
 FPGAS: tuple[Board, ...] = (
-    Board(("icebreaker",), "iCEBreaker", "iCE40 UP5K", "ice40-up5k", remark=_ICE),
-    Board(("upduino",), "UPduino", "iCE40 UP5K", "ice40-up5k", remark=_ICE),
-    Board(("ice40-hx8k-board", "hx8k"), "iCE40-HX8K breakout board", "iCE40 HX8K", "ice40-hx8k", remark=_ICE),
-    Board(("ulx3s-12f", "ulx3s-25f"), "ULX3S with 12F or 25F", "ECP5 LFE5U-12F, -25F", "ecp5-25k"),
-    Board(("ulx3s-45f",), "ULX3S with 45F", "ECP5 LFE5U-45F", "ecp5-45k"),
-    Board(("ulx3s-85f",), "ULX3S with 85F", "ECP5 LFE5U-85F", "ecp5-85k"),
-    Board(("orangecrab-25f",), "OrangeCrab with 25F", "ECP5 LFE5U-25F", "ecp5-25k"),
-    Board(("orangecrab-85f",), "OrangeCrab with 85F", "ECP5 LFE5U-85F", "ecp5-85k"),
-    Board(("colorlight-5a-75b", "colorlight-5a-75e", "colorlight-i5"), "Colorlight 5A-75B, 5A-75E, i5",
-          "ECP5 LFE5U-25F", "ecp5-25k"),
+    Board(("icebreaker",), "iCEBreaker", "iCE40 UP5K", "ice40-up5k", _ICE,
+          _of_amaranth("icebreaker:ICEBreakerPlatform"), _USB, "ice40_generic"),
+    Board(("upduino",), "UPduino", "iCE40 UP5K", "ice40-up5k", _ICE,
+          "forestc.boards.platforms:UPduino", "header pins 28 (receives) and 38 (sends), of revision 3; bridge the "
+          "jumper OSC, which connects the 12 MHz clock", "ice40_generic"),
+    Board(("ice40-hx8k-board", "hx8k"), "iCE40-HX8K breakout board", "iCE40 HX8K", "ice40-hx8k", _ICE,
+          _of_amaranth("ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform"), _USB, "ice40_generic"),
+    Board(("ulx3s-12f",), "ULX3S with 12F", "ECP5 LFE5U-12F", "ecp5-25k", "",
+          _of_amaranth("ulx3s:ULX3S_12F_Platform"), _USB, "ulx3s"),
+    Board(("ulx3s-25f",), "ULX3S with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
+          _of_amaranth("ulx3s:ULX3S_25F_Platform"), _USB, "ulx3s"),
+    Board(("ulx3s-45f",), "ULX3S with 45F", "ECP5 LFE5U-45F", "ecp5-45k", "",
+          _of_amaranth("ulx3s:ULX3S_45F_Platform"), _USB, "ulx3s"),
+    Board(("ulx3s-85f",), "ULX3S with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
+          _of_amaranth("ulx3s:ULX3S_85F_Platform"), _USB, "ulx3s"),
+    Board(("orangecrab-25f",), "OrangeCrab with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
+          "forestc.boards.platforms:OrangeCrab25F", _FEATHER, "orangeCrab"),
+    Board(("orangecrab-85f",), "OrangeCrab with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
+          "forestc.boards.platforms:OrangeCrab85F", _FEATHER, "orangeCrab"),
+    Board(("colorlight-5a-75b",), "Colorlight 5A-75B", "ECP5 LFE5U-25F", "ecp5-25k", "",
+          _of_amaranth("colorlight_5a75b_r7_0:Colorlight_5A75B_R70Platform"),
+          "header J19 of revision 7.0, KEY+ (receives) and DATA_LED- (sends)", "colorlight"),
+    Board(("colorlight-5a-75e",), "Colorlight 5A-75E", "ECP5 LFE5U-25F", "ecp5-25k"),
+    Board(("colorlight-i5",), "Colorlight i5", "ECP5 LFE5U-25F", "ecp5-25k", "",
+          "forestc.boards.platforms:ColorlightI5", "USB of the extension board, of revision 7.0", "colorlight-i5"),
     Board(("colorlight-i9",), "Colorlight i9", "ECP5 LFE5U-45F", "ecp5-45k"),
     Board(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
     Board(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
     Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
-    Board(("tang-nano-9k", "tang-nano-20k"), "Tang Nano 9K, 20K", "Gowin GW1NR-9, GW2AR-18", remark=_GOWIN),
+    Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "", _GOWIN,
+          _of_amaranth("tang_nano_9k:TangNano9kPlatform"), _USB, "tangnano9k"),
+    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "", _GOWIN,
+          "forestc.boards.platforms:TangNano20K", _USB, "tangnano20k"),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
 FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "--device, to compile or synth"}
@@ -119,6 +148,17 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
 
 # Suggests processors for names of processor families in a user's command.
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
+
+
+def board_of(given: str) -> Board:
+    """Returns the FPGA board of a name that bitstreams are made for. Raises OptionError for others."""
+    boards = {name: board for board in FPGAS for name in board.names if board.platform}
+    spelled = {_squeezed(name): board for name, board in boards.items()}
+    if _squeezed(given) in spelled:
+        return spelled[_squeezed(given)]
+    other = next((board for board in (*FPGAS, *PROCESSORS) if _plain(given) in board.names), None)
+    what = f"no bitstreams are made for {other.title} ({other.chip})" if other else f"unknown board {given!r}"
+    raise OptionError(what, where="--board", do=known_names(_plain(given), boards))
 
 
 def _squeezed(name: str) -> str:

@@ -128,6 +128,16 @@ def evaluation_of(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]
     ]
     if forest.combined:
         answers = [_answer(forest, forest.as_part, combined(forest, answers))]
+    return _evaluation(leaves, answers)
+
+
+def evaluation_of_scores(forest: Forest, scores: NDArray[Any]) -> Evaluation:
+    """Returns the Evaluation, without leaves, of a quantized forest's final scores (rows, scores)."""
+    answers = [_answer(forest, part, scores[:, part.start : part.stop]) for part in forest.targets]
+    return _evaluation(np.empty((len(scores), 0), dtype=np.int32), answers)
+
+
+def _evaluation(leaves: NDArray[np.int32], answers: Sequence[_Answer]) -> Evaluation:
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
     values = np.concatenate([answer.values for answer in answers], axis=1)
     if len(answers) == 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 from forestc.options.fields import argument, flag, option
 from forestc.options.shared import (
+    BAUD,
     FOLDER,
     MODEL,
     ROWS,
@@ -46,7 +47,7 @@ class CheckOptions(DrawnRows):
         None,
         "--engines",
         "what to run, a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, "
-        "amaranth, engine, engine-icarus, image; default: one for each file",
+        "amaranth, engine, engine-icarus, image, board (with --port); default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
@@ -56,6 +57,14 @@ class CheckOptions(DrawnRows):
         False, "--prove", "also prove that the Verilog or VHDL equals the quantized forest for every input"
     )
     native: bool = native_option("prove with the yosys on the PATH")
+    port: str | None = option(
+        None,
+        "--port",
+        "also run all vectors on the board behind this serial port, such as /dev/ttyUSB0 or COM3; sim simulates the "
+        "board, sim:damaged=0.01,lost=0.001 with a bad line",
+        "PORT",
+    )
+    baud: int = option(BAUD, "--baud", "with --port: bits a second", "N", least=1)
     require: bool = False
     record: bool = True
     progress: Progress = quiet

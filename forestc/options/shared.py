@@ -15,6 +15,7 @@ ROWS = "CSV (gzip too), Parquet, Arrow or NumPy"
 FOLDER = argument("DIR", "a folder that forestc compile wrote")
 SOURCE = argument("MODEL|DIR", "a model file, or a folder that forestc compile wrote")
 DRAWN = 10_000  # rows drawn from an input model by default
+BAUD = 115_200  # bits a second of a board's serial line by default
 Progress = Callable[[str], None]
 
 

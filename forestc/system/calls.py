@@ -71,3 +71,17 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     else:
         return os.cpu_count() or 1
+
+
+def pseudo_terminal() -> tuple[int, int, str] | None:
+    """Opens a pseudo-terminal that passes bytes unchanged. Returns the ends of the program and of its user, and the
+    name of the second; None on Windows, which has none."""
+    if sys.platform == "win32":
+        return None
+    else:
+        import pty
+        import tty
+
+        program, user = pty.openpty()
+        tty.setraw(user)
+        return program, user, os.ttyname(user)

@@ -1,0 +1,290 @@
+"""The client of the serial protocol: a design on a board as a predictor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.boards.frames import Kind
+from forestc.boards.link import Link, Parts
+from forestc.boards.simulated import is_simulated, simulated_board
+from forestc.boards.wires import PROTOCOL, Identity, Target, Wire, wire_of
+from forestc.errors import BoardError, OptionError, RowsError
+from forestc.forest.evaluate import Evaluation, evaluation_of_scores
+from forestc.manifest.design import Design, open_design
+from forestc.manifest.fitted_estimator import FittedEstimator
+from forestc.options.shared import BAUD
+from forestc.rows.encode import encode
+
+TIMEOUT, TIMEOUT_OF_SIMULATION = 0.5, 10.0  # seconds
+MOST_IMAGE = 1 << 28  # bytes of an image's file at most
+LOADED, REFUSED = 1, 2
+_PROGRAM = "program the board with the bitstream of this design, or give the folder of the board's design"
+
+
+class Board(FittedEstimator):
+    """A design on a board, and a fitted scikit-learn estimator that answers as the chip does.
+
+    Requests whose answers do not come, or come damaged, are sent again. A board that changes its design or image, or is
+    unplugged, raises an error. An object is for one thread.
+
+    Parameters
+    ----------
+    port : str
+        The serial port as the system names it, such as /dev/ttyUSB0 or COM3. `sim` simulates the board of `design` in
+        Verilator; `sim:damaged=0.01,lost=0.001` damages and loses bytes.
+    design : str, path or Design, optional
+        The compiled design on the board, or its folder. Without it only `identity`, `load` and `exchange` work.
+    baud : int, default=115200
+        Bits a second on the line.
+    timeout : float, optional
+        Seconds without an answer after which a request is sent again, at most. Default: 0.5.
+
+    Raises
+    ------
+    BoardError
+        If the port can't be opened, no board answers, or it has another design.
+    MissingExtraError
+        If pyserial is not installed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import forestc
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> compiled = forestc.compile(model, X, "iris", label=y)
+    >>> with forestc.Board("sim", "iris") as board:
+    ...     board.predict(X[[0, 75, 149]])
+    array([0, 1, 2])
+    """
+
+    def __init__(self, port: str, design: Any = None, baud: int = BAUD, timeout: float | None = None) -> None:
+        self.design: Design | None = open_design(design) if isinstance(design, str | Path) else design
+        if self.design is not None:
+            self.model, self.forest = self.design.model, self.design.forest
+        self._name, self._wire = port, None
+        with ExitStack() as stack:
+            path = port
+            if simulated := is_simulated(port):
+                path = stack.enter_context(simulated_board(port, self._needed()))
+            usual = TIMEOUT_OF_SIMULATION if simulated else TIMEOUT
+            self._link = Link(path, baud, usual if timeout is None else timeout)
+            stack.callback(self._link.close)
+            self._identity = self._identify()
+            if self.design is not None:
+                self._wire = self._checked_wire(self.design)
+            self._open = stack.pop_all()
+
+    def __repr__(self) -> str:
+        return f"<Board at {self._name!r}: {Target(self._identity.target).name.lower()}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the port, and ends a simulated board."""
+        self._open.close()
+
+    @property
+    def identity(self) -> Identity:
+        """What the board said of itself: `target`, `design`, `image`, and the bytes of rows and results."""
+        return self._identity
+
+    @property
+    def resends(self) -> int:
+        """The number of requests that were sent again."""
+        return self._link.resends
+
+    @property
+    def predict_proba(self) -> Callable[[Any], Any]:
+        """The method that returns probabilities (rows, classes); for several targets a list of arrays.
+
+        Raises
+        ------
+        AttributeError
+            If the design gives no scores, or the model's scores are not probabilities.
+        """
+        self._need_scores()
+        return super().predict_proba
+
+    @property
+    def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
+        """The method that returns margins (rows,) or scores (rows, classes), in the model's units.
+
+        Raises
+        ------
+        AttributeError
+            If the design gives no scores, the model is a regression, or it has several targets.
+        """
+        self._need_scores()
+        return super().decision_function
+
+    def results(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the board's results for words of the design.
+
+        Parameters
+        ----------
+        words : int64 array of shape (rows, features)
+            Words, from `Design.quantize`.
+
+        Returns
+        -------
+        int64 array of shape (rows, results)
+            Results in the order of the manifest's outputs; of an engine the label and its scores.
+
+        Raises
+        ------
+        OptionError
+            If the board was opened without its design.
+        BoardError
+            If the board fails, or has another image than the design's.
+        """
+        wire = self._needed_wire()
+        if wire.image is not None and self._identity.image != int(wire.image[-1]):
+            raise BoardError("the engine has another image than the design's", where=self._name, do="call load() first")
+        return wire.results(self.exchange(wire.rows(words)))
+
+    def exchange(self, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Sends packed rows and returns packed results.
+
+        Parameters
+        ----------
+        rows : uint8 array of shape (rows, bytes)
+            Rows, as `Design.pack` makes them for a core.
+
+        Returns
+        -------
+        uint8 array of shape (rows, bytes)
+            The result of each row.
+
+        Raises
+        ------
+        RowsError
+            If rows have another number of bytes than the board's.
+        BoardError
+            If the board fails, or changed meanwhile.
+        """
+        identity, rows = self._identity, np.ascontiguousarray(rows, dtype=np.uint8)
+        if rows.ndim != 2 or rows.shape[1] != identity.row:
+            raise RowsError(f"packed rows have shape {rows.shape}", where="rows", do=f"give (rows, {identity.row})")
+        results = np.empty((len(rows), identity.result), dtype=np.uint8)
+
+        def take(start: int, stop: int, answer: bytes) -> bool:
+            if len(answer) != (stop - start) * identity.result:
+                return False
+            results[start:stop] = np.frombuffer(answer, dtype=np.uint8).reshape(stop - start, identity.result)
+            return True
+
+        most = identity.most // max(identity.row, identity.result)
+        parts = Parts(len(rows), most, lambda start, stop: rows[start:stop].tobytes(), take)
+        self._link.run(Kind.ROWS, parts, identity.window)
+        if self._identify() != identity:  # A bitstream or an image was loaded while rows were under way.
+            raise BoardError("the board changed while it answered", where=self._name, do="open the board again")
+        return results
+
+    def load(self, image: str | Path | bytes | None = None) -> None:
+        """Loads an image into an engine.
+
+        Parameters
+        ----------
+        image : str, path or bytes, optional
+            The image, or a file that `make_image` wrote. Default: the image of the design.
+
+        Raises
+        ------
+        OptionError
+            If no image is given and the board was opened without its design, or the board has no engine.
+        BoardError
+            If the engine refuses the image, or the board fails.
+        """
+        if self._identity.target != Target.ENGINE:
+            raise OptionError("the board has no engine, and takes no image", where=self._name, do="omit load()")
+        if image is None:
+            words = self._needed_wire().image
+            data = b"" if words is None else words.astype("<u4").tobytes()
+        else:
+            data = image if isinstance(image, bytes) else _read(Path(image))
+        step, start = (self._identity.most - 4) // 4 * 4, 0
+        for _ in range(2 * (len(data) // step + 2)):  # A board that is reset meanwhile begins again, once.
+            answer = self._link.ask(Kind.LOAD, (start // 4).to_bytes(4, "little") + data[start : start + step])
+            start, state = 4 * int.from_bytes(answer[:4], "little"), answer[4] if len(answer) == 5 else REFUSED
+            if state in (REFUSED, LOADED) or start >= len(data):
+                break
+        self._identity = self._identify()
+        if state != LOADED or self._identity.image != int.from_bytes(data[-4:], "little"):
+            raise BoardError(
+                "the engine refused the image", where=self._name, do="give an image for an engine of its capacity"
+            )
+
+    def _evaluated(self, X: Any) -> Evaluation:
+        forest, fields = self._needed().forest, self._needed_wire().fields
+        results, kinds = self.results(encode(forest, X)), np.array([field.port.kind for field in fields])
+        index, scores = results[:, kinds == "label"], results[:, kinds == "score"][:, : forest.n_scores]
+        if not forest.decides or not index.shape[1]:
+            return evaluation_of_scores(forest, scores)
+        labels = []
+        for column, part in zip(index.T, forest.targets, strict=True):
+            if (column >= len(part.classes)).any():
+                raise BoardError("the board gave a label that is no class", where=self._name, do=_PROGRAM)
+            labels.append(np.asarray(part.classes)[column])
+        leaves = np.empty((len(index), 0), dtype=np.int32)
+        values = evaluation_of_scores(forest, scores).values if scores.shape[1] else scores
+        if len(labels) == 1:
+            return Evaluation(leaves, scores, values, labels[0], index[:, 0])
+        return Evaluation(leaves, scores, values, np.stack(labels, axis=1), index)
+
+    def _identify(self) -> Identity:
+        payload = self._link.ask(Kind.IDENTIFY)
+        if (identity := Identity.of(payload)) is None:
+            what = f"the board does not speak version {PROTOCOL} of the protocol"
+            raise BoardError(what, where=self._name, do="program it with a bitstream of this version of forestc")
+        return identity
+
+    def _checked_wire(self, design: Design) -> Wire:
+        """Returns how the design's rows travel. Raises BoardError if the board has another design."""
+        found = self._identity
+        known = [target for target in (Target.CORE, Target.ENGINE) if found.target == target]
+        if not known:
+            what = f"the board has a target of kind {found.target}"
+            raise BoardError(what, where=self._name, do="program it with a bitstream of this version of forestc")
+        wire = wire_of(design, known[0])
+        if found.design != wire.design:
+            what = f"the board has the design {found.design.hex()}, and the folder has {wire.design.hex()}"
+            raise BoardError(what, where=self._name, do=_PROGRAM)
+        if (found.row, found.result) != (wire.row, wire.result):
+            what = f"the board takes {found.row} bytes a row and gives {found.result}, not {wire.row} and {wire.result}"
+            raise BoardError(what, where=self._name, do=_PROGRAM)
+        return wire
+
+    def _needed(self) -> Design:
+        if self.design is None:
+            raise OptionError("no design is given", where="Board", do="give the compiled folder: Board(port, design)")
+        return self.design
+
+    def _needed_wire(self) -> Wire:
+        self._needed()
+        assert self._wire is not None
+        return self._wire
+
+    def _need_scores(self) -> None:
+        if self._wire is None or not any(field.port.kind == "score" for field in self._wire.fields):
+            raise AttributeError("the design on the board gives no scores: compile with outputs='both'")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_IMAGE)
+    except OSError as error:
+        raise OptionError(f"the image can't be read ({error.strerror})", where=str(path), do="check the path") from None
+    return data

@@ -1,0 +1,71 @@
+"""Boards that Amaranth's boards lack, and serial lines on header pins of boards that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from amaranth.build import Attrs, Clock, Pins, Resource
+from amaranth.vendor import GowinPlatform, LatticeECP5Platform
+from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform, OrangeCrabR0_2_85FPlatform
+from amaranth_boards.resources import UARTResource
+from amaranth_boards.upduino_v3 import UpduinoV3Platform
+
+from forestc.costs.boards import Board
+
+_LATTICE = Attrs(IO_TYPE="LVCMOS33")
+
+
+def platform_of(board: Board) -> Any:
+    """Returns the Amaranth platform of a board."""
+    module, _, name = board.platform.partition(":")
+    made: Callable[[], Any] = getattr(import_module(module), name)
+    return made()
+
+
+class UPduino(UpduinoV3Platform):  # type: ignore[misc]
+    """The UPduino 3 with its oscillator: the chip's own is too inexact for a UART."""
+
+    default_clk = "clk12"
+    resources = [  # noqa: RUF012
+        *UpduinoV3Platform.resources,
+        UARTResource(0, rx="28", tx="38", attrs=Attrs(IO_STANDARD="SB_LVCMOS", PULLUP=1)),
+    ]
+
+
+_FEATHER = UARTResource(0, rx="N17", tx="M18", attrs=_LATTICE)
+
+
+class OrangeCrab25F(OrangeCrabR0_2_25FPlatform):  # type: ignore[misc]
+    """The OrangeCrab with a UART on its header."""
+
+    resources = [*OrangeCrabR0_2_25FPlatform.resources, _FEATHER]  # noqa: RUF012
+
+
+class OrangeCrab85F(OrangeCrabR0_2_85FPlatform):  # type: ignore[misc]
+    """The larger OrangeCrab with a UART on its header."""
+
+    resources = [*OrangeCrabR0_2_85FPlatform.resources, _FEATHER]  # noqa: RUF012
+
+
+class ColorlightI5(LatticeECP5Platform):  # type: ignore[misc]
+    """The Colorlight i5 on its extension board."""
+
+    device, package, speed, default_clk = "LFE5U-25F", "BG381", "6", "clk25"
+    resources = [  # noqa: RUF012
+        Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), _LATTICE),
+        UARTResource(0, rx="H18", tx="J17", attrs=_LATTICE),
+    ]
+    connectors = []  # type: ignore[var-annotated]  # noqa: RUF012
+
+
+class TangNano20K(GowinPlatform):  # type: ignore[misc]
+    """The Tang Nano 20K."""
+
+    part, family, default_clk, _chipdb_device = "GW2AR-LV18QN88C8/I7", "GW2AR-18C", "clk27", "GW2A-18C"
+    resources = [  # noqa: RUF012
+        Resource("clk27", 0, Pins("4", dir="i"), Clock(27e6), Attrs(IO_TYPE="LVCMOS33")),
+        UARTResource(0, rx="70", tx="69", attrs=Attrs(PULL_MODE="UP", IO_TYPE="LVCMOS33")),
+    ]
+    connectors = []  # type: ignore[var-annotated]  # noqa: RUF012

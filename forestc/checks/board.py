@@ -1,0 +1,56 @@
+"""Checks a design on a board: all vectors through the chip."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from forestc.boards.client import Board
+from forestc.boards.wires import Target
+from forestc.checks.engines import Difference, Engine, difference
+from forestc.checks.vectors import Vectors, results
+from forestc.engine.vectors import results_of
+from forestc.forest.evaluate import Evaluation
+from forestc.manifest.design import Design
+
+BOARD = "board"
+
+
+class BoardEngine(Engine):
+    """Runs the design on a board, over its serial port."""
+
+    name: ClassVar[str] = BOARD
+
+    def __init__(self, design: Design, board: Board, tool: str) -> None:
+        self.design, self.board, self.tool, self.rows, self.seconds = design, board, tool, 0, 0.0
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        start = time.perf_counter()
+        got = self.board.results(vectors.words)
+        self.seconds += time.perf_counter() - start
+        self.rows += len(got)
+        if self.board.identity.target == Target.ENGINE:
+            return difference(got, results_of(self.design.engine, evaluation))
+        return difference(got, results(self.design.netlist, evaluation))
+
+    def figures(self) -> dict[str, Any]:
+        """Returns rows a second, and the number of requests that were sent again."""
+        return {
+            "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
+            "resends": self.board.resends,
+        }
+
+
+@contextmanager
+def board_engines(design: Design, port: str | None, baud: int) -> Iterator[dict[str, BoardEngine]]:
+    """Opens the board of a design until the block ends, and loads its engine. Yields its engine by name; none without a
+    port."""
+    if port is None:
+        yield {}
+        return
+    with Board(port, design, baud) as board:
+        if board.identity.target == Target.ENGINE:
+            board.load()
+        yield {BOARD: BoardEngine(design, board, port if port.startswith("sim") else f"{port}, {baud} baud")}
