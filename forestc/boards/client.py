@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c.inputs import Inputs, fits
 from forestc.boards.frames import Kind
 from forestc.boards.link import Link, Parts
 from forestc.boards.simulated import is_simulated, simulated_board
@@ -19,7 +20,7 @@ from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.manifest.design import Design, open_design
 from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.options.shared import BAUD
-from forestc.rows.encode import encode
+from forestc.rows.encode import encode, numeric
 
 TIMEOUT, TIMEOUT_OF_SIMULATION = 0.5, 10.0  # seconds
 MOST_IMAGE = 1 << 28  # bytes of an image's file at most
@@ -101,6 +102,11 @@ class Board(FittedEstimator):
         return self._identity
 
     @property
+    def raw(self) -> Inputs | None:
+        """The types of raw rows; None if the board takes words."""
+        return self._needed_wire().raw
+
+    @property
     def resends(self) -> int:
         """The number of requests that were sent again."""
         return self._link.resends
@@ -129,13 +135,13 @@ class Board(FittedEstimator):
         self._need_scores()
         return super().decision_function
 
-    def results(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+    def results(self, words: NDArray[Any]) -> NDArray[np.int64]:
         """Returns the board's results for words of the design.
 
         Parameters
         ----------
-        words : int64 array of shape (rows, features)
-            Words, from `Design.quantize`.
+        words : array of shape (rows, features)
+            Words, from `Design.quantize`; raw rows, as floats, for C that takes them (`c_inputs`).
 
         Returns
         -------
@@ -227,8 +233,12 @@ class Board(FittedEstimator):
             )
 
     def _evaluated(self, X: Any) -> Evaluation:
-        forest, fields = self._needed().forest, self._needed_wire().fields
-        results, kinds = self.results(encode(forest, X)), np.array([field.port.kind for field in fields])
+        forest, wire = self._needed().forest, self._needed_wire()
+        if wire.raw is None:
+            given = encode(forest, X)
+        elif not fits(forest, wire.raw.types, given := numeric(forest, X)).all():
+            raise RowsError("a value is not of the C type of its column", where="X", do="give values of --c-types")
+        results, kinds = self.results(given), np.array([field.port.kind for field in wire.fields])
         index, scores = results[:, kinds == "label"], results[:, kinds == "score"][:, : forest.n_scores]
         if not forest.decides or not index.shape[1]:
             return evaluation_of_scores(forest, scores)
@@ -253,7 +263,7 @@ class Board(FittedEstimator):
     def _checked_wire(self, design: Design) -> Wire:
         """Returns how the design's rows travel. Raises BoardError if the board has another design."""
         found = self._identity
-        known = [target for target in (Target.CORE, Target.ENGINE) if found.target == target]
+        known = [target for target in Target if found.target == target]
         if not known:
             what = f"the board has a target of kind {found.target}"
             raise BoardError(what, where=self._name, do="program it with a bitstream of this version of forestc")

@@ -6,11 +6,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.serial import line_of
 from forestc.backends.ports import Field, input_fields, output_fields, unpacked, width_of
 from forestc.engine.image import image_of, packed_rows
 from forestc.manifest.design import Design
@@ -59,9 +61,10 @@ class Wire:
 
     design: bytes  # the design in an identity
     row: int  # bytes of a row
-    rows: Callable[[NDArray[np.int64]], NDArray[np.uint8]]  # packs words (rows, features) into (rows, bytes)
+    rows: Callable[[NDArray[Any]], NDArray[np.uint8]]  # packs words, or raw rows, (rows, features) into (rows, bytes)
     fields: tuple[Field, ...]  # results in their order
     image: NDArray[np.uint32] | None = None  # words to load into an engine
+    raw: Inputs | None = None  # types of raw rows; None if the board takes words
 
     @property
     def result(self) -> int:
@@ -102,4 +105,15 @@ def _engine(design: Design) -> Wire:
     return Wire(identity, capacity.beats * beat, rows, tuple(fields), image_of(forest, capacity).words)
 
 
-_WIRES: dict[Target, Callable[[Design], Wire]] = {Target.CORE: _core, Target.ENGINE: _engine}
+def _c(design: Design) -> Wire:
+    line, fields, bits = line_of(design.forest, design.c_options), list[Field](), 0
+    for kind, count, word in line.results:
+        for index in range(count):
+            port = label_port(index, count) if kind == "label" else score_port(index)
+            fields.append(Field(port, bits, word))
+            bits += word.width
+    identity = bytes.fromhex(design.manifest["hash"])[:8]
+    return Wire(identity, line.row_bytes, line.sent, tuple(fields), raw=line.inputs if line.inputs.raw else None)
+
+
+_WIRES: dict[Target, Callable[[Design], Wire]] = {Target.CORE: _core, Target.ENGINE: _engine, Target.C: _c}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar
+
+import numpy as np
 
 from forestc.boards.client import Board
 from forestc.boards.wires import Target
 from forestc.checks.engines import Difference, Engine, difference
-from forestc.checks.vectors import Vectors, results
+from forestc.checks.vectors import Vectors, results, taken
 from forestc.engine.vectors import results_of
-from forestc.forest.evaluate import Evaluation
+from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.manifest.design import Design
 
 BOARD = "board"
@@ -27,10 +30,18 @@ class BoardEngine(Engine):
         self.design, self.board, self.tool, self.rows, self.seconds = design, board, tool, 0, 0.0
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        raw, forest, why, left_out = self.board.raw, self.design.forest, "", 0
+        if raw is not None:
+            vectors, why, left_out = taken(forest, vectors, raw)
+            evaluation = evaluate_words(forest, vectors.words)
         start = time.perf_counter()
-        got = self.board.results(vectors.words)
+        got = self.board.results(vectors.words if raw is None else vectors.raw)
         self.seconds += time.perf_counter() - start
         self.rows += len(got)
+        if self.board.identity.target == Target.C:
+            labels = evaluation.index.reshape(len(got), -1)[:, : len(forest.targets) * forest.decides]
+            expected = np.concatenate([labels, evaluation.scores], axis=1)
+            return replace(difference(got, expected), left_out=left_out, why=why)
         if self.board.identity.target == Target.ENGINE:
             return difference(got, results_of(self.design.engine, evaluation))
         return difference(got, results(self.design.netlist, evaluation))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import struct
 import subprocess
@@ -17,6 +19,7 @@ from forestc.backends.c.serial import line_of
 from forestc.checks.vectors import vectors
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows
+from forestc.system.calls import pseudo_terminal
 from forestc.toolchain.compilers import STRICT, c_compiler
 
 # On the host, standard input and output are the line.
@@ -86,18 +89,19 @@ def requests_of(design, X, count: int):
     found = next(batch for batch in vectors(forest, ArrayRows(np.asarray(X, dtype=np.float64)), 256, 0, count))
     rows = found.raw if line.inputs.raw else found.words
     sent, words = line.sent(rows[:count]), found.words[:count]
-    several = min(128 // line.row_bytes or 1, 128 // line.result.itemsize or 1)
+    several = min(128 // line.row_bytes or 1, 128 // line.result_bytes or 1)
     parts = [sent[start : start + several] for start in range(0, len(sent), several)]
     return [frame(2, index, part.tobytes()) for index, part in enumerate(parts)], words, line
 
 
 def assert_right(answers, design, words, line):
     payload = b"".join(payload for kind, _, payload in answers if kind == 0x82)
-    got = np.frombuffer(payload, dtype=line.result)
+    types = [(kind, f"<{'i' if word.signed else 'u'}{word.width // 8}", (count,)) for kind, count, word in line.results]
+    got = np.frombuffer(payload, dtype=types)
     expected = evaluate_words(design.forest, words)
-    assert len(got) == len(words) and np.array_equal(got["scores"], expected.scores)
+    assert len(got) == len(words) and np.array_equal(got["score"], expected.scores)
     if design.forest.decides:
-        assert np.array_equal(got["labels"], expected.index.reshape(len(words), -1))
+        assert np.array_equal(got["label"], expected.index.reshape(len(words), -1))
 
 
 def on_host(folder: Path, sent: bytes) -> list[tuple[int, int, bytes]]:
@@ -105,25 +109,6 @@ def on_host(folder: Path, sent: bytes) -> list[tuple[int, int, bytes]]:
     (c / "main.c").write_text(HOST)
     subprocess.run([c_compiler(), *STRICT, "main.c", "-o", "m"], cwd=c, check=True)
     return frames(subprocess.run([str(c / "m")], input=sent, capture_output=True, check=True).stdout)
-
-
-def one_by_one(command: list[str], folder: Path, sent: list[bytes]) -> list[tuple[int, int, bytes]]:
-    """Returns the answers of a board whose standard input and output are its line; each request waits for the last
-    answer, as window 1 says."""
-    board = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    answers = []
-    try:
-        for request in sent:
-            board.stdin.write(request)
-            board.stdin.flush()
-            got = b""
-            while got.count(b"~") < 2:
-                got += board.stdout.read(1)
-            answers += frames(got)
-    finally:
-        board.kill()
-        board.communicate()
-    return answers
 
 
 @pytest.mark.parametrize(
@@ -157,7 +142,7 @@ def test_frames_that_are_not_whole_get_no_answer(tmp_path):
     ]
     answers = on_host(tmp_path, b"".join(wrong) + frame(1, 515, b"") + frame(2, 3, b"") + frame(9, 4, b"")
                       + frame(2, 5, bytes(line.row_bytes + 1)) + good)  # fmt: skip
-    identity = struct.pack("<BBBBHHH", 1, 3, 1, 0, 128, line.row_bytes, line.result.itemsize)
+    identity = struct.pack("<BBBBHHH", 1, 3, 1, 0, 128, line.row_bytes, line.result_bytes)
     identity += bytes.fromhex(design.manifest["hash"])[:8] + bytes(4)
     assert answers[:4] == [(0x81, 515, identity), (0x82, 3, b""), (0xFF, 4, b"\3"), (0xFF, 5, b"\1")]
     assert [kind for kind, *_ in answers[4:]] == [0x82]
@@ -181,16 +166,29 @@ def test_a_cortex_m3_answers_over_its_uart(tmp_path, need_tool):
     need_tool("qemu-system-arm")
     need_tool("arm-none-eabi-gcc")
     design, X = compiled("forest-text-labels", tmp_path)
-    c = tmp_path / "out" / "c"
+    quiet = ["-display", "none", "-monitor", "none", "-serial", "pty"]
+    board = subprocess.Popen(
+        ["qemu-system-arm", "-M", "mps2-an385", "-kernel", str(cortex_m3(tmp_path)), *quiet],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        (port,) = re.findall(r"redirected to (/dev/\S+)", board.stdout.readline())
+        found = forestc.check(design, X, random_rows=2000, engines=["board"], port=port)
+    finally:
+        board.kill()
+        board.communicate()
+    assert found.ok and found.engines["board"].differences == 0
+
+
+def cortex_m3(folder: Path) -> Path:
+    """Builds an image of the compiled folder for qemu's board mps2-an385."""
+    c = folder / "out" / "c"
     (c / "main.c").write_text(ARM)
     for name in ("start.c", "link.ld"):
         shutil.copy(QEMU_FILES / name, c)
     build = ["arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb", "-Os", "-std=c99", "-nostdlib", "-T", "link.ld"]
     subprocess.run([*build, "start.c", "main.c", "-lc", "-lgcc", "-o", "m.elf"], cwd=c, check=True)
-    sent, words, line = requests_of(design, X, 200)
-    quiet = ["-display", "none", "-monitor", "none", "-serial", "stdio"]
-    board = ["qemu-system-arm", "-M", "mps2-an385", "-kernel", "m.elf", *quiet]
-    assert_right(one_by_one(board, c, sent), design, words, line)
+    return c / "m.elf"
 
 
 # The UART of an ATmega328P, at 1,000,000 baud.
@@ -272,5 +270,13 @@ def test_an_uno_answers_over_its_uart(tmp_path, need_tool):
     avr = ["avr-gcc", "-mmcu=atmega328p", "-DF_CPU=16000000UL", "-Os", "-std=gnu99"]
     subprocess.run([*avr, "main.c", "-o", "m.elf"], cwd=c, check=True)
     subprocess.run([c_compiler(), "-O2", "uno.c", "-lsimavr", "-o", "uno"], cwd=c, check=True)
-    sent, words, line = requests_of(design, X, 2000)
-    assert_right(one_by_one(["./uno", "m.elf"], c, sent), design, words, line)
+    ours, theirs, port = pseudo_terminal()
+    board = subprocess.Popen(["./uno", "m.elf"], cwd=c, stdin=ours, stdout=ours)
+    try:
+        found = forestc.check(design, X, random_rows=2000, engines=["board"], port=port)
+    finally:
+        board.kill()
+        board.wait()
+        os.close(ours)
+        os.close(theirs)
+    assert found.ok and found.engines["board"].differences == 0

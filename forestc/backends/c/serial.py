@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type
-from forestc.backends.c.types import label_type, score_type
+from forestc.backends.c.types import label_type, score_type, size_of
 from forestc.forest.ir import Forest
+from forestc.netlist.ir import WordType
 from forestc.options.c import COptions
 
 USUAL_BYTES = 128  # bytes of a frame's payload, unless a row or a result needs more
@@ -21,11 +22,15 @@ class CLine:
     """The bytes of rows and results, in the order of the C functions' parameters."""
 
     inputs: Inputs
-    result: np.dtype[np.void]  # the class index of each target, then the scores
+    results: tuple[tuple[str, int, WordType], ...]  # (label or score, number, C type's bits and sign), in order
 
     @property
     def row_bytes(self) -> int:
         return sum(numpy_type(kind).itemsize for kind in self.inputs.kinds)
+
+    @property
+    def result_bytes(self) -> int:
+        return sum(count * word.width for _, count, word in self.results) // 8
 
     def sent(self, rows: NDArray[np.generic]) -> NDArray[np.uint8]:
         """Returns the bytes of each row, (rows, bytes), for words or raw rows that fit the C types."""
@@ -36,14 +41,14 @@ def line_of(forest: Forest, options: COptions) -> CLine:
     """Returns the bytes of a quantized forest's C header. Raises OptionError as `inputs_of` does."""
     inputs = inputs_of(forest, options.c_inputs, options.c_types)
     targets = len(forest.targets) if forest.decides else 0
-    labels, scores = numpy_type(label_type(forest)), numpy_type(score_type(inputs.forest))
-    return CLine(inputs, np.dtype([("labels", labels, (targets,)), ("scores", scores, (forest.n_scores,))]))
+    typed = (("label", targets, label_type(forest)), ("score", forest.n_scores, score_type(inputs.forest)))
+    return CLine(inputs, tuple((kind, count, WordType(8 * size_of(c), c[0] == "i")) for kind, count, c in typed))
 
 
 def view(forest: Forest, options: COptions, design_hash: str) -> dict[str, Any]:
     """Returns the variables of the template of the server."""
     line = line_of(forest, options)
-    inputs, result = line.inputs, line.result.itemsize
+    inputs, result = line.inputs, line.result_bytes
     return {
         "row": line.row_bytes,
         "result": result,
