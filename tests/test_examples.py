@@ -118,3 +118,13 @@ def test_a_model_is_replaced_while_digits_go_through(need_tool, tmp_path):
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     before, after = (float(re.search(rf"accuracy {when}: ([\d.]+)", out)[1]) for when in ("before", "after"))
     assert before < after and "of the image sent after 200" in out
+
+
+@pytest.mark.slow
+def test_the_product_answers_alike_in_c_and_on_its_board(tmp_path, need_tool):
+    need_tool("verilator")
+    command = [sys.executable, str(EXAMPLES / "accelerometer" / "demo.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
+    assert done.returncode == 0 and len(re.findall(r"^│ (C,|board) .* 0 │$", done.stdout, re.MULTILINE)) == 2, (
+        done.stderr
+    )
