@@ -79,7 +79,6 @@ def _other_class(
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """Returns the constant by which nets in `held` most often exceed the scores in `sums`; 0 if no sums match."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

@@ -18,8 +18,8 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves the label of each member model (part) and its vote for each class. Returns the votes of each class as
-    linear forms."""
+    """Proves the label of each member model (part) and its vote for each class. Returns a list with each class's sum of
+    votes as a linear form."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -40,8 +40,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves the values of member models (parts) for the given classes. Returns a linear form for each class, empty for
-    the other classes."""
+    """Proves the values of member models (parts) for the given classes. Returns a list with each class's sum of values
+    as a linear form, empty for the other classes."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)

@@ -122,7 +122,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # Steps that refuse NaN also refuse it in columns without a reader among the trees.
+        # Steps that refuse NaN also refuse it in columns not read by any tree.
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
     conditions: list[Condition] = []
@@ -235,7 +235,8 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition on the raw column: these cuts, corrected at the raw values in `points` of the column."""
+    """Returns the condition on the raw column: it holds as `cuts` say, except at raw values that the column maps
+    separately."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():

@@ -95,7 +95,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
 
 
 def as_outer(forest: Forest, model: object) -> Forest:
-    """Returns the forest with column names and provenance from the outer model, and with its own notes."""
+    """Returns the forest with the column names and provenance of the outer model. The forest keeps its notes."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
