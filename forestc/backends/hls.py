@@ -196,8 +196,8 @@ class _CppWriter:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
-        """Returns one statement for each net.
-        stored: nets without a declaration, as members of the struct.
+        """Returns one C++ statement for each net.
+        stored: nets that need no declaration, as they are members of the struct.
         shared: all members of the struct."""
         lines = []
         for net in nets:

@@ -11,7 +11,7 @@ from forestc.options.stream import SIZES
 
 @dataclass(frozen=True)
 class Lane:
-    """A field in a stream's word. It fills the lowest of its lane's bits."""
+    """The place of a field in a stream's row or result. The field fills the lowest bits of its lane."""
 
     field: Field
     offset: int  # first bit of the lane

@@ -46,7 +46,7 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# No module may have these names, in any case; `identifier` puts `m_` before them.
+# No module may have these names, in upper or lower case. `identifier` puts `m_` before them.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
     # Some tools reject modules named like their ports, tasks or instances; Verilator uses `top`.

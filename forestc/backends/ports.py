@@ -87,8 +87,8 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
-    """Packs each row of words (rows, fields) into 32-bit words, the lowest bits first: (rows, 32-bit words), with at
-    least one."""
+    """Packs each row of words (rows, fields) into 32-bit words, lowest bits first. Returns an array (rows, n); n is at
+    least 1."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):

@@ -220,7 +220,7 @@ class Bench:
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """Returns a sort key for C layouts: broken limits, first goal, flash."""
+        """Returns a sort key for C layouts: number of broken limits, figure of the first goal, flash."""
         request = self.material.request
         broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
         first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")

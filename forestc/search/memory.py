@@ -96,7 +96,7 @@ class ResultStore:
 
 @dataclass(frozen=True)
 class Ran:
-    """A forest and the SHA-256 of its text, which is part of the key of its results."""
+    """A forest and the SHA-256 of its text, which is part of the keys of results stored for the forest."""
 
     forest: Forest
     text_hash: str

@@ -57,7 +57,7 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns C statements that set each score to the largest (for min, smallest) of its trees' values."""
+        """Returns C statements that set each score to its bias plus the largest (for min, smallest) value of a tree."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):

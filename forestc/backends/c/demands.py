@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """Counts of one layout's operations for one forest, by name; the cost estimates weigh them."""
+    """Counts of operations by name, for a forest in one C layout. Cost estimates are weighted sums of the counts."""
 
     flash: Amounts  # counts for the code's flash
     stack: Amounts  # counts for the code's stack
@@ -110,7 +110,8 @@ def failing(forest: Forest) -> NDArray[np.float64]:
 
 
 def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
-    """Adds to `flash` how many leaf values need long constants, and their bytes. score: bytes of a score."""
+    """Adds counts to `flash`: leaf values that need long constants, and the bytes of all nonzero leaf values. score:
+    bytes of a score."""
     for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
         flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
     flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
@@ -185,7 +186,8 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns {operation: (conditions + 1,)}: how many each condition takes; the last entry, for leaves, is 0."""
+    """Returns {operation: array (conditions + 1,)}: how many such operations each condition takes. The last entry, for
+    leaves, is 0."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
@@ -218,7 +220,7 @@ def comparisons(inputs: Inputs) -> Arrays:
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """Returns a list: for each feature True if short load instructions do not reach it in x."""
+    """Returns a list with True for each feature in x that short load instructions do not reach."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0

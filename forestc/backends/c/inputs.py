@@ -72,8 +72,8 @@ class Inputs:
         return self.kinds[index] if self.struct else self.type
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns raw rows that the C types hold. In integer columns, even rows are rounded down and odd rows up, then
-        clipped; NaN becomes 0."""
+        """Returns the raw rows changed so that the C types hold them. In integer columns, even rows are rounded down
+        and odd rows up, then clipped; NaN becomes 0."""
         result = rows.copy()
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):

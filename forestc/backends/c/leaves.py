@@ -95,7 +95,7 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns a C expression for a score plus a leaf's value that has no signed overflow."""
+        """Returns a C expression for the sum of a score and a leaf's value, without signed overflow."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"

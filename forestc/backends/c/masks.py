@@ -1,4 +1,5 @@
-"""The C layout `masks`: each condition that does not hold clears the bits of leaves, in a mask for each tree."""
+"""The C layout `masks`: each tree has a mask with one bit per leaf. A condition that does not hold clears the bits of
+the leaves under it."""
 
 from __future__ import annotations
 

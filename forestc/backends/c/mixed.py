@@ -17,7 +17,7 @@ SHARE = 0.5  # share of all splits that become branches, at most
 
 @dataclass(frozen=True)
 class MixedInC:
-    """The C code of some trees as tables, which also set the initial scores, and of the others as branches."""
+    """The C code of large trees as tables, which also set the initial scores, and of small trees as branches."""
 
     tables: NodesInC
     branches: BranchesInC

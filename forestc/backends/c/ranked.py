@@ -1,5 +1,5 @@
-"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank is computed once for each
-row."""
+"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank, the number of thresholds
+up to a feature's value, is computed once for each row."""
 
 from __future__ import annotations
 

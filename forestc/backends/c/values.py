@@ -59,8 +59,8 @@ class ValuesInC:
 
 
 def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
-    """Returns the C for a classifier's probabilities or a regression's values. Returns None for the option "none", or
-    for a link without C code."""
+    """Returns the C for a classifier's probabilities or a regression's values; None for the option "none", for votes,
+    and for a link without C code."""
     if kind == "none" or forest.combine.kind == "vote":
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
