@@ -134,7 +134,7 @@ class Boxes:
 
 
 def _sides(condition: Condition) -> tuple[tuple[Spans, bool], tuple[Spans, bool]]:
-    """Returns (ranges of words, whether missing values are included) for the left and for the right side of a
+    """Returns (ranges of words, True if missing values belong to the side) for the left and for the right side of a
     condition."""
     test = condition.test
     cuts: tuple[float, ...]

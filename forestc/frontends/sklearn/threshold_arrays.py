@@ -53,7 +53,7 @@ def count_conditions(forest: Forest, arrays: list[NDArray[Any]]) -> int:
 
 
 def write_thresholds(after: Forest, arrays: list[NDArray[Any]]) -> None:
-    """Writes the forest's thresholds to scikit-learn's arrays. `x < t` becomes `x <= u`, with u the next float below t."""
+    """Writes the forest's thresholds to scikit-learn's arrays: `x < t` becomes `x <= u`, with u one float below t."""
     narrow = np.array([feature.number == FLOAT32 for feature in after.features] or [True])
     for tree, array in zip(after.trees, arrays, strict=True):
         here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET) & np.isfinite(tree.threshold))
