@@ -190,7 +190,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,), rounded if leaf values have units."""
+    """Returns the best constant score of each output, (outputs,), rounded to units if leaf values are."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

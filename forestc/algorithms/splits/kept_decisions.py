@@ -103,8 +103,8 @@ def _copy(values: Ints, target: Ints) -> None:
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Changes leaves, biases and `decided.scores`, in place, so that few rows are decided wrongly. Returns how many
-    still are. visits: number of rows examined, about."""
+    """Changes leaves, biases and `decided.scores`, in place, to reduce the number of rows that are decided wrongly.
+    Returns this number. visits: approximate number of rows to examine."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
     violated, position = np.empty(count, np.int64), np.full(count, -1)

@@ -35,7 +35,7 @@ class Trees:
 
 
 class Sorted(NamedTuple):
-    """Rows sorted by leaf."""
+    """Row numbers for each tree, sorted by the leaf that the row reaches."""
 
     order: Int32s  # (trees, rows)
     begins: Ints  # (trees, leaves + 1) start of each leaf's rows in `order`
@@ -158,7 +158,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns (step, loss saved): a step of a leaf or bias that lowers the loss, 0 if none does."""
+    """Returns (step, loss saved) for a leaf or bias. The step is 0 if no step lowers the loss."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

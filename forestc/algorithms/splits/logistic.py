@@ -63,7 +63,7 @@ def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> 
 
 
 class Slope:
-    """The mean log loss as a function of the slope: log odds per unit of score."""
+    """The mean log loss of rows as a function of the slope, the log odds that one unit of score is worth."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label

@@ -106,7 +106,7 @@ def prune(
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
-    """Returns the trees before any split is removed. The state is a copy."""
+    """Returns the original trees as a shape, and a state in which no split is removed. State arrays are copies."""
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(
@@ -122,7 +122,7 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
 
 
 def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
-    """Returns the trees and biases that pruning begins with; `State` and biases are copies."""
+    """Returns the shape, state and biases from which pruning begins. State and biases are copies."""
     shape, state = as_given(trees, splits)
     if start is None:
         return shape, state, bias.copy()
@@ -163,7 +163,7 @@ def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest steepness, up to `most`, that keeps the loss above its minimum."""
+    """Returns the largest steepness, up to `most`, with a mean loss at least `LEAST_LOSS` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)

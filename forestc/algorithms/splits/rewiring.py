@@ -164,7 +164,7 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes each row's leaf on the split's other side, and its loss left minus right."""
+    """Writes for each row its leaf if the split sent it to the other side, and its loss left minus right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output
@@ -202,7 +202,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """Draws about `sample` rows in proportion to |rise|, weighted by inverse probability."""
+    """Draws about `sample` rows in proportion to |rise|. Returns them, and rises and squares weighted by inverse
+    probability."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
