@@ -137,8 +137,8 @@ def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns True for each raw value that its column's C type holds: (rows, columns). It is always True for floats,
-    and for columns that the forest does not read."""
+    """Returns booleans (rows, columns): True if a column's C type holds the raw value. They are True for floats, and
+    for columns that the forest does not read."""
     valid = np.ones(rows.shape, dtype=bool)
     for column in forest.row_columns:
         if types[column].whole:

@@ -107,7 +107,8 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """Proves that a net holds `weight` if a member model's label is the vote's class, otherwise 0. Returns the net."""
+    """Proves that an operand holds `weight` if a member model's label is the vote's class, otherwise 0. Returns the
+    operand."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:
