@@ -45,12 +45,12 @@ class Stream:
 
     @property
     def result_bits(self) -> int:
-        """The bits of m_axis_tdata."""
+        """The number of bits of m_axis_tdata."""
         return self.result.total
 
     @property
     def padded_bits(self) -> int:
-        """The bits of all beats of a row."""
+        """The number of bits in all beats of a row."""
         return self.row.total
 
 

@@ -107,7 +107,7 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++."""
+    """The logic of a netlist as C++."""
 
     nets: list[str]  # declarations of nets that several functions share
     blocks: list[tuple[str, list[str]]]  # (head, lines) of the functions that the top function calls

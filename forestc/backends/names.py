@@ -63,7 +63,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
     ),
     # The VHDL package of a design declares these functions.
     "VHDL's package of a design": frozenset({"pack", "unpack"}),
-    # Such a component would hide a declaration of a standard VHDL package.
+    # A component with such a name would hide a declaration of a standard VHDL package.
     "packages of VHDL": frozenset(
         """
         ack append_mode bel bit bit_vector boolean boolean_vector bread bs bwrite can character cr dc1 dc2 dc3 dc4

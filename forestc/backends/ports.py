@@ -43,12 +43,12 @@ def output_fields(netlist: Netlist) -> list[Field]:
 
 
 def input_note(field: Field) -> str:
-    """Returns a comment on a feature."""
+    """Returns a comment on a feature, for generated files."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """Returns a comment on a result."""
+    """Returns a comment on a result, for generated files."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 
@@ -72,7 +72,7 @@ def _packed(words: Iterable[tuple[Port, WordType]]) -> list[Field]:
 
 
 def width_of(fields: list[Field]) -> int:
-    """Returns the bits of a packed port; 0 without fields."""
+    """Returns the number of bits of a packed port; 0 without fields."""
     return fields[-1].offset + fields[-1].word.width if fields else 0
 
 

@@ -27,7 +27,7 @@ from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
 SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
-# Limit the vectors of each origin in a core's test bench. BENCH_RAW is the limit for the stream wrapper's.
+# Limits the vectors of each origin in a core's test bench. BENCH_RAW is the limit for the stream wrapper's test bench.
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 

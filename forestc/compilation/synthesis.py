@@ -48,7 +48,7 @@ class Circuit:
         return Circuit(design.manifest, design.netlist, file)
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
-        """Returns the width of the packed input port, or of the packed output port."""
+        """Returns the number of bits of the packed input port, or of the packed output port."""
         return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
 
 

@@ -65,7 +65,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The functions of `forestc.commands` that trials call, passed in because layers forbid this package the import."""
+    """The functions of `forestc.commands` that trials call. They are passed in, because this package may not import
+    them."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]

@@ -112,7 +112,7 @@ class StudySearch:
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """Returns (costs, accuracy) of the front; empty if accuracy is no goal."""
+        """Returns (costs, accuracy) of each trial on the front; empty if accuracy is no goal."""
         if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(

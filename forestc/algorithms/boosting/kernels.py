@@ -99,8 +99,8 @@ def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[n
 
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
-    """Writes to best[i] the condition of columns[i] that gains most when it splits every leaf: (net gain, threshold
-    index or -1, missing left)."""
+    """Writes to best[i] the best condition on columns[i] for splitting every leaf: (net gain, threshold index or -1, 1
+    if missing values go left)."""
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))

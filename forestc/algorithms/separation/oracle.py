@@ -112,7 +112,7 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Answer of `separate`."""
+    """The result of `separate`: whether two ensembles decide alike, and an input on which they differ."""
 
     state: State  # "unknown" if the limit was reached before an answer
     cells: CellArray | None = None  # (features,) input on which the ensembles differ

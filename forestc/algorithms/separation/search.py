@@ -76,7 +76,7 @@ def search(
                     on_left += base[box_at, chosen]
                     on_right += base[box_at, chosen]
                     steps += n
-                    # Caps the gain: a half box is discarded once its bound is negative, however negative.
+                    # A half with a negative bound is discarded, so a still lower bound gains nothing.
                     enough = upper[chosen] + 1
                     score = (0.01 + min(enough, upper[chosen] - on_left)) * (
                         0.01 + min(enough, upper[chosen] - on_right)

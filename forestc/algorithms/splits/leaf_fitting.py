@@ -28,7 +28,8 @@ class Trees:
 
     @staticmethod
     def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
-        """Builds the arrays from each tree's leaf values, (leaves, outputs), and its consecutive outputs."""
+        """Builds the arrays from each tree's leaf values, (leaves, outputs), and the consecutive outputs that the tree
+        feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
         return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)

@@ -38,7 +38,7 @@ class MendingTree:
 
 def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
     """Returns trees that correct all wrong rows and updates `decided.scores`; None if a tree cannot be grown. used:
-    marks conditions without further cost, updated in place."""
+    (conditions,) True for conditions without further cost, updated in place."""
     trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:

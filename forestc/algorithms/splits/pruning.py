@@ -173,7 +173,8 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Returns the trees with leaves and values of `state`; changes each merged leaf in `state` to its group's first."""
+    """Returns the trees with leaves and values of `state`. In `state.leaf`, a merged leaf is replaced by the first of
+    its group."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)

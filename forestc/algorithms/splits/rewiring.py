@@ -229,7 +229,8 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes each condition's loss and its moved rows' squared changes; returns both totals over all rows."""
+    """Sums rises of rows below each condition's cut into `votes`, and squares of rows that would change sides into
+    `moved`. Returns both sums over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0

@@ -202,7 +202,7 @@ FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated."""
+    """Returns the counts of operations from which this layout's costs are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -245,7 +245,8 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the counts for the layout `calls`, in which trees do not reuse comparisons of earlier trees."""
+    """Returns the counts of operations for the layout `calls`, in which trees do not reuse comparisons of earlier
+    trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated bytes and instructions of a C function in one layout, over a processor's compilers."""
+    """Estimated bytes and instructions of a C function in one layout, for all compilers of a processor."""
 
     layout: Layout
     flash: int  # bytes, average over compilers

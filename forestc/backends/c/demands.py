@@ -65,7 +65,7 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """Returns an upper bound of any row's cost. costs: by name of the count, not negative."""
+        """Returns an upper bound of any row's cost. costs: {name of a count: cost}, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -118,7 +118,7 @@ def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
 
 
 def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns {name: count} of the operations that fill the slots for one row."""
+    """Returns {name: count} of the operations that compute a row's slots. Trees compare slots with thresholds."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = comparisons(inputs)["test"]
@@ -139,7 +139,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts for the code that fills slots."""
+    """Returns {name: count} of the operations in the code that computes slots."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -161,7 +161,7 @@ def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_bytes(slots: Slots, forest: Forest) -> int:
-    """Returns the bytes of a slot."""
+    """Returns the number of bytes of a slot."""
     if not slots.ranked:
         return size_of(word_type(forest))
     return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
@@ -233,7 +233,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 
 
 def common_amounts(forest: Forest, trees: int) -> Amounts:
-    """Returns the counts that all layouts have. trees: the number of trees that are evaluated."""
+    """Returns {name: count} of the operations that all layouts share. trees: the number of trees that are evaluated."""
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind
@@ -255,7 +255,7 @@ def common_amounts(forest: Forest, trees: int) -> Amounts:
 
 
 def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
-    """Returns the counts from which the stack is estimated."""
+    """Returns {name: count} of the quantities from which the stack is estimated."""
     forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}

@@ -48,7 +48,7 @@ class Inputs:
 
     @property
     def float_bytes(self) -> int:
-        """The bytes of the widest raw float; 0 without any."""
+        """The number of bytes of the widest raw float; 0 without any."""
         return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
 
     @property

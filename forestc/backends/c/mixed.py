@@ -55,8 +55,8 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
 
 
 def mixed_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated. Raises OptionError if all trees become branches,
-    or none."""
+    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError if all trees
+    become branches, or none."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [

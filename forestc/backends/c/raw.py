@@ -46,7 +46,7 @@ class RawType:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of the type's least and greatest value, which are infinities for floats."""
+        """The words of the type's least and greatest value; for floats, of the two infinities."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high

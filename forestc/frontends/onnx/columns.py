@@ -26,7 +26,7 @@ BLOCK = 1 << 14  # cuts bisected together; more do not fit the processor's cache
 
 
 def bits_of(dtype: DTypeLike) -> int:
-    """Returns the bits of the floats that hold a column of this type: 32 for float32, otherwise 64."""
+    """Returns the number of bits of the floats that hold a column of this type: 32 for float32, otherwise 64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
 

@@ -150,8 +150,7 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _ties() -> Literal["first", "last"]:
-    """Returns whether the first or the last of equal classes wins in one-vs-rest; this depends on scikit-learn's
-    version."""
+    """Returns which of equal classes wins in one-vs-rest, "first" or "last". This depends on scikit-learn's version."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
 
