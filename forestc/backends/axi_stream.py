@@ -165,7 +165,7 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A range of bits of m_axis_tdata, which are copied from the core's result or zero."""
+    """A range of bits of m_axis_tdata: either copied from the core's result or zeros."""
 
     offset: int
     bits: int

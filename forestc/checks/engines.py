@@ -129,7 +129,7 @@ def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """Runs a simulator on feature words. Returns (rows, fields): label, score0, ...
-    run: returns the words of all outputs (rows, outputs) for the words of all inputs (rows, inputs)."""
+    run: the simulator, a function from words of all inputs (rows, inputs) to words of all outputs (rows, outputs)."""
     indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 

@@ -19,7 +19,7 @@ FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any mar
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Returns for each row the last score minus the threshold, or for argmax the largest score minus the second
+    """Returns margins (rows,): the last score minus the threshold or, for argmax, the largest score minus the second
     largest; None for other decisions and for several member models."""
     if not forest.single:
         return None

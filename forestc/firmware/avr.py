@@ -64,7 +64,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """Returns bytes (rows, bytes): for each input, the cycles, the stack and the results of its call."""
+        """Returns an array of bytes (rows, bytes): the cycles, the stack and the results of the call for each input."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(

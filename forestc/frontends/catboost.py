@@ -45,7 +45,7 @@ KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
 
-# Remedy if a user asks for the best iteration of a model without one.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = (
     "leave it out if the model was trained with an eval_set, as CatBoost then keeps the best iterations only; "
     "or give their number"

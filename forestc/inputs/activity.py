@@ -123,8 +123,8 @@ class _Events:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """Returns an array with the total probability of each list of disjoint events; for None in place of a list, its
-        entry of `counted`."""
+        """Returns an array with the total probability of each list of disjoint events. Where a list is None, the entry
+        of `counted` is taken."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [

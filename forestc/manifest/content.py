@@ -187,7 +187,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """Returns the manifest's outputs of a design without hardware, named like the outputs of hardware."""
+    """Returns the manifest's list of outputs for a design without hardware. Names are those of hardware outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)

@@ -59,9 +59,9 @@ class StandInDifference:
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> StandInDifference:
-    """Returns how models trained again on `rows` differ from the model.
-    trained: trains one, given a seed; `step=k` takes every k-th row.
-    fewer: number of `rows` over the number of rows that trained the model.
+    """Compares the model with models trained again on `rows`.
+    trained: trains such a model from a seed; with `step=k`, on every k-th row.
+    fewer: number of `rows` divided by the number of rows that trained the model.
     kind: True if the trainer's parameters may differ from the model's."""
     first = trained(0)
     why, far = "", False

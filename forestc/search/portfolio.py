@@ -254,7 +254,8 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (setting's number, setting with its forest, True if good), from small to large forests."""
+        """Tries settings from small to large forests. Yields (number of the setting, setting with its forest, True if
+        good)."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -311,7 +312,8 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (setting's number, setting with its forest, True if good), from large to small forests."""
+        """Tries settings from large to small forests. Yields (number of the setting, setting with its forest, True if
+        good)."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}

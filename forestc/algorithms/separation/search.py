@@ -120,8 +120,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Adds trees with a single value to `base`, and writes bounds on the sums of the others. Returns the number of
-    leaves left in `inside`."""
+    """Adds trees that have only one value in the box to `base`, and writes bounds on the sums of the others. Returns
+    the number of leaves left in `inside`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):

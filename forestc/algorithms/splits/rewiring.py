@@ -28,7 +28,7 @@ def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
 ) -> int:
     """Gives splits the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
-    standard errors that a change must gain beside its price."""
+    number of standard errors by which a change must exceed its price."""
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
     return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))

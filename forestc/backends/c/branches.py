@@ -135,8 +135,8 @@ def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
     """Returns a tree as nested if statements in C.
-    condition_of: returns a condition as C, from its index.
-    leaf: returns the statements of a leaf, from its node."""
+    condition_of: returns a condition as C, given its index.
+    leaf: returns the statements of a leaf, given its node."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
@@ -266,7 +266,7 @@ def _constant(forest: Forest) -> Demand:
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
-    """Returns for each node 1 if it is a split on a feature that no split on its path reads, otherwise 0: (nodes,)."""
+    """Returns (nodes,): 1 for a split on a feature that no split above it reads, otherwise 0."""
     loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():

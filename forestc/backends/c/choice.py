@@ -159,7 +159,7 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the best estimate for a goal, by middle estimates, not upper ones."""
+    """Returns the best estimate for a goal. Middle estimates are compared, not upper ones."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":

@@ -40,8 +40,8 @@ class Demand:
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns how often an average row needs each operation, by name. Covers tell how rows split; without covers,
-        half go left."""
+        """Returns how often an average row needs each operation, by name. Covers (counts or weights of training rows)
+        tell how rows split; without covers, half go left."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -74,7 +74,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """Returns the fraction of rows that end in each node, (nodes,): 0 at splits."""
+    """Returns (nodes,): the fraction of rows that end in each node; 0 at splits."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -89,7 +89,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` (nodes,) over the splits on its path: (nodes,), 0 at splits."""
+    """Returns (nodes,): for each leaf, the sum of `amount` (nodes,) over the splits on its path; 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -99,7 +99,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition the fraction of rows at its nodes that fail it: (conditions,); 0.5 without covers."""
+    """Returns (conditions,): the fraction of the rows at a condition's nodes that fail it; 0.5 without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -168,7 +168,8 @@ def slot_bytes(slots: Slots, forest: Forest) -> int:
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns two arrays (nodes,), by name: the additions to scores at each leaf, and their bytes; 0 at splits."""
+    """Returns {name: (nodes,)} with two arrays: the number of additions to scores at each leaf, and the bytes of these
+    scores; 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":

@@ -101,7 +101,7 @@ class LeafSums:
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """Returns C that adds the values of all trees, if each tree has one output and trees are sorted by output."""
+        """Returns C that adds the values of all trees, for trees with one output each, sorted by output."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)

@@ -162,7 +162,8 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends C that computes each probability by `code`. Returns the largest error; None if `code` is None."""
+        """Appends C that computes each probability with the statements in `code`. Returns the largest error; None if
+        `code` is None."""
         if code is None:
             return None
         part, first = self.part, self.first

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
-# Maps an objective to its link. LightGBM 2.0 wrote the names with xent.
+# Maps an objective to its link. LightGBM 2.0 used the names that contain xent.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
@@ -49,7 +49,7 @@ SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
-# Remedy if a user asks for the best iteration of a model without one.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = (
     "leave it out if the file was written after early stopping, as save_model then writes the best iterations only; "
     "or give their number"

@@ -69,8 +69,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """Combines constants and columns encoded from one column of text. function: takes each part's value for one text,
-    and returns the new value; None stands for an unchanged text."""
+    """Combines constants and columns encoded from one column of text. function: maps the values of all parts for one
+    text to the new value; None means the text itself."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -161,8 +161,8 @@ class CodeSet:
 def code_sets(
     conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """Returns {index of a condition on text: its set}; the sets hold no unknown texts. reads: for each condition, the
-    tree operator's column that it reads."""
+    """Returns {index of a condition on text: its set of codes}. Unknown texts are in no set. reads: for each condition,
+    the tree operator's column that it reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))

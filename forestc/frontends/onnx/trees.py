@@ -363,7 +363,7 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function that gives, for a tree's index, the tree's outputs and its leaf values (leaves, outputs)."""
+    """Returns a function from a tree's index to the tree's outputs and its leaf values (leaves, outputs)."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

@@ -248,7 +248,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut a list of the raw values at which `function(x) >= cut` changes, ascending."""
+    """Returns for each cut an ascending list of the raw values at which `function(x) >= cut` changes."""
     if not len(cuts):
         return []
 
@@ -257,8 +257,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns for each cut a list of the floats near `high` (order keys) at which `reaches` changes. The window is
-        widened if changes lie near its ends."""
+        """Returns for each cut a list of the floats near the order key `high` at which `reaches` changes. The window
+        grows if changes lie near its ends."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

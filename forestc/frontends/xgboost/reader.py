@@ -51,7 +51,7 @@ EPSILON = np.float32(1e-6)  # bounds the gap between two expectiles from below: 
 
 MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
 
-# Remedy if a user asks for the best iteration of a model without one.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
@@ -89,8 +89,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does, which files saved by
-    estimators always do. Raises ForestcError."""
+    """Reads a parsed document into a Forest. estimator: True to predict as a scikit-learn-style estimator; files that
+    estimators saved imply it. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()

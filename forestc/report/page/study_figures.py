@@ -118,8 +118,8 @@ def _encoded(trials: Sequence[Trial], names: Sequence[str]) -> NDArray[np.float6
 
 
 def equals(study: Study) -> dict[int, list[int]]:
-    """Returns {trial: other trials} by number for the front; the others' accuracies differ by less than the larger
-    standard error."""
+    """Returns {trial: list of other trials} by number, for the front. The accuracies of a trial and the others differ
+    by less than the larger standard error."""
     scores = {trial.number: trial.validation for trial in study.front if trial.validation is not None}
     return {
         number: [
