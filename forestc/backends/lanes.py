@@ -42,7 +42,7 @@ class LaneLayout:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first bit, number of bits) of each gap of the struct, ascending."""
+        """The gaps of the struct as (first bit, number of bits), ascending."""
         gaps, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:

@@ -140,8 +140,8 @@ class StudySearch:
         )
 
     def climb(self, most: int | None = None) -> None:
-        """Synthesizes, places or measures designs on and near the front, at most MOST_SENT by each of these stages.
-        most: another limit; designs are then only synthesized."""
+        """Synthesizes, places and measures designs on and near the front, at most MOST_SENT at each of these stages.
+        most: if given, at most this many designs are synthesized, and none is placed or measured."""
         for index, rung in enumerate(self.request.climbed[1:], 1):
             top = index > 1 or rung == "measured"
             if most and top:

@@ -54,8 +54,8 @@ class InputColumn:
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """For each binary variable the indices of its parents: the first variable and, in the same span, the variable
-        of the cut before."""
+        """The indices of each binary variable's parents: the first variable and, if it is in the same span, the
+        variable of the cut before."""
         before = [0, *self.fine]
         return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
 

@@ -26,7 +26,7 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# Lists (largest rows times trees, number of splits into folds by which settings near the tolerance are scored).
+# Lists (limit of rows times trees, number of splits into folds on which settings near the tolerance are scored).
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
 REPEATED = 0.8  # share of a loss's standard error that remains after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored

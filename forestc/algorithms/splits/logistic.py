@@ -129,8 +129,8 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """Returns the change of the summed loss of rows[begin:end] if the log odds of consecutive outputs from `output` on
-    grow by `steps`."""
+    """Returns the change of the summed loss of rows[begin:end] if the log odds of consecutive outputs, from `output`
+    on, grow by the entries of `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1

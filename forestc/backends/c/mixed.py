@@ -33,8 +33,8 @@ class MixedInC:
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the trees as C in the layout `mixed`; in `nodes` if no tree is small enough; None without splits in
-    tables."""
+    """Returns the trees as C in the layout `mixed`, or in `nodes` if no tree is small enough; None if the tables have
+    no splits."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)

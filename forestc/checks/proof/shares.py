@@ -51,7 +51,7 @@ class ShareProof:
         return term
 
     def distances(self) -> None:
-        """Proves that, for any scores, nets hold each score minus the largest score, plus a constant."""
+        """Proves that nets hold each score minus the largest score, plus a constant, for any values of the scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)

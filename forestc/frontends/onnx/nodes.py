@@ -278,7 +278,7 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns arrays (low, high) of intervals [low, high) that hold one number each; high is NaN for infinity."""
+    """Returns arrays (low, high): intervals [low, high) that hold one number each. For infinity, high is NaN."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
