@@ -155,7 +155,7 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """Returns the most log odds that a unit of score may be worth, so that the mean loss stays `LEAST_LOSS` above its
+    """Returns the most log odds that a unit of score may be worth. They keep the mean loss `LEAST_LOSS` above its
     minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
