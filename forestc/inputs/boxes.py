@@ -86,7 +86,7 @@ class Domain:
 
     @cached_property
     def _dense(self) -> bool:
-        """True only if every word of the number type is known to have a raw value."""
+        """True if every word of the number type is known to have a raw value; False if unknown."""
         digits = 24 if self.feature.raw == Float(32) else 53
         match self.feature.number:
             case Category():

@@ -32,8 +32,8 @@ def stab(low: Floats, high: Floats) -> Stabbing:
 
 
 def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
-    """Returns the fewest points that stab all intervals but at most `exceptions`. An interval without a point takes the
-    nearest one."""
+    """Returns the fewest points that stab all intervals except at most `exceptions`. An interval without a point takes
+    the nearest one."""
     if exceptions <= 0 or not len(low):
         return stab(low, high)
     ends, prefix, start, order = _right_ends(low, high)

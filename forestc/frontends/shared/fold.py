@@ -147,7 +147,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns with the same known texts for all columns of one source."""
+    """Returns the columns, changed so that all columns of one source know the same texts."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     vocabularies: dict[int, dict[str, None]] = {}
