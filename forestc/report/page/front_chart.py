@@ -184,7 +184,7 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Returns an axis that spans the trials, except very inaccurate ones, and peers."""
+    """Returns an axis that spans the trials and the peers, except very inaccurate trials."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":
