@@ -45,12 +45,12 @@ class Stream:
 
     @property
     def result_bits(self) -> int:
-        """The bits of m_axis_tdata."""
+        """The number of bits of m_axis_tdata."""
         return self.result.total
 
     @property
     def padded_bits(self) -> int:
-        """The bits of all beats of a row."""
+        """The number of bits in all beats of a row."""
         return self.row.total
 
 
@@ -79,10 +79,8 @@ def emit(
     forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str, language: str = "verilog"
 ) -> dict[str, tuple[str, str]]:
     """Returns {role: (file name, text)} of the stream wrapper.
-
     design_hash: the manifest's SHA-256, 64 hexadecimal digits.
-    language: of the core, "verilog" or "vhdl".
-    """
+    language: the core's language, "verilog" or "vhdl"."""
     stream, spelling, files = stream_of(netlist, options), _SPELLINGS[language], LANGUAGES[language]
     module, words = stream.module, quantizer.file_name(netlist)
     constants, offsets = _constants(stream, design_hash), register_map()
@@ -167,7 +165,7 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bits of m_axis_tdata, copied from a result or zero."""
+    """A range of bits of m_axis_tdata: either copied from the core's result or zeros."""
 
     offset: int
     bits: int
@@ -176,7 +174,7 @@ class _Piece:
 
 
 def _pieces(stream: Stream) -> Iterator[_Piece]:
-    """Yields the pieces that together make up m_axis_tdata, from its lowest bits on."""
+    """Yields the ranges of bits that make up m_axis_tdata, from the lowest bits to the highest."""
     at = 0
     lanes = [(lane.field.offset, lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     if not stream.result.align:
@@ -204,7 +202,7 @@ class _Spelling:
 
 
 def _in_verilog(stream: Stream) -> list[str]:
-    """Returns the operands of the Verilog concatenation that is m_axis_tdata, highest first."""
+    """Returns the operands of the Verilog concatenation for m_axis_tdata, highest bits first."""
 
     def operand(piece: _Piece) -> str:
         if piece.low is None:

@@ -107,7 +107,7 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++."""
+    """The logic of a netlist as C++."""
 
     nets: list[str]  # declarations of nets that several functions share
     blocks: list[tuple[str, list[str]]]  # (head, lines) of the functions that the top function calls
@@ -196,8 +196,8 @@ class _CppWriter:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
     def block(self, nets: list[Net], stored: set[Net], shared: set[Net]) -> list[str]:
-        """Returns one statement for each net.
-        stored: nets without a declaration, as members of the struct.
+        """Returns one C++ statement for each net.
+        stored: nets that need no declaration, as they are members of the struct.
         shared: all members of the struct."""
         lines = []
         for net in nets:

@@ -11,7 +11,7 @@ from forestc.options.stream import SIZES
 
 @dataclass(frozen=True)
 class Lane:
-    """A field in a stream's word. It fills the lowest of its lane's bits."""
+    """The place of a field in a stream's row or result. The field fills the lowest bits of its lane."""
 
     field: Field
     offset: int  # first bit of the lane
@@ -42,7 +42,7 @@ class LaneLayout:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first bit, number of bits) of each gap of the struct, ascending."""
+        """The gaps of the struct as (first bit, number of bits), ascending."""
         gaps, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:

@@ -74,8 +74,8 @@ def below(name: str, word: WordType, threshold: int) -> str:
 def compared(
     word: WordType, threshold: int, bit: Callable[[int, bool], str], operators: tuple[str, str] = ("&", "|")
 ) -> str:
-    """Returns the text of a logic expression over single bits that is 1 if a word is below a threshold.
-    bit: returns the text of one bit, from its index and whether to invert it."""
+    """Returns the text of a logic expression over single bits, which is 1 if a word is below a threshold.
+    bit: returns the text of one bit, given its index and True to invert it."""
     text = ""
     for index, (position, inverted, operator) in enumerate(steps(word, threshold)):
         read = bit(position, inverted)

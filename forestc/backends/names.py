@@ -46,7 +46,7 @@ RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# No module may have these names, in any case; `identifier` puts `m_` before them.
+# No module may have these names, in upper or lower case. `identifier` puts `m_` before them.
 TAKEN: Mapping[str, frozenset[str]] = {
     "words of the languages": RESERVED,
     # Some tools reject modules named like their ports, tasks or instances; Verilator uses `top`.
@@ -63,7 +63,7 @@ TAKEN: Mapping[str, frozenset[str]] = {
     ),
     # The VHDL package of a design declares these functions.
     "VHDL's package of a design": frozenset({"pack", "unpack"}),
-    # Such a component would hide a declaration of a standard VHDL package.
+    # A component with such a name would hide a declaration of a standard VHDL package.
     "packages of VHDL": frozenset(
         """
         ack append_mode bel bit bit_vector boolean boolean_vector bread bs bwrite can character cr dc1 dc2 dc3 dc4

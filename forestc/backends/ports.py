@@ -43,12 +43,12 @@ def output_fields(netlist: Netlist) -> list[Field]:
 
 
 def input_note(field: Field) -> str:
-    """Returns a comment on a feature."""
+    """Returns a comment on a feature, for generated files."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """Returns a comment on a result."""
+    """Returns a comment on a result, for generated files."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 
@@ -72,7 +72,7 @@ def _packed(words: Iterable[tuple[Port, WordType]]) -> list[Field]:
 
 
 def width_of(fields: list[Field]) -> int:
-    """Returns the bits of a packed port; 0 without fields."""
+    """Returns the number of bits of a packed port; 0 without fields."""
     return fields[-1].offset + fields[-1].word.width if fields else 0
 
 
@@ -87,8 +87,8 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
-    """Packs each row of words (rows, fields) into 32-bit words, the lowest bits first: (rows, 32-bit words), with at
-    least one."""
+    """Packs each row of words (rows, fields) into 32-bit words, lowest bits first. Returns an array (rows, n); n is at
+    least 1."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):

@@ -11,7 +11,7 @@ from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 from forestc.errors import InternalError
 
-# roles of files that all languages share, written beside the first language
+# Roles of files that all languages share; these files are written with the first language only.
 STREAM = ("driver", "words", "cocotb", "raw_rows")
 
 

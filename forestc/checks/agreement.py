@@ -83,8 +83,8 @@ def _spread(model: Forest, rows: Rows) -> float:
 def accuracy_record(
     forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, generated: bool
 ) -> dict[str, Any]:
-    """Returns two agreements as JSON values. shared: True if the held-out rows are part of the given rows. generated:
-    True if forestc drew the rows."""
+    """Returns the accuracy on the given and the held-out rows as a JSON object. shared: True if the given rows contain
+    the held-out rows. generated: True if forestc drew the rows."""
     return {
         "measure": "accuracy" if forest.decides else "R squared",
         "measured_on": GENERATED if generated else "fitted_and_held_out" if shared else "fitted",

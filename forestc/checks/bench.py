@@ -27,12 +27,12 @@ from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
 SELFTEST_ROWS = 32  # rows in a C self-test; more if needed for one row of each class
-# Limits the vectors of each origin in a test bench; BENCH_RAW is the stream's.
+# Limits the vectors of each origin in a core's test bench. BENCH_RAW is the limit for the stream wrapper's test bench.
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
 def sample_vectors(forest: Forest, rows: Rows) -> tuple[Vectors, ...]:
-    """Returns a small set of vectors: the first rows, inputs near thresholds and random words."""
+    """Returns a tuple of vectors: the first rows, then inputs near thresholds, then random inputs."""
     return tuple(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
 
 
@@ -56,8 +56,8 @@ def bench_words(given: Sequence[Vectors]) -> NDArray[np.int64]:
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Returns text for the stream's test bench: a line for each generated raw row, with the values and the expected y
-    in hexadecimal."""
+    """Returns text for the stream wrapper's test bench. Each line holds a generated row's raw values in decimal, and
+    the expected y in hexadecimal."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.width))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
@@ -67,8 +67,8 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
-    """Returns rows with expected answers for the C header's self-test, with at least one row of each class in the
-    sample."""
+    """Returns sample rows and their expected answers for the C header's self-test. Each class that occurs in the sample
+    has at least one row."""
     some = sample_vectors(forest, rows)
     floats = np.concatenate([batch.raw for batch in some])
     words = np.concatenate([batch.words for batch in some])

@@ -19,14 +19,14 @@ MOST_NODES = 200_000  # nodes above which, without an input model, unreachable l
 
 @dataclass(frozen=True)
 class Covered:
-    """What the vectors of a check reached."""
+    """Counts of the leaves, nodes and comparator sides that a check's vectors reached."""
 
     by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]  # figures for each origin, and for all vectors
     inputs: Mapping[str, int] | None = None  # figures about rows drawn from an input model
 
 
 class CoverageOfVectors:
-    """Counts, for each origin of vectors, the leaves that they reach."""
+    """Counts the leaves that a check's vectors reach, for each origin and for all vectors."""
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
@@ -37,8 +37,8 @@ class CoverageOfVectors:
             self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
 
     def covered(self, drawn: Stimuli | None) -> Covered:
-        """Returns which leaves, nodes and comparator sides the vectors reached, by origin and in all. drawn: rows drawn
-        from an input model."""
+        """Returns counts of the leaves, nodes and comparator sides reached, for each origin and for all vectors. drawn:
+        rows drawn from an input model."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
         by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}

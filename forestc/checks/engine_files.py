@@ -22,7 +22,8 @@ def image_in(design: Design) -> ImageRead:
 
 
 def engine_files(design: Design) -> tuple[bytes, dict[str, Any]]:
-    """Returns a folder's image and the content of its engine.json. Raises ForestcError if they are damaged."""
+    """Returns a design's image as bytes and the content of its engine.json. Raises ForestcError if the files are
+    damaged or do not belong to the design."""
     content = read_engine(design.path("engine_capacity"))
     own = asdict(design.engine)
     for name, value in content["capacity"].items():

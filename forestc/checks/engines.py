@@ -121,14 +121,15 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """Returns a word for each input port (rows, ports): the features' words, and 1 for in_valid if it exists."""
+    """Returns the words of the netlist's inputs (rows, ports): the feature words, then ones if the netlist has the port
+    in_valid."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """Runs a simulator on feature words. Returns (rows, fields): label, score0, ...
-    run: returns the words of all outputs (rows, outputs) for the words of all inputs (rows, inputs)."""
+    run: the simulator, a function from words of all inputs (rows, inputs) to words of all outputs (rows, outputs)."""
     indices = [index for index, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, indices], dtype=np.int64)
 
@@ -140,7 +141,7 @@ def copied(design: Design, role: str, folder: Path) -> str:
 
 
 class NetlistEngine(Engine):
-    """Simulates the netlist with hw_sim, compiled if it and the vectors are large."""
+    """Simulates the netlist with hw_sim. If cells times vectors exceed `MOST_PLAIN`, the netlist is compiled first."""
 
     name: ClassVar[str] = "netlist"
 
@@ -298,7 +299,8 @@ class NvcStreamEngine(NvcEngine):
 
 
 class CEngine(Engine):
-    """Runs the generated C header on the host, sanitized if possible; also checks its quantizer and category codes."""
+    """Runs the generated C header on the host, with sanitizers if the compiler has them. It also checks quantizer and
+    category codes."""
 
     name: ClassVar[str] = "c"
     role: ClassVar[str] = "c"
@@ -418,7 +420,7 @@ class HlsEngine(Engine):
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    # Inlining would join all parts into one function, which compiles slowly.
+    # Without the option, g++ would inline all functions into one, which compiles slowly.
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
     def __init__(self, design: Design, folder: Path) -> None:

@@ -77,7 +77,7 @@ class EngineShape:
 
 
 class Algebra(Protocol[W, C]):
-    """The operations of which a step consists. Words (W) and conditions (C) are arrays, or terms of a solver."""
+    """The operations that `stepped` uses. Words (W) and conditions (C) are either arrays or terms of a solver."""
 
     def bits(self, word: W, low: int, count: int) -> W: ...
     def equal(self, word: W, value: int) -> C: ...
@@ -91,8 +91,8 @@ class Algebra(Protocol[W, C]):
 
 
 def stepped(shape: EngineShape, on: Algebra[W, C], node: W, x: W, address: W, gives: C, output: W) -> tuple[W, W]:
-    """Defines a walker's step. Returns the next address and the value added to `output`. x: the word of the node's
-    column. gives: True in a step for an output."""
+    """Evaluates one node. Returns the address of the next node and the value added to `output`. x: the word of the
+    node's column. gives: True in steps that add to an output."""
     kind, flag = on.bits(node, 0, 2), on.equal(on.bits(node, 2, 1), 1)
     child = on.bits(node, 3, shape.address)
     operand = on.bits(node, 3 + shape.address + shape.column, shape.word)
@@ -251,7 +251,7 @@ class _NodeWords:
         return word
 
     def end(self, length: int) -> None:
-        """Checks the CRC and the number of words. length: the number in the image."""
+        """Checks the CRC and the number of words. length: the number of words that the image states."""
         word = int(self.words[self.at])
         if word != zlib.crc32(self.data[: 4 * self.at]):
             raise ImageRefusedError(8)
@@ -313,8 +313,8 @@ def _slot(words: _NodeWords, shape: EngineShape) -> SlotRead:
 
 
 def row_words(forest: Forest, shape: EngineShape, words: Ints) -> Ints:
-    """Returns the words of an engine's row (rows, columns) for a forest's words (rows, features). Each feature's
-    smallest word becomes 0."""
+    """Converts a forest's words (rows, features) to the words of an engine's rows (rows, columns). The smallest word of
+    each feature becomes 0."""
     columns = np.zeros((len(words), shape.features), dtype=np.int64)
     for index, (feature, column) in enumerate(zip(forest.features, forest.row_columns, strict=True)):
         span = word_range(feature.number, feature.missing)

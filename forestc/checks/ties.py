@@ -19,7 +19,7 @@ FAR = np.iinfo(np.int64).max  # marks a leaf without a word; larger than any mar
 
 
 def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Returns for each row the last score minus the threshold, or for argmax the largest score minus the second
+    """Returns margins (rows,): the last score minus the threshold or, for argmax, the largest score minus the second
     largest; None for other decisions and for several member models."""
     if not forest.single:
         return None
@@ -40,8 +40,8 @@ def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
 
 
 def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
-    """Yields for each tree words (n, features) near a tie, at most two per leaf. Yields nothing if `margins` returns
-    None."""
+    """Yields an array of words (n, features) for each tree: at most two words per leaf, those nearest to a tie. Yields
+    nothing if `margins` returns None."""
     walked = concatenated_trees(forest)
     best = [np.full((2, tree.size), FAR) for tree in forest.trees]
     words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]
@@ -52,7 +52,7 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
         if margin is None:
             return
         for side, chosen in enumerate((np.flatnonzero(margin >= 0), np.flatnonzero(margin < 0))):
-            # The word nearest to a tie is written last, so it wins.
+            # The word nearest to a tie is written last, so it overwrites the others.
             chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]
             size = np.abs(margin[chosen])
             for index, tree in enumerate(forest.trees):

@@ -82,8 +82,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """Returns vectors of raw rows and their words. A word that no raw value has is replaced by the word of a nearby
-    value."""
+    """Returns words with raw rows that encode to them. A word that no raw value encodes to is replaced by the word of a
+    nearby value."""
     raw = np.zeros((len(words), forest.width))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -131,8 +131,8 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
-    """Makes generated vectors fit the C types; leaves out given rows that do not. Returns the vectors, the first value
-    left out as text, and the number of rows left out."""
+    """Makes generated vectors fit the C types, and leaves out given rows that do not fit. Returns the vectors, the
+    first value left out as text, and the number of rows left out."""
     if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0

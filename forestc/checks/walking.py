@@ -166,8 +166,8 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:
-    """Converts results of m_axis_tdata to (rows, 1 or 1 + outputs): the label and, if the engine gives them, the
-    scores."""
+    """Converts integers from m_axis_tdata to an array (rows, 1 or 1 + outputs): the label and, if the engine gives
+    them, the scores."""
     bits, first = capacity.score_bits, capacity.label_bits
     columns = [[result & ((1 << first) - 1) for result in results]]
     for output in range(capacity.outputs if capacity.scores else 0):

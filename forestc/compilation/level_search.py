@@ -57,8 +57,8 @@ class PlannedRun:
         progress: Progress = quiet,
         given: Sequence[PassResult] | None = None,
     ) -> tuple[Forest, list[Step]]:
-        """Runs the passes as `run_passes` does. given: results of these passes, if they ran before; used if the plan
-        has none. Raises OptionError for a wrong number of results."""
+        """Runs the plan's passes and returns (final forest, steps). given: results of these passes from an earlier run,
+        used if the plan holds none. Raises OptionError for a wrong number of results."""
         if self.done is not None:
             return self.done
         results = self.results if self.plan.chosen is None else self.plan.chosen.results

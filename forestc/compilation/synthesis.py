@@ -48,7 +48,7 @@ class Circuit:
         return Circuit(design.manifest, design.netlist, file)
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
-        """Returns the width of the packed input port, or of the packed output port."""
+        """Returns the number of bits of the packed input port, or of the packed output port."""
         return max(1, width_of((input_fields if side == "inputs" else output_fields)(self.netlist)))
 
 
@@ -76,8 +76,8 @@ def placement(
     native: bool = False,
     progress: Progress = quiet,
 ) -> Placement:
-    """Places and routes a design. Raises OptionError for an unsupported device, ForestcError for a too large design,
-    ToolError if a tool fails. device: None for the folder's."""
+    """Places and routes a design. device: None for the device that the folder records. Raises OptionError for an
+    unsupported device, ForestcError for a too large design, ToolError if a tool fails."""
     supported = [name for name, entry in DEVICES.items() if entry.nextpnr]
     synthesized = (result.on for result in design.results() if result.command == "synth" and result.on in supported)
     device = device or design.manifest["options"].get("device") or next(synthesized, None)

@@ -65,7 +65,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Commands:
-    """The functions of `forestc.commands` that trials call, passed in because layers forbid this package the import."""
+    """The functions of `forestc.commands` that trials call. They are passed in, because this package may not import
+    them."""
 
     compile: Callable[..., Any]
     check: Callable[..., Any]
@@ -220,7 +221,7 @@ class Bench:
         return figures, chosen
 
     def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
-        """Returns a sort key for C layouts: broken limits, first goal, flash."""
+        """Returns a sort key for C layouts: number of broken limits, figure of the first goal, flash."""
         request = self.material.request
         broken = sum(not limit.holds(figures[limit.figure]) for limit in request.limits if limit.figure in figures)
         first = next((goal.figure for goal in request.goals if goal.figure in figures), "flash")

@@ -26,7 +26,7 @@ class Correction:
 
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
-    """Returns a correction for each figure in CORRECTED with an estimate and a measured value in some trial."""
+    """Returns {figure: correction} for the figures in CORRECTED that some trial has both estimated and measured."""
     lines = {}
     for name in CORRECTED:
         pairs = [

@@ -17,8 +17,8 @@ FRONT, ALL = "front.csv", "study.parquet"
 
 
 def equals(study: Study) -> dict[int, int]:
-    """Maps the number of a trial on the front to the number of another one, which loses less than a standard error of
-    accuracy and is no worse in other goals."""
+    """Returns {trial's number: number of another trial} for the front. The other trial loses less than a standard error
+    of accuracy and is no worse in other goals."""
     equal: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 

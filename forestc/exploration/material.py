@@ -84,7 +84,7 @@ class Material:
         return self.rows(parts.fit), self.rows(parts.validation)
 
     def task(self, fold: int) -> Task:
-        """Returns what a trainer gets for one fold: the fold's rows for training, or all rows for `ALL`."""
+        """Returns the training task of a fold, with the fold's rows for training; for `ALL`, with all rows."""
         X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
         return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.request)), self.request.seed)
 

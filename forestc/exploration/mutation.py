@@ -15,8 +15,8 @@ STEP = 0.12  # sets the standard deviation of a number's change, as share of its
 
 
 def mutated(space: Sequence[Parameter], options: Mapping[str, Any], random: np.random.Generator) -> dict[str, Any]:
-    """Returns the options with some parameters drawn again. Numbers are drawn near the old value; choices become
-    another value. Options that are not in `space` are left out."""
+    """Returns the options with some parameters drawn again. Numbers are drawn near the old value; choices get another
+    value. Options that are not in `space` are left out."""
     present = [parameter.name for parameter in space if parameter.name in options]
     changed = {name for name in present if random.random() < CHANGED / len(present)} if present else set()
     if present and not changed:

@@ -29,7 +29,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
 LOOK = 0.25  # seconds between two looks at the workers' time and memory
 UNGUARDED = """ as it started; a script that defines what workers call needs `if __name__ == "__main__":`"""
-# A worker sends this once its modules are imported; its time limit starts then.
+# A worker process sends this message once its modules are imported. The job's time limit starts then.
 _READY = "ready"
 GRACE = 3.0  # seconds for a worker to end its external tools before it is killed
 
@@ -43,8 +43,8 @@ class Pool(Protocol):
     def give(self, job: Job) -> None: ...
 
     def take(self, until: float = math.inf) -> list[Trial]:
-        """Waits for trials to end and returns them. Returns none if no job runs, or at `until`, a time of
-        time.monotonic()."""
+        """Waits for jobs to end and returns their trials. Returns an empty list if no job runs, or at `until`, a time
+        of time.monotonic()."""
 
     def drop(self) -> None:
         """Ends the running jobs."""
@@ -181,7 +181,7 @@ class LocalPool:
         return trials
 
     def _taken(self, worker: _Worker) -> list[Trial]:
-        """Returns a list: the trial that a worker has ended or lost, or nothing."""
+        """Returns a list with the trial that a worker has ended or lost; empty if the worker has only become ready."""
         try:
             message: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):

@@ -1,5 +1,5 @@
-"""Chooses the options of trials with Optuna's multi-objective TPE sampler. Trial n ignores the last LAG trials, so up
-to LAG workers get the same results."""
+"""Chooses the options of trials with Optuna's multi-objective TPE sampler. Trial n ignores the results of the last LAG
+trials, so a search does not depend on the number of workers, up to LAG."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def optuna() -> Any:
 
 
 def sampler(seed: int, number: int) -> Any:
-    """Returns a sampler of Optuna, seeded by the number of the next trial. So a resumed study continues as an
-    uninterrupted one."""
+    """Returns an Optuna sampler, seeded by `seed` and the number of the next trial, so that a resumed study continues
+    like an uninterrupted one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return optuna().samplers.TPESampler(
@@ -96,7 +96,8 @@ def _need_file(address: str) -> None:
 
 
 def name_of(folder: Path, address: str | None) -> str:
-    """Returns the study's name in its storage: in a database, which studies may share, the name of the folder."""
+    """Returns the study's name in its storage: the folder's name in a database, which studies may share; otherwise a
+    fixed name."""
     return NAME if address is None else folder.absolute().name
 
 

@@ -18,14 +18,14 @@ from forestc.exploration.sampling import Sampler
 from forestc.exploration.study import Rung, Score, Study, Trial, open_study, write_trial
 from forestc.system.deadline import LateError
 
-# A trial is near the front if it would be on it with 0.9 times its costs and 1.0 standard errors more accuracy.
+# A trial is near the front if it would be on the front with 0.9 times its costs and one standard error more accuracy.
 NEAR = (0.9, 1.0)
 CHECKPOINTS = 4  # divides the trials into parts; after each, designs near the front are synthesized
 KEPT_FOR_LAST = 1.3  # reserves time for the last recommendation, in times that of the first
 LEVELS_SHARE = 1 / 8  # share of --seconds for the search of -O2 or of -O3
 SEARCHED = 0.75  # share of --seconds for trying designs; the rest is for finishing the front
 SENT = 6  # designs that are synthesized or measured before estimates are corrected again
-# Limits the designs sent to one rung of synthesis or measurement; more cost time.
+# Limits the designs that are synthesized, placed or measured at a time; more take longer.
 MOST_SENT = 48
 Ended = Literal["whole", "late", "stopped"]  # all trials done; out of time; ended by Ctrl-C
 
@@ -112,7 +112,7 @@ class StudySearch:
         return started.number
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
-        """Returns (costs, accuracy) of the front; empty if accuracy is no goal."""
+        """Returns (costs, accuracy) of each trial on the front; empty if accuracy is no goal."""
         if "accuracy" not in {goal.figure for goal in self.request.goals}:
             return ()
         return tuple(
@@ -140,8 +140,8 @@ class StudySearch:
         )
 
     def climb(self, most: int | None = None) -> None:
-        """Synthesizes or measures designs on and near the front, until none is left to do.
-        most: limits the number of designs, and rules out measurement."""
+        """Synthesizes, places and measures designs on and near the front, at most MOST_SENT at each of these stages.
+        most: if given, at most this many designs are synthesized, and none is placed or measured."""
         for index, rung in enumerate(self.request.climbed[1:], 1):
             top = index > 1 or rung == "measured"
             if most and top:
@@ -220,7 +220,7 @@ class StudySearch:
             self.refit()
 
     def _built(self, number: int) -> Trial:
-        """Returns the trial after synthesis or measurement, if the design fits."""
+        """Synthesizes or measures a trial's design, if the study needs it and the design fits. Returns the trial."""
         for rung in ("synthesis", "measured"):
             trial = self.trials[number]
             if rung in self.request.climbed and rung not in trial.figures and self.view().fits(trial):

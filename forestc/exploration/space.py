@@ -28,7 +28,7 @@ SHRINK = "shrink"  # names the parameter that chooses the passes that make the f
 NOTHING = "none"
 # Passes that may shrink a forest; prune-splits runs last because it fits all leaves again.
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
-# Chooses the pass for integer leaves; trainers have a parameter `leaves`.
+# Names the parameter that chooses the pass for integer leaves. Trainers already use the name `leaves`.
 LEAF_PASS = "leaf-pass"
 # Passes that replace all leaves, so an earlier pass for leaves needs no parameters.
 REFITTING = ("prune-splits", "regrow-trees")

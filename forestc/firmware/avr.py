@@ -18,7 +18,7 @@ from hdl_templates import render
 
 MCU = "atmega2560"
 FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # bytes of an ATmega2560
-# Bytes of flash reserved for the calling program; bytes of inputs in one run.
+# Bytes of flash reserved for the calling program, and the most bytes of inputs in one run.
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000
 STACK_BYTES = 1024  # bytes of RAM reserved for the stack
 RETURN = 5  # cycles of the entry's `ret`, which the subtracted empty call has, too
@@ -64,7 +64,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """Returns, as bytes for each input, the cycles, the stack and the results of its call: (rows, bytes)."""
+        """Returns an array of bytes (rows, bytes): the cycles, the stack and the results of the call for each input."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(

@@ -19,8 +19,8 @@ MOST_STEPS = 20_000_000
 
 
 def costly_words(forest: Forest, starts: WordArray) -> WordArray:
-    """Returns up to STARTS inputs with long paths, found by changing single features of rows in `starts`: (inputs,
-    features)."""
+    """Returns up to STARTS inputs with long paths, (inputs, features): rows of `starts` in which single features were
+    changed."""
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]

@@ -1,4 +1,4 @@
-"""The functions of a generated C header that can be measured on a processor."""
+"""Prepares functions of a generated C header for measurement on a processor: flash, stack and instructions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Entry:
 
 
 def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """Returns the names in ENTRIES of a design's functions that can be measured on a processor."""
+    """Returns a list of the names in ENTRIES that the design's C header offers for measurement on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,

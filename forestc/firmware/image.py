@@ -108,7 +108,8 @@ def _frame(frames: Frames, name: str) -> int | None:
 
 
 def _gcc_frames(path: Path) -> Frames:
-    """Reads frame sizes from lines "x.c:3:5:name<TAB>24<TAB>static". The largest counts for functions of one name."""
+    """Reads frame sizes from lines "x.c:3:5:name<TAB>24<TAB>static". Of functions with the same name, the largest frame
+    counts."""
     frames: dict[str, int | None] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         position, size, kind = line.rsplit("\t", 2)

@@ -45,7 +45,7 @@ KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
 
-# Tells what to do about a model without a best iteration.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = (
     "leave it out if the model was trained with an eval_set, as CatBoost then keeps the best iterations only; "
     "or give their number"
@@ -217,7 +217,7 @@ def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
         if len(weights) != leaves:
             raise doc.fail(f"has {len(weights)} leaf_weights for {leaves} leaves")
         cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
-    # With the last split at the root, leaves are in the order of their numbers.
+    # If the last split is the root of the tree, the leaves stand in the order of their numbers.
     level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
     inner, no_child = np.arange(leaves - 1), np.full(leaves, LEAF)
     return _tree(
@@ -240,7 +240,6 @@ def _tree(
     cover: NDArray[np.float64] | None,
     ids: NDArray[np.int64],
 ) -> Tree:
-    """Builds a tree from arrays (nodes,). values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
         feature=splits["column"],
@@ -256,7 +255,7 @@ def _tree(
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """Builds a tree from nested splits. Its leaves are numbered as CatBoost numbers them."""
+    """Builds a tree from nested splits. Leaves get the numbers that CatBoost gives them."""
     splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
@@ -307,7 +306,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meanings(info: Document, loss: str, predicts: str, outputs: int) -> list[_Meaning]:
-    """Returns a list of (link, decision, labels): one entry for all outputs together, or one for each target."""
+    """Returns a list of (link, decision, labels), with one entry for all outputs together or one entry per target."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")

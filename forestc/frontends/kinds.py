@@ -1,5 +1,5 @@
-"""Recognizes the kind of a model file by its content, or else by its suffix. One table lists for each kind the reader
-or a remedy."""
+"""Recognizes the kind of a model file by its content, or else by its suffix. A table lists each kind with its reader
+or, for a kind that is not read, a remedy."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _text(content: Content) -> Forest:
         raise ModelError(error.what, where=f"{content.where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
-# The first kind that matches counts. Documents are last, as a damaged document raises ModelError.
+# A file is of the first kind that matches. JSON and UBJSON come last, because a damaged document raises ModelError.
 
 TEXT = Kind("forestc text", _begins(b'forest "'), _text, suffixes=(".forest",))
 SKOPS = Kind(

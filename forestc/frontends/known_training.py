@@ -1,4 +1,5 @@
-"""Reads what a model tells about its training: its estimator, its parameters, or the sums in XGBoost's files."""
+"""Reads what a model tells about its training: the estimator itself, its parameters or, in XGBoost's files, the sums at
+the nodes."""
 
 from __future__ import annotations
 

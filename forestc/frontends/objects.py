@@ -14,7 +14,7 @@ from forestc.frontends.sklearn import meta as sklearn_meta
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
 
-# The libraries in `CUT` have readers that also take the iterations to read.
+# Libraries with readers that take a number of boosting iterations as a second argument.
 CUT = ("xgboost", "lightgbm", "catboost")
 OBJECTS: dict[str, Callable[..., Forest]] = {
     "xgboost": xgboost.read_live,

@@ -48,7 +48,7 @@ _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class _Shape:
-    """What all trees of a model have in common."""
+    """Properties that all trees of a model share."""
 
     bits: Literal[32, 64]  # width of the thresholds' float type
     vector: list[int]  # shape of leaf vectors

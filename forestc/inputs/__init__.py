@@ -1,1 +1,1 @@
-"""The input model: a small file of counts and ranges that replaces the rows where they can't travel."""
+"""The input model: a small file of counts and ranges. It replaces rows which may not be passed on."""

@@ -123,8 +123,8 @@ class _Events:
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """Returns an array with the total probability of each list of disjoint events; for None in place of a list, its
-        entry of `counted`."""
+        """Returns an array with the total probability of each list of disjoint events. Where a list is None, the entry
+        of `counted` is taken."""
         flat = [event for disjoint in events if disjoint is not None for event in disjoint]
         probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [
@@ -134,8 +134,8 @@ class _Events:
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # Rounded sums may lie past the ends.
 
     def condition(self, index: int) -> list[Event] | None:
-        """Returns the disjoint events in which a condition holds, in a list; None for sets and for events that the
-        model cannot express."""
+        """Returns a list of the disjoint events in which a condition holds; None for sets and for events that the model
+        cannot express."""
         condition = self.forest.conditions[index]
         if not isinstance(condition.test, Below):
             return None
@@ -148,8 +148,8 @@ class _Events:
         return [below, *([absent] if condition.missing_left and absent is not None else [])]
 
     def box(self, box: Box | None) -> list[Event] | None:
-        """Returns the event that a row reaches a leaf with this box, in a list; [] for an impossible event, None for an
-        event that the model cannot express."""
+        """Returns a list with the event that a row reaches a leaf with this box; [] for an impossible event, None for
+        an event that the model cannot express."""
         if box is None:
             return []
         joint: Event = {}

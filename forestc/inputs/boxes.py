@@ -86,7 +86,7 @@ class Domain:
 
     @cached_property
     def _dense(self) -> bool:
-        """True only if every word of the number type is known to have a raw value."""
+        """True if every word of the number type is known to have a raw value; False if unknown."""
         digits = 24 if self.feature.raw == Float(32) else 53
         match self.feature.number:
             case Category():
@@ -134,7 +134,7 @@ class Boxes:
 
 
 def _sides(condition: Condition) -> tuple[tuple[Spans, bool], tuple[Spans, bool]]:
-    """Returns (ranges of words, whether missing values are included) for the left and for the right side of a
+    """Returns (ranges of words, True if missing values belong to the side) for the left and for the right side of a
     condition."""
     test = condition.test
     cuts: tuple[float, ...]

@@ -54,8 +54,8 @@ class InputColumn:
 
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
-        """For each binary variable the indices of its parents: the first variable and, in the same span, the variable
-        of the cut before."""
+        """The indices of each binary variable's parents: the first variable and, if it is in the same span, the
+        variable of the cut before."""
         before = [0, *self.fine]
         return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
 
@@ -137,8 +137,8 @@ class InputColumn:
         return float(self._between(np.array([a]), np.array([b]), random)[0])
 
     def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Returns for each row the interval between neighboring cuts that its states mean, as the index of the upper
-        cut."""
+        """Returns (rows,): the interval between neighboring cuts that a row's states stand for, as the index of its
+        upper cut."""
         ends = np.array([*self.anchors, len(self.cuts)])
         fine = np.array(self.fine, dtype=np.int64)
         span = np.searchsorted(np.array(self.anchors), fine)

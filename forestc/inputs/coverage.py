@@ -78,7 +78,7 @@ class Reachable:
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Returns exactly which nodes of a quantized forest some raw row can reach."""
+        """Returns the nodes of a quantized forest that some raw row can reach, without missing any."""
         boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)

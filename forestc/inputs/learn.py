@@ -90,8 +90,8 @@ def learned(
 
 
 def _most_used_cuts(forest: Forest) -> list[tuple[float, ...]]:
-    """Returns for each feature a tuple of raw cuts, ascending: those among the MOST_COMPARATORS most used of all
-    features."""
+    """Returns for each feature an ascending tuple of raw cuts. Only the MOST_COMPARATORS most used cuts of all features
+    are included."""
     table, weights = forest.conditions, np.zeros(len(forest.conditions))
     for tree, node_conditions in zip(forest.trees, table.node_conditions, strict=True):
         inner = tree.inner

@@ -130,8 +130,8 @@ class _BoxSampler:
         return int(changed.sum())
 
     def _chosen(self, feature: int, values: Values) -> Span | None:
-        """Returns one of the ranges of words (spans) in `values`, at random, if possible one that training rows
-        reached; None means missing."""
+        """Returns a random one of the ranges of words (spans) in `values`, if possible one that training rows reached;
+        None for the missing value."""
         column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:

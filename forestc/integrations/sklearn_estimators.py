@@ -22,7 +22,7 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Makes a method available only if the quantized model, or the unfitted estimator, has it."""
+    """Returns a decorator: the method is available only if the quantized model, or the unfitted estimator, has it."""
 
     def check(self: Any) -> bool:
         return hasattr(getattr(self, "quantized_", self.estimator), name)

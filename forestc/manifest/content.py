@@ -95,7 +95,7 @@ def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any
 
 
 def field_digest(value: object) -> str:
-    """Returns the SHA-256 of a field's value, whatever the order of its keys."""
+    """Returns the SHA-256 of a field's value. The order of keys does not matter."""
     return digest(json.dumps(value, sort_keys=True))
 
 
@@ -187,7 +187,7 @@ def _output(forest: Forest, field: Field) -> dict[str, Any]:
 
 
 def _results(forest: Forest) -> list[dict[str, Any]]:
-    """Returns the manifest's entries for C's results, under the names of hardware outputs."""
+    """Returns the manifest's list of outputs for a design without hardware. Names are those of hardware outputs."""
     count = len(forest.targets)
     labels = [{"name": label_port(index, count).name, "scale": 1} for index in range(count if forest.decides else 0)]
     scores = range(forest.n_scores)

@@ -545,7 +545,7 @@ def _check_agrees(design: Design) -> None:
 
 
 def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """Returns the names of what changed since `compile`: fields of the manifest, its lists of files, and the two
+    """Returns a list that names all changes since `compile`: in fields of the manifest, its lists of files, and the two
     forests."""
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
@@ -598,7 +598,7 @@ def rewrite(folder: Path, files: Mapping[str, str]) -> None:
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# Matches a manifest of format 2 or later.
+# Matches a manifest of the formats 2 to `FORMAT`.
 _ANY_FORMAT: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],

@@ -233,7 +233,7 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Returns True if the values of a float forest are probabilities of its classes, up to a factor."""
+    """Returns True if the values of a float forest are probabilities of its classes, which need not add up to 1."""
     if not model.decides:
         return False
     return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)

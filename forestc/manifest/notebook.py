@@ -1,5 +1,5 @@
-"""Holds the functions that show a value in notebooks and print. Reports register them here, so designs do not import
-reports."""
+"""Registers functions that write values as HTML for notebooks, or as text. Reports register their functions here, so
+that designs need not import reports."""
 
 from __future__ import annotations
 

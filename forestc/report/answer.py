@@ -73,7 +73,7 @@ def unpruned_name(study: Study) -> str:
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """Returns a sentence comparing the design with the unpruned model, if known."""
+    """Returns a list with a sentence that compares the design with the unpruned model; empty without such a trial."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []

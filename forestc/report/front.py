@@ -15,7 +15,7 @@ LONGEST = 200  # characters of the reason for a failed trial
 
 
 def front_tables(study: Study, figures: dict[str, Any]) -> list[Any]:
-    """Returns the front as a table, and lines with advice. figures: from `summary`."""
+    """Returns a list: the front as a table, then lines with advice. figures: from `summary`."""
     shown = list(dict.fromkeys([*(goal.figure for goal in study.goals), "accuracy"]))
     beside = any(row["recommended"] and row["trial"] not in {trial.number for trial in study.front}
                  for row in figures["front"])  # fmt: skip

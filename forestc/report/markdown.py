@@ -95,7 +95,7 @@ def compile_report(
 
 
 def _rules(forest: Forest) -> list[str]:
-    """Returns the rules that extract-rules made, as lines; none for other forests."""
+    """Returns lines with the rules that extract-rules found; an empty list for other forests."""
     text = rules_text(forest) if is_rules(forest) else ""
     return ["## rules", "", *(f"    {visible(line)}" for line in text.splitlines()), ""] if text else []
 

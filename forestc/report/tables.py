@@ -35,7 +35,8 @@ def table(
 
 
 class Shown(dict[str, Any]):
-    """A dictionary with the figures of a command. As text it is their tables, which `make_tables` makes."""
+    """A dictionary with the figures of a command. Its text consists of the tables that `make_tables` makes from the
+    figures."""
 
     def __init__(self, figures: Mapping[str, Any], make_tables: Callable[[Mapping[str, Any]], list[Table]]) -> None:
         super().__init__(figures)
@@ -193,8 +194,8 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable
 def firmware_tables(
     firmware: Mapping[str, Any] | None, make_table: Callable[..., T], *, measured: bool = False
 ) -> list[T]:
-    """Returns the table of a C header's estimates by layout; empty without. measured: True if measured figures are
-    shown too."""
+    """Returns a list with the table of a C header's estimates by layout; empty without estimates. measured: True if
+    measured figures are shown too."""
     if not firmware or not firmware["layouts"]:
         return []
 

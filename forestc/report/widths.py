@@ -53,7 +53,7 @@ def fitted(table: Table, width: int) -> Table:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Returns column widths from `least` to `most`, which together fill `room` characters if possible."""
+    """Returns column widths between `least` and `most`. If possible, they add up to `room` characters."""
     widths = list(least)
     for _ in range(max(0, min(room, sum(most)) - sum(least))):
         neediest = max(range(len(widths)), key=lambda index: most[index] / max(1, widths[index]))

@@ -14,7 +14,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Each: name, largest ratio of alike models, largest ratio of accepted stand-ins.
+# Lists (name, largest ratio between models that count as alike, largest ratio for an accepted stand-in).
 SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
 FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
 ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
@@ -59,9 +59,9 @@ class StandInDifference:
 def compared(
     model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
 ) -> StandInDifference:
-    """Returns how models trained again on `rows` differ from the model.
-    trained: trains one, given a seed; `step=k` takes every k-th row.
-    fewer: number of `rows` over the number of rows that trained the model.
+    """Compares the model with models trained again on `rows`.
+    trained: trains such a model from a seed; with `step=k`, on every k-th row.
+    fewer: number of `rows` divided by the number of rows that trained the model.
     kind: True if the trainer's parameters may differ from the model's."""
     first = trained(0)
     why, far = "", False

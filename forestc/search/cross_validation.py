@@ -37,7 +37,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class CrossScorer:
-    """A scorer on the held-out rows of all folds. Source of errors: Nadeau and Bengio, 2003, equation 5."""
+    """A scorer on the held-out rows of all folds. Standard errors follow Nadeau and Bengio, 2003, equation 5."""
 
     folds: tuple[Fold, ...]
     stand_ins: bool = False  # True if fold models replace one trained on all rows

@@ -110,7 +110,8 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None, float
 
 
 def _dealt(y: NDArray[Any], decides: bool = True, repeat: int = 0) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Returns for each fold the numbers of rows to fit and of held-out rows. Classes are spread evenly over folds."""
+    """Returns a list with (row numbers to fit, held-out row numbers) for each fold. Classes are spread evenly over
+    folds."""
     count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
     turn = np.empty(len(y), dtype=np.int64)

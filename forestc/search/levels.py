@@ -173,7 +173,7 @@ def plan(
 ) -> LevelPlan:
     """Returns the passes of a level, without a search.
     named: the user's passes, which replace any level.
-    scores: the option of round-leaves."""
+    scores: the option `scores` of round-leaves."""
     if named is not None:
         return LevelPlan(None, tuple(named))
     number = DEFAULT_LEVEL if level is None else level

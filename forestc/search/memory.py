@@ -96,7 +96,7 @@ class ResultStore:
 
 @dataclass(frozen=True)
 class Ran:
-    """A forest and the SHA-256 of its text, which is part of the key of its results."""
+    """A forest and the SHA-256 of its text, which is part of the keys of results stored for the forest."""
 
     forest: Forest
     text_hash: str
@@ -162,7 +162,7 @@ class Passes:
         return parts.hexdigest()
 
     def run(self, step: Pass, before: Ran) -> tuple[PassResult, Ran]:
-        """Returns the result of a pass, stored or computed, and its forest with the hash."""
+        """Returns the result of a pass, either stored or computed, and the result's forest with its hash."""
         key = " ".join((self.content, before.text_hash, print_pass(step)))
         content = self.store.get(key)
         result = None if content is None else read_result(content)

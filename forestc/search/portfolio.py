@@ -1,5 +1,5 @@
-"""Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows. Of -O1 and the
-trials within the tolerance, the smallest is taken."""
+"""Searches for levels 2 and 3: tries lists of passes on the model and scores them on held-out rows. The smallest of
+-O1's forest and the forests within the tolerance is taken."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
 
 SIMPLIFY = Simplify()
-# (most rows times trees, number of splits into folds for settings near the tolerance)
+# Lists (limit of rows times trees, number of splits into folds on which settings near the tolerance are scored).
 REPEATS = ((10_000, 5), (40_000, 3), (math.inf, 1))
 REPEATED = 0.8  # share of a loss's standard error that remains after five splits
 LARGER = 1.5  # times the best cost so far; larger trials are not scored
@@ -87,7 +87,7 @@ class Stop:
 
 
 class _PassRuns:
-    """Runs lists of passes on one model and its rows, each shared beginning only once."""
+    """Runs lists of passes on one model and its rows. Passes with which several lists begin run only once."""
 
     def __init__(self, model: Forest, rows: Rows) -> None:
         self.model, self.rows = model, rows
@@ -254,7 +254,8 @@ class _Climb:
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
     def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (setting's number, setting with its forest, True if good), from small to large forests."""
+        """Tries settings from small to large forests. Yields (number of the setting, setting with its forest, True if
+        good)."""
         base, least, stale = self.search.base, math.inf, 0
         most = min(MARGIN * self.best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
@@ -311,7 +312,8 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Yields (setting's number, setting with its forest, True if good), from large to small forests."""
+        """Tries settings from large to small forests. Yields (number of the setting, setting with its forest, True if
+        good)."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}
@@ -321,7 +323,7 @@ class _Climb:
         def advance(runs: _PassRuns) -> Rung | None:
             if runs is search.base:
                 return None if rung.last or len(ladders) == 1 else next(ladders[runs], None)
-            for _ in range(skipped + 1):  # A ladder that ends early stays at its last rung.
+            for _ in range(skipped + 1):  # A sequence of settings (ladder) that ends early keeps its last forest.
                 rungs[runs] = next(ladders[runs], rungs.get(runs, rung))
             return None
 

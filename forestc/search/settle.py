@@ -1,4 +1,4 @@
-"""Settles a pass: if its options leave settings open, the cheapest good forest is taken."""
+"""Runs a pass. If its options leave settings open, settings are tried and the cheapest good forest is taken."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, in
 
 def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
     """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the least cost tried.
-    scored: each (number, setting with its forest, True if good)."""
+    scored: yields (setting's number, setting with its forest, True if good)."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

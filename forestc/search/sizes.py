@@ -27,7 +27,7 @@ class Size:
 
 def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: LoweringOptions) -> Size:
     """Returns the size to minimize: bytes of flash if only C is written; otherwise LUTs of the device, or of `DEVICE`
-    if it has no estimates."""
+    if none is given or it has no estimates."""
     if set(targets) == {"c"}:
         cpu = cpu or DEFAULT_CPU
 

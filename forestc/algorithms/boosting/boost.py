@@ -179,8 +179,8 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
 
 
 def integer_bias(grown: Boosted, growth: Growth) -> Ints:
-    """Returns the integer bias of each output, (outputs,), in units of `Growth.unit`, for leaves stored as integers
-    from 0 on."""
+    """Returns the bias of each output as an integer, (outputs,), in units of `Growth.unit`. It suits leaves stored as
+    integers from 0 on."""
     top = (1 << growth.leaf_bits) - 1
     trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
     units = grown.bias / growth.unit - top / 2 * trees
@@ -190,7 +190,7 @@ def integer_bias(grown: Boosted, growth: Growth) -> Ints:
 
 
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
-    """Returns the best constant score of each output, (outputs,), rounded if leaf values have units."""
+    """Returns the best constant score of each output, (outputs,), rounded to units if leaf values are."""
     if loss == "squared":
         bias = np.array([y.mean()])
     elif loss == "logistic":

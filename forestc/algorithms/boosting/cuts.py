@@ -35,8 +35,8 @@ class Cuts:
 
 
 def quantile_cuts(column: Floats, count: int) -> Floats:
-    """Returns at most `count` thresholds of a column without NaN, each between two neighboring quantiles, or between
-    neighboring values if these are few."""
+    """Returns at most `count` thresholds of a column without NaN. Each lies between neighboring quantiles or, if the
+    column has few values, between neighboring values."""
     values, rows = np.unique(column, return_counts=True)
     if len(values) < 2:
         return np.empty(0)
@@ -79,8 +79,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def comparator_bits(thresholds: Floats, column: Floats) -> Ints:
-    """Returns for each threshold the number of bits that its comparator reads.
-    column: values without NaN or inf, which give the range."""
+    """Returns for each threshold the number of bits that its comparator reads. column: finite values, from which the
+    range of values follows."""
     reach = float(np.abs(column).max(initial=0.0))
     top = math.frexp(reach)[1] if reach else 1
     fraction, exponent = np.frexp(thresholds)

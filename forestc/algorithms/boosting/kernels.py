@@ -74,7 +74,7 @@ def sums_by_code(codes, columns, rows, slopes, sums):  # type: ignore[no-untyped
 @compiled()
 def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[no-untyped-def]
     """Returns the best split of a node: gain less price, index into `columns` (-1 if no split gains), threshold index,
-    and whether missing values go left."""
+    and True if missing values go left."""
     total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
     missing = coded.missing
     before = lowered(total_g, total_h, scoring)
@@ -99,8 +99,8 @@ def best_split(sums, columns, coded, charges, scoring, least):  # type: ignore[n
 
 @compiled()
 def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  # type: ignore[no-untyped-def]
-    """Writes to best[i] the condition of columns[i] that gains most when it splits every leaf: (net gain, threshold
-    index or -1, missing left)."""
+    """Writes to best[i] the best condition on columns[i] for splitting every leaf: (net gain, threshold index or -1, 1
+    if missing values go left)."""
     gradient, curvature = slopes
     missing = coded.missing
     sums = np.empty((leaves, missing + 1, 2))
@@ -131,7 +131,7 @@ def best_level(coded, columns, charges, leaf, leaves, slopes, scoring, best):  #
             for cut in range(coded.counts[column]):
                 gain = -before - charges[column, cut]
                 for k in range(leaves):
-                    # If no row of the leaf has this code, its two sides stay the same.
+                    # If the leaf has no row with this code, its two sides stay the same.
                     if cut == 0 or sums[k, cut, 1] > 0:
                         on_left[k, 0] += sums[k, cut, 0]
                         on_left[k, 1] += sums[k, cut, 1]

@@ -114,8 +114,8 @@ class _GrowingTree:
 
 
 def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
-    """Returns the leaf values, (nodes,), and the loss that the full values (learning rate 1) save over a single leaf.
-    `reached` is each row's leaf."""
+    """Returns the leaf values, (nodes,), and the loss that they would save over a single leaf at learning rate 1.
+    reached: (rows,) leaf of each row."""
     g = np.bincount(reached, weights=slopes.gradient, minlength=len(tree.left))
     h = np.bincount(reached, weights=slopes.curvature, minlength=len(tree.left))
     rate = 1.0 if growth.leaf_bits else growth.rate
@@ -127,7 +127,7 @@ def leaf_values(tree: GrownTree, reached: Ints, slopes: Slopes, growth: Growth) 
 
 
 def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
-    """Returns a tree with leaf values of 0; None if no split is worth its price."""
+    """Returns a grown tree in which leaf values are still 0; None if no split is worth its price."""
     grown = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
     if grown is None:
         return None

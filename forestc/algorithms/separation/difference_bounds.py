@@ -11,7 +11,7 @@ NO_BOUND = -(1 << 40)  # stands for no bound, below all differences of 32-bit in
 
 
 def closed(bounds: Ints) -> Ints | None:
-    """Returns all bounds that follow from v[a] - v[b] >= bounds[a, b], (n, n); None if no integers meet the bounds."""
+    """Returns the tightest bounds, (n, n), that follow from v[a] - v[b] >= bounds[a, b]; None if no integers exist."""
     result = bounds.copy()
     np.fill_diagonal(result, np.maximum(result.diagonal(), 0))
     for k in range(len(result)):

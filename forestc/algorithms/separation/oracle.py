@@ -24,7 +24,8 @@ SHARES = (1, 2, 3)  # weighs a joint bound's two sides by k and 4 - k
 
 @dataclass(frozen=True, eq=False)
 class TreeBoxes:
-    """The leaves of a tree as boxes of cells; a cell is the interval between neighboring thresholds."""
+    """The leaves of a tree as boxes of cells. A cell is an interval between neighboring thresholds, a set of category
+    codes, or the missing value."""
 
     low: CellArray  # (boxes, features) first cell of the box
     high: CellArray  # (boxes, features) last cell of the box, plus one
@@ -111,7 +112,7 @@ class Decider:
 
 @dataclass(frozen=True)
 class Separation:
-    """Answer of `separate`."""
+    """The result of `separate`: whether two ensembles decide alike, and an input on which they differ."""
 
     state: State  # "unknown" if the limit was reached before an answer
     cells: CellArray | None = None  # (features,) input on which the ensembles differ
@@ -132,7 +133,7 @@ class Problem:
 
 
 def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box, limit: int) -> Separation:
-    """Checks whether two ensembles decide alike on every input of a box. limit: number of search steps, about."""
+    """Checks whether two ensembles decide alike on every input of a box. limit: approximate number of search steps."""
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
@@ -151,7 +152,7 @@ def separate(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, box: Box
 
 
 def differ(before: BoxEnsemble, after: BoxEnsemble, decider: Decider, cells: CellArray) -> Bits:
-    """Returns for each input whether the ensembles decide it differently. cells: (inputs, features)."""
+    """Returns booleans (inputs,): True if the ensembles decide the input differently. cells: (inputs, features)."""
     old = before.scores(cells)
     return np.asarray(decider.classes(old) != decider.classes(after.scores(cells)))
 

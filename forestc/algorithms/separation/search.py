@@ -76,7 +76,7 @@ def search(
                     on_left += base[box_at, chosen]
                     on_right += base[box_at, chosen]
                     steps += n
-                    # Caps the gain: a half box is discarded once its bound is negative, however negative.
+                    # A half with a negative bound is discarded, so a still lower bound gains nothing.
                     enough = upper[chosen] + 1
                     score = (0.01 + min(enough, upper[chosen] - on_left)) * (
                         0.01 + min(enough, upper[chosen] - on_right)
@@ -120,8 +120,8 @@ def search(
 def _bounds(
     inside: Int32s, tree: Int32s, value: Ints, base: Ints, upper: Ints, lower: Ints, most: Ints, least: Ints
 ) -> Any:
-    """Adds trees with a single value to `base`, and writes bounds on the sums of the others. Returns the number of
-    leaves left in `inside`."""
+    """Adds trees that have only one value in the box to `base`, and writes bounds on the sums of the others. Returns
+    the number of leaves left in `inside`."""
     upper[:], lower[:] = 0, 0
     at, stay = 0, 0
     while at < len(inside):

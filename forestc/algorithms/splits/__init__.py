@@ -1,1 +1,1 @@
-"""Prunes, rewires and fits splits and leaves, for a price or without changing a decision."""
+"""Prunes and rewires splits and fits leaves, either for a price on hardware or without changing a decision."""

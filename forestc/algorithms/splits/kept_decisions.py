@@ -1,7 +1,5 @@
-"""Changes integer leaves so that rows keep their decisions, and removes needless splits.
-
-Slack is the units of score by which a row's decision holds. Method: breakout local search (Morris, AAAI 1993).
-"""
+"""Changes integer leaves so that rows keep their decisions, and removes needless splits. A row's slack is the number of
+units of score by which its decision holds. Method: breakout local search (Morris, AAAI 1993)."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ class MovableLeaves(NamedTuple):
 
 @compiled()
 def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
-    """Returns the units of score by which class `label` wins against class `rival`, negative if `label` loses."""
+    """Returns by how many units of score class `label` wins against class `rival`, negative if `label` loses."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     wins_ties = label > rival if last else label < rival
@@ -49,7 +47,7 @@ def slack_against(scores: Ints, label: int, rival: int, last: bool) -> Any:
 
 @compiled()
 def slack_of(scores: Ints, label: int, last: bool) -> Any:
-    """Returns the units of score by which class `label` wins against all others, negative if it loses."""
+    """Returns by how many units of score class `label` wins against all others, negative if it loses."""
     if len(scores) == 1:
         return scores[0] if label == 1 else -1 - scores[0]
     least = UNBOUNDED
@@ -61,7 +59,7 @@ def slack_of(scores: Ints, label: int, last: bool) -> Any:
 
 @compiled(lambda decided: decided.scores.size)
 def slacks(decided: Decided) -> Any:
-    """Returns the units of score by which each row's decision holds, negative for a wrong one."""
+    """Returns for each row, (rows,), by how many units of score its decision holds, negative for a wrong decision."""
     slack = np.empty(len(decided.label), np.int64)
     for row in range(len(slack)):
         slack[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
@@ -86,7 +84,7 @@ def _moved_slack(scores: Ints, label: int, last: bool, slack: int, output: int, 
 
 @compiled()
 def _change(decided: Decided, slack: Ints, weight: Ints, rows: Int32s, output: int, step: int) -> Any:
-    """Returns how much the weighted negative slack grows if one output's scores grow by `step`."""
+    """Returns the rise of the weighted sum of negative slacks over `rows` if one output's scores grow by `step`."""
     change = 0
     for row in rows:
         before = slack[row]
@@ -103,8 +101,8 @@ def _copy(values: Ints, target: Ints) -> None:
 
 @compiled(lambda leaves, rows, decided, visits, seed: visits)
 def mend_leaves(leaves: MovableLeaves, rows: Sorted, decided: Decided, visits: int, seed: int) -> Any:
-    """Changes leaves, biases and `decided.scores`, in place, so that few rows are decided wrongly. Returns how many
-    still are. visits: number of rows examined, about."""
+    """Changes leaves, biases and `decided.scores`, in place, to reduce the number of rows that are decided wrongly.
+    Returns this number. visits: approximate number of rows to examine."""
     count = len(decided.label)
     slack, weight = slacks(decided), np.ones(count, np.int64)
     violated, position = np.empty(count, np.int64), np.full(count, -1)

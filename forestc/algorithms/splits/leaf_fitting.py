@@ -28,14 +28,15 @@ class Trees:
 
     @staticmethod
     def of(leaf: Int32s, values: Sequence[Ints], outputs: Sequence[tuple[int, ...]]) -> Trees:
-        """Builds the arrays from each tree's leaf values, (leaves, outputs), and its consecutive outputs."""
+        """Builds the arrays from each tree's leaf values, (leaves, outputs), and the consecutive outputs that the tree
+        feeds."""
         start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
         spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
         return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)
 
 
 class Sorted(NamedTuple):
-    """Rows sorted by leaf."""
+    """Row numbers for each tree, sorted by the leaf that the row reaches."""
 
     order: Int32s  # (trees, rows)
     begins: Ints  # (trees, leaves + 1) start of each leaf's rows in `order`
@@ -158,7 +159,7 @@ def _sweep(
 def _step(
     odds: Odds, rows: Int32s, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int
 ) -> Any:
-    """Returns (step, loss saved): a step of a leaf or bias that lowers the loss, 0 if none does."""
+    """Returns (step, loss saved) for a leaf or bias. The step is 0 if no step lowers the loss."""
     best, least = 0, -1e-9
     if begin == end:
         return best, -least

@@ -63,7 +63,7 @@ def move(power: Floats, total: Floats, row: int, output: int, factor: float) -> 
 
 
 class Slope:
-    """The mean log loss as a function of the slope: log odds per unit of score."""
+    """The mean log loss of rows as a function of the slope, the log odds that one unit of score is worth."""
 
     def __init__(self, scores: Floats, label: Ints) -> None:
         self.scores, self.label = scores, label
@@ -129,8 +129,8 @@ def change_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, step:
 
 @compiled()
 def changes_of(odds: Odds, rows: Int32s, begin: int, end: int, output: int, steps: Floats) -> Any:
-    """Returns the change of the summed loss of rows[begin:end] if the log odds of consecutive outputs from `output` on
-    grow by `steps`."""
+    """Returns the change of the summed loss of rows[begin:end] if the log odds of consecutive outputs, from `output`
+    on, grow by the entries of `steps`."""
     factors, together = np.empty(len(steps)), TOGETHER
     for k in range(len(steps)):
         factors[k] = np.exp(steps[k]) - 1

@@ -38,7 +38,7 @@ class MendingTree:
 
 def mend(decided: Decided, outcomes: Outcomes, cost: Floats, used: Bits) -> list[MendingTree] | None:
     """Returns trees that correct all wrong rows and updates `decided.scores`; None if a tree cannot be grown. used:
-    marks conditions without further cost, updated in place."""
+    (conditions,) True for conditions without further cost, updated in place."""
     trees: list[MendingTree] = []
     outputs = decided.scores.shape[1]
     while True:
@@ -75,7 +75,7 @@ def _grown(
     low: Ints, high: Ints, outcomes: Outcomes, cost: Floats,
     used: Bits, output: int,
 ) -> tuple[MendingTree, Ints] | None:  # fmt: skip
-    """Returns a tree whose value lies in each row's interval, and these values; None on failure."""
+    """Returns a tree with a value between `low` and `high` for each row, and these values; None on failure."""
     top, bottom = max(0, int(low.max())), min(0, int(high.min()))
     active = np.flatnonzero((high < top) | (low > bottom))
     target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))

@@ -106,7 +106,7 @@ def prune(
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
-    """Returns the trees before any split is removed. The state is a copy."""
+    """Returns the original trees as a shape, and a state in which no split is removed. State arrays are copies."""
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(
@@ -122,7 +122,7 @@ def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
 
 
 def started(trees: Trees, splits: Splits, bias: Ints, start: Start | None) -> tuple[Shape, State, Ints]:
-    """Returns the trees and biases that pruning begins with; `State` and biases are copies."""
+    """Returns the shape, state and biases from which pruning begins. State and biases are copies."""
     shape, state = as_given(trees, splits)
     if start is None:
         return shape, state, bias.copy()
@@ -155,7 +155,7 @@ def cost_of(shape: Shape, state: State) -> float:
 
 
 def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
-    """Returns the most log odds that a unit of score may be worth, to keep the mean loss `LEAST_LOSS` above its
+    """Returns the most log odds that a unit of score may be worth. They keep the mean loss `LEAST_LOSS` above its
     minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
@@ -163,7 +163,7 @@ def steepest_for(trees: Trees, bias: Ints, label: Ints, largest: int) -> float:
 
 
 def _steepest(scores: Floats, label: Ints, most: float) -> float:
-    """Returns the largest steepness, up to `most`, that keeps the loss above its minimum."""
+    """Returns the largest steepness, up to `most`, with a mean loss at least `LEAST_LOSS` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     index = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
@@ -173,7 +173,8 @@ def _steepest(scores: Floats, label: Ints, most: float) -> float:
 
 
 def present_trees(trees: Trees, shape: Shape, state: State) -> Trees:
-    """Returns the trees with leaves and values of `state`; changes each merged leaf in `state` to its group's first."""
+    """Returns the trees with leaves and values of `state`. In `state.leaf`, a merged leaf is replaced by the first of
+    its group."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[shape.slots[tree] : shape.slots[tree + 1]][leaf]
     return replace(trees, leaf=state.leaf, value=state.value)

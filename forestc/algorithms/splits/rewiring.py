@@ -28,7 +28,7 @@ def rewire(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, price: float, doubt: float, sample: int
 ) -> int:
     """Gives splits the condition with the least loss plus price, in place. Returns how many splits changed. doubt:
-    standard errors that a change must gain beside its price."""
+    number of standard errors by which a change must exceed its price."""
     columns, pool = np.unique(outcomes.column[: outcomes.pool]), np.arange(outcomes.pool)
     drawn = sample if 0 < 2 * sample < state.leaf.shape[1] else None  # numba compiles no sampling for None
     return int(_rewired(shape, state, outcomes, odds, unit, price, doubt, columns, pool, drawn))
@@ -164,7 +164,7 @@ def _rises(
     shape: Shape, state: State, outcomes: Outcomes, odds: Odds, unit: float, factors: Floats, children: Ints,
     split: int, reach: Ints, new_leaf: Ints, rise: Floats,
 ) -> None:  # fmt: skip
-    """Writes each row's leaf on the split's other side, and its loss left minus right."""
+    """Writes for each row its leaf if the split sent it to the other side, and its loss left minus right."""
     tree, base, output, width = tree_of(shape, split)
     middle, span = shape.middle[split], len(factors) // 2
     own_class = 1 if odds.power.shape[1] == 1 else output
@@ -202,7 +202,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Ints, rise: Floats, spacing: float, sample: int) -> Any:
-    """Draws about `sample` rows in proportion to |rise|, weighted by inverse probability."""
+    """Draws about `sample` rows in proportion to |rise|. Returns them, and rises and squares weighted by inverse
+    probability."""
     mean = 0.0
     for k in range(len(rise)):
         mean += abs(rise[k])
@@ -228,7 +229,8 @@ def _add_up(
     outcomes: Outcomes, columns: Ints, bins: Floats, present: int, rows: Ints, rise: Floats, squared: Floats,
     votes: Floats, moved: Floats,
 ) -> Any:  # fmt: skip
-    """Writes each condition's loss and its moved rows' squared changes; returns both totals over all rows."""
+    """Sums rises of rows below each condition's cut into `votes`, and squares of rows that would change sides into
+    `moved`. Returns both sums over all rows."""
     code, begins = outcomes.code, outcomes.begins
     column_now, cut_now = outcomes.column[present], outcomes.cut[present]
     bins[:] = 0.0

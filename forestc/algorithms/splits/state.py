@@ -95,8 +95,8 @@ def mean_leaf(shape: Shape, state: State, rows: Sorted, split: int) -> Any:
 
 @compiled()
 def saved_by(shape: Shape, state: State, split: int) -> Any:
-    """Returns the cost saved if a subtree becomes a leaf: splits, shares of comparators, and the adder input of a whole
-    tree."""
+    """Returns the cost saved if a subtree becomes a leaf: splits, shares of comparators and, for a whole tree, an adder
+    input."""
     tree, _, _, width = tree_of(shape, split)
     saved = 0.0
     for inner in range(split - shape.size[split] + 1, split + 1):
@@ -110,8 +110,8 @@ def saved_by(shape: Shape, state: State, split: int) -> Any:
 
 @compiled()
 def merge(shape: Shape, state: State, split: int, value: Ints) -> Any:
-    """Merges the leaves of a subtree into one with values `value`, in place; scores stay unchanged. Returns the number
-    of splits removed."""
+    """Merges the leaves of a subtree into one with values `value`, in place, without updating scores. Returns the
+    number of splits removed."""
     tree, base, _, width = tree_of(shape, split)
     first, leaf = shape.slots[tree], shape.first[split]
     for slot in range(leaf, shape.last[split]):

@@ -19,8 +19,8 @@ DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(low: Floats, high: Floats) -> tuple[Floats, int] | None:
-    """Returns the points, ascending, and their fraction bits (may be negative); None if 53 bits do not suffice. low,
-    high: (p,) ends of the intervals (low, high]."""
+    """Returns the fewest points that stab all intervals, ascending, and their number of fraction bits (may be
+    negative); None if 53 bits do not suffice. low, high: (p,) ends of the intervals (low, high]."""
     order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(min_intset(low, high).max(initial=-1)) + 1

@@ -32,8 +32,8 @@ def stab(low: Floats, high: Floats) -> Stabbing:
 
 
 def stab_most(low: Floats, high: Floats, exceptions: int) -> Stabbing:
-    """Returns the fewest points that stab all intervals but at most `exceptions`. An interval without a point takes the
-    nearest one."""
+    """Returns the fewest points that stab all intervals except at most `exceptions`. An interval without a point takes
+    the nearest one."""
     if exceptions <= 0 or not len(low):
         return stab(low, high)
     ends, prefix, start, order = _right_ends(low, high)
@@ -84,7 +84,8 @@ def take(low: Floats, high: Floats, points: Floats) -> Stabbing:
 
 
 def _right_ends(low: Floats, high: Floats) -> tuple[Floats, Ints, Ints, Ints]:
-    """Returns the distinct right ends of the intervals, and arrays that index them."""
+    """Returns four arrays: distinct right ends; number of intervals ending before each; each interval's first right end
+    above `low`; intervals sorted by right end."""
     ends, end_of = np.unique(high, return_inverse=True)
     order = np.argsort(end_of, kind="stable")
     prefix = np.searchsorted(end_of[order], np.arange(len(ends) + 1), side="left")
@@ -127,7 +128,8 @@ def _missed(zeros: Int32s, prefix: Ints, a: int, b: int) -> Any:
 
 @compiled()
 def _priced(zeros: Int32s, prefix: Ints, price: float, most: bool) -> Any:
-    """Returns each right end's predecessor in the cheapest set ending there (-1: none), then the best last point."""
+    """Returns an array by right end: the point before it in the cheapest set that ends there, -1 for none. The last
+    entry is the last point of the best set."""
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)

@@ -82,7 +82,8 @@ class BoundsUpdate:
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: Bytes | None = None) -> Arrangement:
-        """Narrows the bounds as `update` does, and returns the rows of each node."""
+        """Narrows the bounds as `update` does. Returns the rows sorted by leaf, so that the rows of each node are
+        contiguous."""
         begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
         return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
 
@@ -187,7 +188,8 @@ DIGITS = 1 << DIGIT  # equals the number of values of a digit
 
 @dataclass
 class Tails:
-    """A radix selection of two values for each node; arrays are (nodes, 2), left rows first."""
+    """A radix selection of two row values for each node, one on either side of its threshold. Arrays are (nodes, 2),
+    left side first."""
 
     prefix: Words  # digits found so far; keys ascend away from the threshold
     rank: Ints  # rank of the searched row among keys with this prefix; negative if none

@@ -57,7 +57,7 @@ class BranchesInC:
         return lines
 
     def _extremes(self, into: str) -> list[str]:
-        """Returns C statements that set each score to the largest (for min, smallest) of its trees' values."""
+        """Returns C statements that set each score to its bias plus the largest (for min, smallest) value of a tree."""
         forest, largest = self.context.forest, self.context.forest.aggregate.kind == "max"
         starts, lines, called = [], [], set()
         for output, bias in enumerate(forest.bias.tolist()):
@@ -135,8 +135,8 @@ def nested(
     forest: Forest, index: int, condition_of: Callable[[int], str], leaf: Callable[[int], list[str]]
 ) -> list[str]:
     """Returns a tree as nested if statements in C.
-    condition_of: returns a condition as C, from its index.
-    leaf: returns the statements of a leaf, from its node."""
+    condition_of: returns a condition as C, given its index.
+    leaf: returns the statements of a leaf, given its node."""
     tree, conditions = forest.trees[index], forest.conditions.node_conditions[index].tolist()
     sizes = _subtree_sizes(tree)
     cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
@@ -202,7 +202,7 @@ FEW_FEATURES, FEW_SPLITS = 3, 8
 
 
 def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated."""
+    """Returns the counts of operations from which this layout's costs are estimated."""
     forest, of_condition = inputs.forest, comparisons(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -245,7 +245,8 @@ def branches_demand(inputs: Inputs) -> Demand:
 
 
 def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the counts for the layout `calls`, in which trees do not reuse comparisons of earlier trees."""
+    """Returns the counts of operations for the layout `calls`, in which trees do not reuse comparisons of earlier
+    trees."""
     demand = branches_demand(inputs)
 
     def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,7 +266,7 @@ def _constant(forest: Forest) -> Demand:
 
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
-    """Returns for each node 1 if it is a split on a feature that no split on its path reads, otherwise 0: (nodes,)."""
+    """Returns (nodes,): 1 for a split on a feature that no split above it reads, otherwise 0."""
     loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():

@@ -53,7 +53,7 @@ def _check_budget(options: COptions) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated bytes and instructions of a C function in one layout, over a processor's compilers."""
+    """Estimated bytes and instructions of a C function in one layout, for all compilers of a processor."""
 
     layout: Layout
     flash: int  # bytes, average over compilers
@@ -75,9 +75,9 @@ class Estimate:
 
 @lru_cache(maxsize=4)
 def estimates(forest: Forest, form: str, types: str, cpu: str, layout: CLayout = "auto") -> Mapping[Layout, Estimate]:
-    """Returns estimates by layout, without layouts that can't hold the forest or have no costs.
+    """Returns estimates by layout, without layouts that can't hold the forest or have no measured costs.
     form, types: as for `inputs_of`.
-    layout: is estimated in any case."""
+    layout: a layout to estimate even if `auto` would not try it."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     by_layout: dict[Layout, Estimate] = {}
     given = tuple(name for name in LAYOUTS if name == layout)
@@ -116,7 +116,7 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
     """Returns the layouts that `auto` chooses from: `branches` alone if the forest does not add its trees or has no
-    splits; otherwise `nodes` alone if it has more than MOST_BRANCHES splits."""
+    splits; `nodes` alone if it has more than MOST_BRANCHES splits; otherwise all."""
     if not forest.adds:
         return ("branches",)
     splits = sum(len(tree.inner) for tree in forest.trees)
@@ -159,7 +159,7 @@ def _goal(options: COptions) -> CLayout:
 
 
 def _best(costs: list[Estimate], goal: CLayout) -> Estimate:
-    """Returns the best estimate for a goal, by middle estimates, not upper ones."""
+    """Returns the best estimate for a goal. Middle estimates are compared, not upper ones."""
     if goal == "fastest":
         return min(costs, key=lambda cost: (cost.peak, cost.flash))
     if goal == "balanced":

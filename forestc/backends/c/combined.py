@@ -1,4 +1,4 @@
-"""Writes the C that combines the scores of a model's parts and decides classes."""
+"""Writes the C that combines the scores of member models (parts) and decides classes."""
 
 from __future__ import annotations
 

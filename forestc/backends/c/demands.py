@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Demand:
-    """Counts of one layout's operations for one forest, by name; the cost estimates weigh them."""
+    """Counts of operations by name, for a forest in one C layout. Cost estimates are weighted sums of the counts."""
 
     flash: Amounts  # counts for the code's flash
     stack: Amounts  # counts for the code's stack
@@ -40,8 +40,8 @@ class Demand:
         return frozenset([name for name, amount in amounts if amount] + [name for name, own in arrays if own.any()])
 
     def mean(self, forest: Forest) -> Amounts:
-        """Returns how often an average row needs each operation, by name. Covers tell how rows split; without covers,
-        half go left."""
+        """Returns how often an average row needs each operation, by name. Covers (counts or weights of training rows)
+        tell how rows split; without covers, half go left."""
         total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
@@ -65,7 +65,7 @@ class Demand:
         return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """Returns an upper bound of any row's cost. costs: by name of the count, not negative."""
+        """Returns an upper bound of any row's cost. costs: {name of a count: cost}, not negative."""
         total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
@@ -74,7 +74,7 @@ class Demand:
 
 
 def reaching(tree: Tree) -> NDArray[np.float64]:
-    """Returns the fraction of rows that end in each node, (nodes,): 0 at splits."""
+    """Returns (nodes,): the fraction of rows that end in each node; 0 at splits."""
     share = np.zeros(tree.size)
     share[0] = 1.0
     for level in tree.levels:
@@ -89,7 +89,7 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
 
 
 def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns for each leaf the sum of `amount` (nodes,) over the splits on its path: (nodes,), 0 at splits."""
+    """Returns (nodes,): for each leaf, the sum of `amount` (nodes,) over the splits on its path; 0 at splits."""
     total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
@@ -99,7 +99,7 @@ def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
-    """Returns for each condition the fraction of rows at its nodes that fail it: (conditions,); 0.5 without covers."""
+    """Returns (conditions,): the fraction of the rows at a condition's nodes that fail it; 0.5 without covers."""
     right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
     for tree, conditions in zip(forest.trees, forest.conditions.node_conditions, strict=True):
         inner = tree.inner
@@ -110,14 +110,15 @@ def failing(forest: Forest) -> NDArray[np.float64]:
 
 
 def count_leaves(flash: Amounts, values: NDArray[np.int64], score: int) -> None:
-    """Adds to `flash` how many leaf values need long constants, and their bytes. score: bytes of a score."""
+    """Adds counts to `flash`: leaf values that need long constants, and the bytes of all nonzero leaf values. score:
+    bytes of a score."""
     for name, most in (("long", 255), ("long_high", 2047), ("long_literal", 65535)):
         flash[name] = flash.get(name, 0.0) + float((np.abs(values) > most).sum())
     flash["leaf_bytes"] = flash.get("leaf_bytes", 0.0) + score * float((values != 0).sum())
 
 
 def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns {name: count} of the operations that fill the slots for one row."""
+    """Returns {name: count} of the operations that compute a row's slots. Trees compare slots with thresholds."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for _, slot in slots.ranks]
     tests = comparisons(inputs)["test"]
@@ -138,7 +139,7 @@ def slot_amounts(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
-    """Returns the counts for the code that fills slots."""
+    """Returns {name: count} of the operations in the code that computes slots."""
     row, width = slot_amounts(inputs, slots), slot_bytes(slots, inputs.forest)
     filled = row["slot"] if inputs.struct or not row["rank"] else 0.0
     ranked = [(inputs.kind(slot.feature) if inputs.raw else "", len(slot.cuts)) for _, slot in slots.ranks]
@@ -160,14 +161,15 @@ def slot_flash(inputs: Inputs, slots: Slots) -> Amounts:
 
 
 def slot_bytes(slots: Slots, forest: Forest) -> int:
-    """Returns the bytes of a slot."""
+    """Returns the number of bytes of a slot."""
     if not slots.ranked:
         return size_of(word_type(forest))
     return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
 
 
 def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
-    """Returns two arrays (nodes,), by name: the additions to scores at each leaf, and their bytes; 0 at splits."""
+    """Returns {name: (nodes,)} with two arrays: the number of additions to scores at each leaf, and the bytes of these
+    scores; 0 at splits."""
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
@@ -185,7 +187,8 @@ def additions(forest: Forest, index: int, leaves: Leaves) -> Arrays:
 
 
 def comparisons(inputs: Inputs) -> Arrays:
-    """Returns {operation: (conditions + 1,)}: how many each condition takes; the last entry, for leaves, is 0."""
+    """Returns {operation: array (conditions + 1,)}: how many such operations each condition takes. The last entry, for
+    leaves, is 0."""
     forest, many, distant = inputs.forest, len(inputs.forest.conditions), _distant(inputs)
     names = ("test", "set", "wide", "high", "literal", "signed", "distant", "raw", "absent", "double", "bytes")
     counts = {name: np.zeros(many + 1) for name in names}
@@ -218,7 +221,7 @@ def comparisons(inputs: Inputs) -> Arrays:
 
 
 def _distant(inputs: Inputs) -> list[bool]:
-    """Returns a list: for each feature True if short load instructions do not reach it in x."""
+    """Returns a list with True for each feature in x that short load instructions do not reach."""
     if not inputs.struct:
         return [inputs.at(index) > 31 for index in range(len(inputs.forest.features))]
     far, offset = list[bool](), 0
@@ -231,7 +234,7 @@ def _distant(inputs: Inputs) -> list[bool]:
 
 
 def common_amounts(forest: Forest, trees: int) -> Amounts:
-    """Returns the counts that all layouts have. trees: the number of trees that are evaluated."""
+    """Returns {name: count} of the operations that all layouts share. trees: the number of trees that are evaluated."""
     curves, parts = sum(len(part.curves) for part in forest.parts), float(len(forest.parts))
     looked_up = sum(part.width for part in forest.parts if part.curves)
     kind = "" if forest.single else forest.combine.kind
@@ -253,7 +256,7 @@ def common_amounts(forest: Forest, trees: int) -> Amounts:
 
 
 def stack_amounts(inputs: Inputs, slots: Slots | None = None) -> Amounts:
-    """Returns the counts from which the stack is estimated."""
+    """Returns {name: count} of the quantities from which the stack is estimated."""
     forest = inputs.forest
     arrays = forest.n_scores + (0 if forest.single else forest.n_outputs)
     stack = {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}

@@ -48,7 +48,7 @@ class Inputs:
 
     @property
     def float_bytes(self) -> int:
-        """The bytes of the widest raw float; 0 without any."""
+        """The number of bytes of the widest raw float; 0 without any."""
         return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
 
     @property
@@ -72,8 +72,8 @@ class Inputs:
         return self.kinds[index] if self.struct else self.type
 
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns raw rows that the C types hold. In integer columns, even rows are rounded down and odd rows up, then
-        clipped; NaN becomes 0."""
+        """Returns the raw rows changed so that the C types hold them. In integer columns, even rows are rounded down
+        and odd rows up, then clipped; NaN becomes 0."""
         result = rows.copy()
         up = np.arange(len(rows)) % 2 == 1
         for column, kind in enumerate(self.types):
@@ -137,8 +137,8 @@ def _array(forest: Forest, kind: str, types: tuple[RawType, ...]) -> Inputs:
 
 
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns True for each raw value that its column's C type holds: (rows, columns). It is always True for floats,
-    and for columns that the forest does not read."""
+    """Returns booleans (rows, columns): True if a column's C type holds the raw value. They are True for floats, and
+    for columns that the forest does not read."""
     valid = np.ones(rows.shape, dtype=bool)
     for column in forest.row_columns:
         if types[column].whole:

@@ -95,13 +95,13 @@ class LeafSums:
         ]
 
     def _sum(self, target: str, value: str) -> str:
-        """Returns a C expression for a score plus a leaf's value that has no signed overflow."""
+        """Returns a C expression for the sum of a score and a leaf's value, without signed overflow."""
         unsigned = f"u{self.score}"
         whole = self.flash.kinds.get("leaf_values") == unsigned
         return f"({self.score})({f'({unsigned})' * whole}{target} + {value})"
 
     def _added(self, into: str, leaf: str) -> list[str]:
-        """Returns C that adds the values of all trees, if each tree has one output and trees are sorted by output."""
+        """Returns C that adds the values of all trees, for trees with one output each, sorted by output."""
         trees = self.leaves.trees
         value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)

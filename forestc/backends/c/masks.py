@@ -1,4 +1,5 @@
-"""The C layout `masks`: each condition that does not hold clears the bits of leaves, in a mask for each tree."""
+"""The C layout `masks`: each tree has a mask with one bit per leaf. A condition that does not hold clears the bits of
+the leaves under it."""
 
 from __future__ import annotations
 
@@ -102,8 +103,8 @@ def masks(context: TreeContext) -> MasksInC | None:
 
 
 def masks_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated. Raises OptionError for a tree of more than 32
-    leaves."""
+    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError for a tree of
+    more than 32 leaves."""
     forest = inputs.forest
     laid = masks_of(forest, float_bytes=inputs.float_bytes)
     leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))

@@ -17,7 +17,7 @@ SHARE = 0.5  # share of all splits that become branches, at most
 
 @dataclass(frozen=True)
 class MixedInC:
-    """The C code of some trees as tables, which also set the initial scores, and of the others as branches."""
+    """The C code of large trees as tables, which also set the initial scores, and of small trees as branches."""
 
     tables: NodesInC
     branches: BranchesInC
@@ -33,8 +33,8 @@ class MixedInC:
 
 
 def mixed(context: TreeContext) -> MixedInC | NodesInC | None:
-    """Returns the trees as C in the layout `mixed`; in `nodes` if no tree is small enough; None without splits in
-    tables."""
+    """Returns the trees as C in the layout `mixed`, or in `nodes` if no tree is small enough; None if the tables have
+    no splits."""
     first = unrolled(context.forest)
     if not first:
         return nodes(context)
@@ -55,8 +55,8 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
 
 
 def mixed_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated. Raises OptionError if all trees become branches,
-    or none."""
+    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError if all trees
+    become branches, or none."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [

@@ -71,7 +71,7 @@ class NodesInC:
             test = f"slots[symbol] < {threshold}"
         else:
             test = f"slots[{flash.read('slots', 'symbol')}] < {flash.read('thresholds', 'symbol')}"
-        # A jump's number plus `far` is the index of its subtree in `starts`.
+        # Numbers from `count` on are jumps to subtrees. Adding `far` gives a subtree's index in `starts`.
         far = len(nodes.starts) - nodes.jumps - count
         text = render(
             "c/nodes.h.j2",
@@ -98,8 +98,8 @@ def nodes(context: TreeContext) -> NodesInC | None:
 
 
 def nodes_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated. Raises OptionError if tables can't hold the
-    forest."""
+    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError if tables can't
+    hold the forest."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)

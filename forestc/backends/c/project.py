@@ -58,7 +58,7 @@ def roles(project: str) -> tuple[str, ...]:
 
 
 def emit(forest: Forest, options: COptions, answers: Answers, design_hash: str) -> dict[str, tuple[str, str]]:
-    """Returns {role: (path in the folder `c`, text)}."""
+    """Returns the project's files as {role: (path in the folder `c`, text)}."""
     files, prefix = _files(options.c_project), identifier(forest.name)
     if files is None:
         return {}

@@ -25,10 +25,8 @@ def quantizer(
     forest: Forest, prefix: str, row: FloatType, target: Callable[[int], str], kind: Callable[[int], str]
 ) -> dict[str, Any]:
     """Returns the variables of the quantizer's template.
-
-    target: returns C for a feature's word, to which a value is assigned.
-    kind: returns the C type of that word.
-    """
+    target: returns the C variable for a feature's word, given the feature's index.
+    kind: returns the C type of this variable."""
     writer = _Quantizer(forest, prefix, row)
     lines = [f"{target(k)} = ({kind(k)}){writer.word(f)};" for k, f in enumerate(forest.features)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
@@ -113,7 +111,7 @@ class _Quantizer:
                 assert_never(number)
 
     def _bits(self, feature: Feature, width: int, narrow: bool) -> str:
-        """Returns C for a feature's bits, rounded as the model rounds them."""
+        """Returns C for the bit pattern of a feature's float, after the rounding that the model applies."""
         text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
         if bits == 64 and (narrow or width == 32):
             text, bits = self._call("narrowed", text, ""), 32

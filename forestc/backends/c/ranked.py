@@ -1,5 +1,5 @@
-"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank is computed once for each
-row."""
+"""The C layout `ranked`: each tree is a function of nested ifs on words or on ranks. A rank, the number of thresholds
+up to a feature's value, is computed once for each row."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def ranked(context: TreeContext) -> RankedInC | None:
 
 
 def ranked_demand(inputs: Inputs) -> Demand:
-    """Returns the counts from which this layout's costs are estimated."""
+    """Returns the counts of operations from which this layout's costs are estimated."""
     forest = inputs.forest
     laid = ranks_of(forest, float_bytes=inputs.float_bytes)
     leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))

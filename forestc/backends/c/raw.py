@@ -46,7 +46,7 @@ class RawType:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of the type's least and greatest value, which are infinities for floats."""
+        """The words of the type's least and greatest value; for floats, of the two infinities."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high
@@ -120,7 +120,7 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     """Returns the quantized forest with thresholds and sets for raw values; its answers stay the same.
-    types: of the rows' columns."""
+    types: the C types of the rows' columns."""
     maps = [_RawWords(forest, index, types[column]) for index, column in enumerate(forest.row_columns)]
     features = tuple(map(_RawWords.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
@@ -198,7 +198,8 @@ class _RawWords:
     def _first(
         self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
     ) -> WordArray:
-        """Returns the least raw word for which each entry of `reaches` is True: (count,)."""
+        """Returns an array (count,): the least raw word for which `reaches` is True, for each entry of the result of
+        `reaches`."""
         least, greatest = self.kind.ends
         low = np.full(len(self.source_words) if count is None else count, least, dtype=np.int64)
         high = np.full(len(low), greatest + 1, dtype=np.int64)

@@ -128,8 +128,8 @@ class SlotsInC:
         p, floats, table = self.flash.prefix, FLOATS.get(kind), f"{self.flash.prefix}_cuts_{kind}"
 
         def key(value: str, cast: str = "") -> str:
-            """Returns C for the integer that is ranked in place of a value. cast: the C type to which a struct's member
-            is converted."""
+            """Returns C for the integer by which a value is ranked. cast: the C type to which a struct's member is
+            converted."""
             plain = f"({cast}){value}" if cast else value
             return plain if floats is None else f"{self.conditions.bits_of(floats)}({value})"
 

@@ -27,7 +27,7 @@ def int_type(low: int, high: int) -> str:
 
 
 def size_of(kind: str) -> int:
-    """Returns the bytes of a stdint type such as `int16_t`."""
+    """Returns the number of bytes of a stdint type such as `int16_t`."""
     return int("".join(filter(str.isdigit, kind))) // 8
 
 

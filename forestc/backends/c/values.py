@@ -59,8 +59,8 @@ class ValuesInC:
 
 
 def shown(forest: Forest, prefix: str, kind: CValues) -> ValuesInC | None:
-    """Returns the C for a classifier's probabilities or a regression's values. Returns None for the option "none", or
-    for a link without C code."""
+    """Returns the C for a classifier's probabilities or a regression's values; None for the option "none", for votes,
+    and for a link without C code."""
     if kind == "none" or forest.combine.kind == "vote":
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
@@ -162,7 +162,8 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], code: tuple[list[str], float] | None) -> float | None:
-        """Appends C that computes each probability by `code`. Returns the largest error; None if `code` is None."""
+        """Appends C that computes each probability with the statements in `code`. Returns the largest error; None if
+        `code` is None."""
         if code is None:
             return None
         part, first = self.part, self.first

@@ -46,8 +46,8 @@ def is_lone_tree(evidence: Evidence, label: Operand, part: Part) -> bool:
 def _other_class(
     evidence: Evidence, label: Operand, decision: Decision, sums: list[Form], free: bool
 ) -> tuple[str, Counterexample | None] | None:
-    """Returns (text, input or None) of a case in which `label` is not the class decided by `sums`; None if there is
-    none."""
+    """Returns a case in which `label` is not the class decided by `sums`, as (text, input or None); None if there is no
+    such case."""
     solver = Solver(evidence.forest, evidence.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
     held: list[tuple[Form, Net]] = []
     if free:
@@ -79,7 +79,6 @@ def _other_class(
 
 
 def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
-    """Returns the constant by which nets in `held` most often exceed the scores in `sums`; 0 if no sums match."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in held:

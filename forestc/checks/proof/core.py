@@ -55,7 +55,7 @@ class Membership(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Bits joined by one-bit operators, from the left: bits[0] op (bits[1] op (...))."""
+    """Bits joined by one-bit operators, with parentheses to the right: bits[0] op (bits[1] op (...))."""
 
     bits: tuple[tuple[bool, str, int], ...]  # (inverted, name, index) of each; -1 for a one-bit name
     operators: str

@@ -28,7 +28,7 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 
-# Holds a word's value for each simulated sequence of inputs; words have at most 64 bits.
+# An array with a word's value in each simulated sequence of inputs. Words have at most 64 bits.
 Patterns: TypeAlias = NDArray[np.uint64]
 AFTER = 3  # clocks simulated from the first result on
 BITS = np.uint64(1)  # masks the lowest bit

@@ -32,8 +32,8 @@ class Argument:
 def prove_step_function(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], score: Form
 ) -> int:
-    """Proves that `operand` holds step[0] * level + step[1]; the level counts the cuts of `curve` up to the score.
-    Returns the largest value. Raises UnprovedError or TimeoutError."""
+    """Proves that `operand` holds step[0] * level + step[1]. The level is the number of entries of `curve` not above
+    the score. Returns the operand's largest value. Raises UnprovedError or TimeoutError."""
     low, high = evidence.span(score)
     more = {} if isinstance(operand, Const) else {
         net: form[1] - score[1] for form, net in evidence.sums_below(operand, {score[0]})
@@ -44,8 +44,9 @@ def prove_step_function(
 def prove_curve(
     evidence: Evidence, operand: Operand, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
 ) -> int:
-    """Proves that `operand` holds step[0] * level + step[1] for every value of the argument `free`;
-    `prove_step_function` defines the level. Returns the largest value. Raises UnprovedError or TimeoutError."""
+    """Proves that `operand` holds step[0] * level + step[1] for each value of the argument `free`. The level is the
+    number of entries of `curve` not above the argument. Returns the operand's largest value. Raises UnprovedError or
+    TimeoutError."""
     few = free.high - free.low < MOST_VALUES
     wrong = (_wrong_value if few else _wrong_by_solver)(evidence, operand, curve, step, free)
     if wrong:

@@ -14,8 +14,8 @@ from forestc.netlist.ir import Compare, Const, Mux, Net, Register
 
 
 def lone_tree(forest: Forest, part: Part) -> tuple[Tree, list[int]] | None:
-    """Returns the only tree of a member model (part), and a list with the class at each node that is a leaf; None if
-    not exactly one tree feeds the part."""
+    """Returns the only tree of a member model (part), and a list with the class of each leaf at the leaf's node; None
+    if the part does not have exactly one tree."""
     feeding = [tree for tree in forest.trees if any(part.start <= output < part.stop for output in tree.outputs)]
     if len(feeding) != 1:
         return None
@@ -109,8 +109,6 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """Returns (sum, class index) pairs of which `value` selects the largest sum and `index` its class index; None
-        for unrecognized cells."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

@@ -98,8 +98,8 @@ def prove_image(
 
 @contextmanager
 def _part(proof: Proof, name: str, asked: int, stop: bool = False) -> Iterator[ProofPart]:
-    """Yields a new part of the proof. UnprovedError and TimeoutError only make the part fail; stop: True to raise
-    UnprovedError nevertheless."""
+    """Yields a new part of the proof. UnprovedError and TimeoutError make the part fail; with `stop`, UnprovedError is
+    raised again."""
     try:
         with Running(proof, ProofPart(name, asked)) as part:
             yield part

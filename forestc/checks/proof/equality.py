@@ -93,8 +93,8 @@ def prove_equal(
     native: bool = False,
     seconds: float = 3600,
 ) -> None:
-    """Proves a Verilog module `gold` and an RTLIL module `gate` equal for all inputs. unknown: accepts undefined bits
-    in gold. Raises CheckError if they may differ, ToolError if yosys fails."""
+    """Proves a Verilog module `gold` and an RTLIL module `gate` equal for all inputs. unknown: True if gold may have
+    undefined bits. Raises CheckError if the modules may differ, ToolError if yosys fails."""
     # yosys would give a register without an initial value the other side's value.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
         raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")

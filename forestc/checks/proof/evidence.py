@@ -94,8 +94,8 @@ class Evidence:
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs; net -1 - i stands for the
-        tree's value at `absent[i]`. cuts: terms that replace nets."""
+        """Returns a sum of proved nets as a term of `width` bits. terms: (net, factor) pairs. A net -1 - i means the
+        tree value `absent[i]`, which has no net. cuts: terms that replace nets."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:

@@ -45,8 +45,8 @@ def added_words(text: str) -> tuple[list[tuple[int, int]], int]:
 
 
 def sum_of(words: list[tuple[int, int]], number: int) -> int:
-    """Returns the sum of the words in `number`, each times its factor; the first word has the lowest bits. words:
-    (bits, factor) pairs."""
+    """Divides `number` into words, the first from the lowest bits, and returns the sum of all words times their
+    factors. words: (bits, factor) pairs."""
     total = 0
     for bits, times in words:
         total += times * (number % (1 << bits))

@@ -95,7 +95,8 @@ def _prove(evidence: Evidence) -> None:
 
 
 def _settle(evidence: Evidence, words: Counterexample | None) -> None:
-    """Tries to refute or prove all results at once; a proof replaces the last part. words: an input to try first."""
+    """Tries to refute or prove all results at once; a proof replaces the failed last part. words: an input to try
+    first."""
     part = evidence.proof.parts[-1]
     whole = _prove_whole(evidence, words)
     if whole.proved:

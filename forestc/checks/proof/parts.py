@@ -36,7 +36,8 @@ class Proof:
 
 
 class UnprovedError(Exception):
-    """Raised if a part can't be proved. words: input that may differ. wrong: True if the design is wrong."""
+    """Raised if a part can't be proved. words: input for which results may differ. wrong: True if the design is
+    certainly wrong."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(printable(why))

@@ -14,7 +14,7 @@ from forestc.netlist.ir import Cell, Net, Netlist, SumCell, WordType, linear
 
 
 def rtlil(netlist: Netlist, top: str) -> str:
-    """Returns the netlist as a module `top` with the ports and net names of the Verilog core."""
+    """Returns the netlist as RTLIL text: a module `top` with the ports and net names of the Verilog core."""
     writer = _RtlilWriter(netlist)
     for net, cell in enumerate(netlist.cells):
         writer.write(net, cell)

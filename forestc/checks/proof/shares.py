@@ -1,7 +1,5 @@
-"""Proves each class's share in an average: the largest score, distances to it, levels, and a long division.
-
-A solver proves each bit of the quotient for any remainder, as it can't prove a whole division.
-"""
+"""Proves each class's share in a weighted average of member models: the class's level divided by the sum of all levels.
+A solver proves each bit of the quotient for any remainder, as it can't prove a whole division."""
 
 from __future__ import annotations
 
@@ -44,8 +42,8 @@ class ShareProof:
         return ((), operand.value) if isinstance(operand, Const) else self.evidence.form(operand)
 
     def free(self, solver: Solver, operand: Operand, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """Returns a constant operand's value as a term. For a net it returns a new free word from 0 to `high`, and adds
-        the word to `cuts`."""
+        """Returns an operand as a term: a constant's value or, for a net, a new free word from 0 to `high`. The new
+        word is also added to `cuts`."""
         if isinstance(operand, Const):
             return solver.constant(operand.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
@@ -53,7 +51,7 @@ class ShareProof:
         return term
 
     def distances(self) -> None:
-        """Proves that, for any scores, nets hold each score minus the largest score, plus a constant."""
+        """Proves that nets hold each score minus the largest score, plus a constant, for any values of the scores."""
         if all(self.evidence.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # no net reads the distances: the levels are constants
         top = self.found("largest", 0)
@@ -84,8 +82,8 @@ class ShareProof:
             raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Operand:
-        """Proves that an operand holds the level of a class (its step function of the class's score) times `times`.
-        Returns this operand.
+        """Proves that an operand holds a class's level times `times`; the level is the class's step function of its
+        score. Returns the operand.
         what: the operand's name in the witness."""
         operand, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
@@ -157,8 +155,8 @@ class ShareProof:
         return afterwards
 
     def bits_joined(self, kind: int, operand: Operand, most: int) -> None:
-        """Proves that an operand holds the number made of the quotient's bits or, if the total of the levels may be 0,
-        also the equal share for 0.
+        """Proves that an operand holds the quotient, joined from its bits. With the link `shares`, a total of 0 must
+        give all classes equal shares.
         most: the largest total."""
         solver, width = self.evidence.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}

@@ -58,7 +58,8 @@ def read_step(data: bytes, capacity: Capacity) -> str:
 
 
 def _code(lines: list[str], own: str) -> list[str]:
-    """Strips comments and attributes from lines. Raises OutsideError if forestc's text `own` lacks one."""
+    """Strips comments and attributes from lines. Raises OutsideError for comments and attributes that forestc's text
+    `own` lacks, and for misplaced lines."""
     comments = {_form(comment) for comment in _COMMENT.findall(own)}
     bare = _COMMENT.sub("", own)
     attributes, words = set(_ATTRIBUTE.findall(bare)), set(_WORD.findall(bare))

@@ -32,7 +32,7 @@ def prove_trees(evidence: Evidence) -> list[Form]:
                             offsets[output] += operand.value << bit
                         else:
                             terms[output][operand] = terms[output].get(operand, 0) + (1 << bit)
-                    # A tree's value that has no net is left out of the counts of statements.
+                    # A value without a net has no statement to prove, so the numbers of statements leave it out.
                     if operands[0] in range(-len(evidence.absent), 0):
                         part.asked -= 1
                         part.proved -= 1
@@ -49,7 +49,7 @@ def _prove_tree(
     held = evidence.witness.trees.get((index, tree.outputs[column]), -1)
     operands: tuple[Operand, ...] = (held,) if isinstance(held, int | Const) else held
     if -1 in operands:
-        # Trees of a class that can't win may lack a net; negative numbers stand in.
+        # Trees of a class that can't win may lack a net. Negative net numbers replace the missing nets.
         absent = -1 - len(evidence.absent)
         evidence.absent.append((index, column))
         evidence.largest[absent] = largest

@@ -18,8 +18,8 @@ from forestc.netlist.ports import Port
 
 
 def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
-    """Proves the label of each member model (part) and its vote for each class. Returns the votes of each class as
-    linear forms."""
+    """Proves the label of each member model (part) and its vote for each class. Returns a list with each class's sum of
+    votes as a linear form."""
     forest = evidence.forest
     totals: list[dict[Net, int]] = [{} for _ in forest.classes]
     fixed = [0] * len(forest.classes)
@@ -40,8 +40,8 @@ def prove_votes(evidence: Evidence, sums: list[Form]) -> list[Form]:
 
 
 def prove_averages(evidence: Evidence, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-    """Proves the values of member models (parts) for the given classes. Returns a linear form for each class, empty for
-    the other classes."""
+    """Proves the values of member models (parts) for the given classes. Returns a list with each class's sum of values
+    as a linear form, empty for the other classes."""
     totals: list[dict[Net, int]] = [{} for _ in evidence.forest.classes]
     fixed = [0] * len(totals)
     classes = list(classes)
@@ -107,7 +107,8 @@ def _label_of(evidence: Evidence, index: int, part: Part, sums: list[Form]) -> O
 
 
 def _ballot(evidence: Evidence, label: Operand, vote: tuple[int, int], weight: int) -> Operand:
-    """Proves that a net holds `weight` if a member model's label is the vote's class, otherwise 0. Returns the net."""
+    """Proves that an operand holds `weight` if a member model's label is the vote's class, otherwise 0. Returns the
+    operand."""
     index, kind = vote
     operand = evidence.witness.ballots.get(vote, -1)
     if operand == -1:

@@ -256,7 +256,8 @@ class Walk:
         return node
 
     def _leaves(self, state: WalkState, values: dict[int, int], address: int) -> None:
-        """Raises UnprovedError unless every leaf that the state's rows can reach has these values, by output."""
+        """Raises UnprovedError unless each leaf that the state's rows can reach holds `values`, a map from outputs to
+        nonzero values."""
         waiting = [(state.node, state.box)]
         while waiting:
             node, box = waiting.pop()
@@ -276,7 +277,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns {output: nonzero value} of what a walker at this leaf adds in a slot."""
+        """Returns the nonzero values that a walker at this leaf adds in a slot, as {output: value}."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0

@@ -28,7 +28,7 @@ CHUNK = 16384  # inputs simulated at once
 
 
 def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64]]:
-    """Yields random words of the features, then words on thresholds and beside them."""
+    """Yields arrays (n, features) of words: random words, then words on thresholds and beside them."""
     random = np.random.default_rng(0)
     base = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), count, random)
     yield base

@@ -20,7 +20,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-# Types of the keys that are read from a split and from a leaf of the dump.
+# Maps the keys of a split and of a leaf in the dump to NumPy types. Other keys are not read as arrays.
 SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,
@@ -36,7 +36,7 @@ CLIPPED = 1e300  # replaces larger and infinite thresholds in LightGBM's dumps
 
 
 def parse_dump(root: Document) -> SavedModel:
-    """Parses a dump. Raises ModelError."""
+    """Parses the JSON dump of a LightGBM model. Raises ModelError."""
     version = root.get("version").text()
     if version not in VERSIONS or not root.has("average_output"):
         raise root.fail(
@@ -87,7 +87,7 @@ def _value_range(info: Document) -> tuple[float, float]:
 
 
 def _tree(doc: Document) -> dict[str, Any]:
-    """Returns {field: array} of a tree's splits and leaves, each in the order of LightGBM's numbers."""
+    """Returns {field: array} of a tree's splits and leaves, in the order of LightGBM's split and leaf numbers."""
     splits: dict[str, list[Any]] = {key: [] for key in SPLIT}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
@@ -126,7 +126,7 @@ def _tree(doc: Document) -> dict[str, Any]:
 
 
 def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
-    """Returns (decision_type, threshold) of a split, encoded as in LightGBM's text form; appends a set's codes to
+    """Returns a split's (decision_type, threshold) as in LightGBM's text form. A set's codes are appended to
     `categories`."""
     decision, threshold, missing, default = fields
     if decision == "==":

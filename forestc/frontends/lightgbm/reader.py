@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, LGBMModel
 
 CUSTOM = ("none", "null", "custom", "na")  # lists the names for a custom objective
-# Maps an objective to its link. LightGBM 2.0 wrote the names with xent.
+# Maps an objective to its link. LightGBM 2.0 used the names that contain xent.
 LINKS: dict[str, LinkKind] = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
     **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
@@ -49,7 +49,7 @@ SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
-# Tells what to do about a model without a best iteration.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = (
     "leave it out if the file was written after early stopping, as save_model then writes the best iterations only; "
     "or give their number"
@@ -127,7 +127,7 @@ def _forest(
     sigmoid: float | None = None,
     best: int | None = None,
 ) -> Forest:
-    """Builds the Forest. sigmoid: LightGBM's parameter, if known more exactly than in `saved`."""
+    """Builds the Forest. sigmoid: LightGBM's parameter sigmoid with all digits; None to use the one in `saved`."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
@@ -173,7 +173,7 @@ def _forest(
 
 
 def _link(name: str, options: Sequence[str], where: str) -> Link:
-    """Returns the link of an objective. options: the words behind the objective's name."""
+    """Returns the link of an objective. options: the words after the objective's name."""
     slope = 1.0
     for option in options:
         key, _, value = option.partition(":")
@@ -189,7 +189,7 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
 
 
 def _number(text: str, where: str) -> float:
-    """Parses a number with LightGBM's rounding; exponents above 22 may differ in the last bit."""
+    """Parses a number, rounded as LightGBM rounds it. With exponents above 22 the last bit may differ."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
         raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
@@ -289,7 +289,8 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """Returns the set as a category's codes, or else as cuts: numbers between them truncate to the codes."""
+    """Returns a set's codes if the column is a category; otherwise the cuts of the intervals that truncate to the
+    codes."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -301,7 +302,8 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns three arrays by split: threshold, whether NaN goes left, and whether zero needs a set of cuts."""
+    """Returns three arrays with one entry per split: the threshold; True if NaN goes left; True if zeros need a set of
+    cuts."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)

@@ -1,7 +1,5 @@
-"""Parses LightGBM's text form into arrays.
-
-A tree has one line for each key. The lines of one key are joined over all trees and parsed at once.
-"""
+"""Parses LightGBM's text form into arrays. In the file, each tree has one line per key, such as its thresholds. For
+speed, the lines of one key are parsed together for all trees."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ _AFTER_HEADER = (b"Tree=", *_END)
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A model in the form that LightGBM's text and JSON share. Arrays join the splits or leaves of all trees."""
+    """A model as read from LightGBM's text or JSON. Arrays concatenate the splits, or the leaves, of all trees."""
 
     version: str
     objective: str
@@ -135,7 +133,8 @@ def parse_text(data: bytes, where: str) -> SavedModel:
 
 
 def _value_range(info: str, where: str) -> tuple[float, float] | None:
-    """Parses a column's least and largest value, from `[low:high]` or codes `2:0:1`."""
+    """Returns a column's (least, largest) training value, parsed from `[low:high]` or a list of codes `2:0:1`; None for
+    `none`."""
     if info == "none":
         return None
     try:
@@ -250,7 +249,7 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns two arrays: how many numbers each line has, and the numbers of all lines."""
+    """Returns two arrays: the count of numbers in each line, and the numbers of all lines."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -263,7 +262,7 @@ def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
-    """Returns for each of a tree's sets an array of category codes, which the file stores as bits of 32-bit words."""
+    """Returns a list of code arrays, one for each of the tree's sets. The file stores a set as bits of 32-bit words."""
     count = _integer(tree, "num_cat", 0, MAX_INT, where)
     if not count:
         return []

@@ -18,7 +18,7 @@ Array: TypeAlias = NDArray[Any]
 
 UNREAD = "export the model without this operator or setting: docs/reference/models.md lists those that are read"
 
-# Maps TensorProto.DataType to the NumPy type and the field with its numbers.
+# Maps TensorProto.DataType to a NumPy type and to the TensorProto field that holds the numbers.
 TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     1: (np.float32, "float_data"),
     2: (np.uint8, "int32_data"),

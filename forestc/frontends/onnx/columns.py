@@ -26,7 +26,7 @@ BLOCK = 1 << 14  # cuts bisected together; more do not fit the processor's cache
 
 
 def bits_of(dtype: DTypeLike) -> int:
-    """Returns the bits of the floats that hold a column of this type: 32 for float32, otherwise 64."""
+    """Returns the number of bits of the floats that hold a column of this type: 32 for float32, otherwise 64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
 
@@ -40,7 +40,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()  # parameters of the function
 
 
-# A step that rounds to float32. `Feature.raw` replaces it if all readers of a column begin with it.
+# A step that rounds to float32. If every use of a column begins with this step, the feature becomes float32 instead.
 NARROW = Monotone(lambda x: x.astype(np.float32), 64)
 
 
@@ -71,7 +71,8 @@ class RawColumn:
 
 @dataclass
 class CutArrays:
-    """Arrays of conditions. Condition i holds if an odd number (with even[i]: even) of its cuts is <= x."""
+    """Conditions on a number x, as arrays. Condition i holds if the number of its cuts up to x is odd; with even[i], if
+    it is even."""
 
     cuts: Floats  # (m,) cuts, ascending within each condition
     first: Ints  # condition i has cuts[first[i]:first[i + 1]]
@@ -111,8 +112,8 @@ def joined(parts: list[CutArrays]) -> CutArrays:
 def raw_features(
     columns: Mapping[int, RawColumn], names: Mapping[int, str]
 ) -> tuple[list[Feature], dict[int, RawColumn]]:
-    """Returns a list of features for the raw columns that are read, and {operator's column: raw column with the steps
-    still to fold}.
+    """Returns a list of features for the raw columns that are read, and {operator's column: raw column with its
+    remaining steps}.
     columns: operator's column -> raw column.
     names: raw column -> name."""
     used: dict[int, list[RawColumn]] = {}
@@ -153,7 +154,7 @@ def folded(conditions: CutArrays, reads: Ints, columns: Mapping[int, RawColumn])
 
 
 def _kind(column: RawColumn) -> tuple[Any, ...]:
-    """Returns a key by which columns are folded together: it tells the functions of the steps, not their numbers."""
+    """Returns a key for the functions of a column's steps. Columns with equal keys are translated together."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
@@ -259,8 +260,8 @@ def _tidy(conditions: CutArrays) -> CutArrays:
 
 
 def tests_of(conditions: CutArrays, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
-    """Returns three arrays by condition (threshold t of `x < t`; True if the node's children must be swapped; index of
-    the set, or NO_SET), and the list of sets.
+    """Returns three arrays by condition, and the list of sets. The arrays: threshold t of the test `x < t`; True if the
+    node's children must be swapped; index of the set, or NO_SET for a test by threshold.
     skipped: indices of conditions that get no set."""
     conditions = _tidy(conditions)
     counts = conditions.counts

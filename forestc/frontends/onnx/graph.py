@@ -27,7 +27,7 @@ _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 @dataclass(frozen=True)
 class TreeGraph:
-    """The contents of a graph: its trees, their columns, and the scores and class at the outputs."""
+    """The contents of a graph: the trees, the columns before them, and the scores and class that the graph outputs."""
 
     ensemble: TreeOperator
     table: Tensor
@@ -137,7 +137,7 @@ def _trees(node: Node) -> tuple[tuple[TreeOperator, Tensor], list[Value]]:
 def _shown(
     ensemble: TreeOperator, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[TreeScores, Predicted | None]:
-    """Returns the scores and the class that the outputs show; without outputs for scores, the scores that decide the
+    """Returns (scores, class) that the outputs show. Without an output for scores, returns the scores that decide the
     class."""
     scores: TreeScores | None = None
     answer: Predicted | None = None

@@ -144,7 +144,8 @@ _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts 
 
 
 def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
-    """Returns the numbers of an attribute, or of the tensor attribute that may replace it."""
+    """Returns the numbers of the attribute `name`, or of the tensor attribute with the suffix _as_tensor that replaces
+    it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
         raise attributes.fail(f"has both {name} and {name}_as_tensor")
@@ -203,7 +204,8 @@ class _NodePositions:
         return positions
 
     def votes(self, trees: Ints, ids: Ints) -> Ints:
-        """Returns the positions of the nodes that have weights. Raises ModelError for a missing node."""
+        """Returns the positions of nodes that have weights, given by tree and node number. Raises ModelError if a node
+        does not exist."""
         names = self.trees[self.begins][self.by_name]
         position = np.minimum(np.searchsorted(names, trees), len(names) - 1)
         positions = np.where(names[position] == trees, self.find(self.by_name[position], ids), LEAF)
@@ -220,8 +222,8 @@ def _votes(attributes: Attributes, votes: str, positions: _NodePositions, dtype:
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Merges each chain of EQ nodes into its first node, by changing `false`. Returns each node's first node, and True
-    for nodes that remain."""
+    """Merges each chain of EQ nodes into its first node, by changing `false`. Returns two arrays by node: the first
+    node of its chain; True if the node remains."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -276,13 +278,14 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
-    """Returns arrays (low, high) of intervals [low, high) that hold one number each; high is NaN for infinity."""
+    """Returns arrays (low, high): intervals [low, high) that hold one number each. For infinity, high is NaN."""
     low = value.astype(np.float64) + 0.0  # Adding 0 turns -0.0 into 0.0, as the two are equal.
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> CutArrays:
-    """Returns the conditions of inner nodes. equal: (node, low, high) of each number that a node tests for equality."""
+    """Returns the conditions of inner nodes. equal: arrays (node, low, high) of the numbers that nodes test for
+    equality."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number.
     above = (mode == LEQ) | (mode == GT)
@@ -405,7 +408,8 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
-    """Returns (node, low, high) of each member of the nodes' sets. onnxruntime truncates values in some sets."""
+    """Returns arrays (node, low, high): the interval [low, high) of each member of a node's set. onnxruntime truncates
+    values before it tests some sets."""
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)

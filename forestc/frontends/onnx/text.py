@@ -50,8 +50,8 @@ class TextColumn:
         )
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> TextColumn:
-        """Returns the column with `function`, from and to arrays (n,), applied to its encoded values, which must be
-        numbers."""
+        """Returns the column after a further step. function: maps encoded values (n,), which must be numbers, to new
+        values (n,)."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
@@ -69,8 +69,8 @@ class TextColumn:
 
 
 def together(parts: Sequence[TextColumn | Image], function: Callable[..., Image | None]) -> TextColumn:
-    """Combines constants and columns encoded from one column of text. function: takes each part's value for one text,
-    and returns the new value; None stands for an unchanged text."""
+    """Combines constants and columns encoded from one column of text. function: maps the values of all parts for one
+    text to the new value; None means the text itself."""
     texts = [part for part in parts if isinstance(part, TextColumn)]
 
     def value(part: TextColumn | Image, text: str | None) -> Image | None:
@@ -99,14 +99,16 @@ def _number(image: Image | None) -> float:
 
 
 def all_names(texts: Sequence[TextColumn]) -> tuple[str, ...]:
-    """Returns the names of all columns, each once. Columns of one encoder share a list, which is read once."""
+    """Returns the texts that the columns name, each once. Columns of one encoder share a tuple of names, which is read
+    once."""
     lists = {id(text.names): text.names for text in texts}
     return tuple(dict.fromkeys(name for names in lists.values() for name in names))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The codes of the texts of a raw column. spelling: the text that means missing; None if there are several."""
+    """The codes of the texts of a raw column. spelling: the text for missing values; None if the graph names several
+    such texts."""
 
     codes: Mapping[str, int]
     spelling: str | None
@@ -159,8 +161,8 @@ class CodeSet:
 def code_sets(
     conditions: CutArrays, reads: Ints, texts: Mapping[int, TextColumn], vocabularies: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """Returns {index of a condition on text: its set}; the sets hold no unknown texts. reads: for each condition, the
-    tree operator's column that it reads."""
+    """Returns {index of a condition on text: its set of codes}. Unknown texts are in no set. reads: for each condition,
+    the tree operator's column that it reads."""
     result: dict[int, CodeSet] = {}
     distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))

@@ -1,8 +1,6 @@
-"""Reads ONNX's operators TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble.
-
-As in onnxruntime, values are compared, and weights added tree by tree, in the input's type (integers as float32). A
-classifier decides before the post-transform.
-"""
+"""Reads ONNX's operators TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble. As in onnxruntime, values are
+compared and weights are added in the input's type (float32 for integers), tree by tree. A classifier decides before the
+post-transform."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _MODERN = [
     *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
 ]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-# Lists onnxruntime's numbering; in the ONNX standard 1 is softmax and 2 the logistic function.
+# Lists post-transforms by onnxruntime's numbers. In the ONNX standard, 1 is softmax and 2 the logistic function.
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),
@@ -194,7 +192,7 @@ def _classifier(attributes: Attributes, dtype: DTypeLike) -> TreeOperator:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values onnxruntime cannot choose a class without weights in a row's leaves.
+    # Without base values, onnxruntime never decides for a class that has no weight in the row's leaves.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
@@ -365,7 +363,7 @@ def make_trees(
 
 
 def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """Returns a function that gives, for a tree's index, the tree's outputs and its leaf values (leaves, outputs)."""
+    """Returns a function from a tree's index to the tree's outputs and its leaf values (leaves, outputs)."""
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)

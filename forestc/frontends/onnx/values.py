@@ -22,9 +22,9 @@ Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-# Names what a classifier shows: all scores, or two columns made of one score s.
-# The columns are (1 - s, s) for "complement" and (-s, s) for "opposite".
-# "logistic" shows the logistic function of (-s, s); "second" knows only the second column.
+# Names what a classifier's output shows: all scores, or two columns computed from a single score s.
+# "complement" means the columns (1 - s, s), and "opposite" means (-s, s).
+# "logistic" means the logistic function of (-s, s); for "second" only the second column is known.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
@@ -86,8 +86,8 @@ class TreeScores:
 
     @property
     def open(self) -> bool:
-        """True if further operators can be folded: these are the scores of all parts, unrounded and in the forest's
-        type."""
+        """True if further operators can be folded: no column is left out, sums are not rounded, and the type is the
+        forest's."""
         return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
 
 

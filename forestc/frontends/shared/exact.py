@@ -41,11 +41,9 @@ def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Returns, for each monotone predicate, the least order key above `low`, up to `high`, that satisfies it; `high` if
-    none does.
-
-    holds: tests n keys at once.
-    """
+    """Returns for each of n monotone predicates the least order key in (low, high] that satisfies it; `high` if none
+    does.
+    holds: tests n keys at once, one for each predicate."""
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
         up = holds(middle)

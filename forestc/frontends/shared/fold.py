@@ -122,7 +122,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # Steps that refuse NaN also refuse it in columns without a reader among the trees.
+        # Steps that refuse NaN also refuse it in columns not read by any tree.
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
     conditions: list[Condition] = []
@@ -147,7 +147,7 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
 
 
 def _with_one_vocabulary(images: list[StepColumn], where: str) -> list[StepColumn]:
-    """Returns the columns with the same known texts for all columns of one source."""
+    """Returns the columns, changed so that all columns of one source know the same texts."""
     if any(image.fills for image in images):
         raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     vocabularies: dict[int, dict[str, None]] = {}
@@ -235,7 +235,8 @@ def _missing_left(feature: Feature, image: StepColumn, condition: Condition) -> 
 
 
 def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """Returns the condition on the raw column: these cuts, corrected at the raw values in `points` of the column."""
+    """Returns the condition on the raw column: it holds as `cuts` say, except at raw values that the column maps
+    separately."""
     moved = toggled(cuts)
     corrections: list[Member] = []
     for value, new in image.points.items():
@@ -247,7 +248,7 @@ def _with_points(feature: Feature, image: StepColumn, condition: Condition, cuts
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """Returns for each cut a list of the raw values at which `function(x) >= cut` changes, ascending."""
+    """Returns for each cut an ascending list of the raw values at which `function(x) >= cut` changes."""
     if not len(cuts):
         return []
 
@@ -256,8 +257,8 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
-        """Returns for each cut a list of the floats near `high` (order keys) at which `reaches` changes. The window is
-        widened if changes lie near its ends."""
+        """Returns for each cut a list of the floats near the order key `high` at which `reaches` changes. The window
+        grows if changes lie near its ends."""
         if window > MOST_WINDOW:
             raise ModelError("the steps before the model are not monotone in the column", where=where)
         share = max(1, AT_ONCE // window)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 
 BEST: Literal["best"] = "best"
-# Holds a number of iterations, BEST for those up to the best, or None (default).
+# A number of iterations; BEST for those up to the best one; None for the library's default.
 Iterations: TypeAlias = int | Literal["best"] | None
 
 

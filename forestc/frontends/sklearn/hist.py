@@ -61,7 +61,8 @@ def read_hist(model: BaseEstimator, where: str) -> Forest:
 
 
 def _columns(model: BaseEstimator, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
-    """Returns the rows' column for each column of the trees, and {column of the rows: array of its categories}."""
+    """Returns an array with the rows' column for each column of the trees, and {column of the rows: array of its
+    categories}."""
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         if getattr(model, "is_categorical_", None) is not None:

@@ -95,7 +95,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
 
 
 def as_outer(forest: Forest, model: object) -> Forest:
-    """Returns the forest with column names and provenance from the outer model, and with its own notes."""
+    """Returns the forest with the column names and provenance of the outer model. The forest keeps its notes."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
@@ -150,8 +150,7 @@ def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
 
 
 def _ties() -> Literal["first", "last"]:
-    """Returns whether the first or the last of equal classes wins in one-vs-rest; this depends on scikit-learn's
-    version."""
+    """Returns which of equal classes wins in one-vs-rest, "first" or "last". This depends on scikit-learn's version."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
 

@@ -23,7 +23,7 @@ from forestc.frontends.sklearn.trees import width_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Maps a monotone step to its attributes per column, and their column axis.
+# Maps the class of a monotone step to its attributes with one entry per column, and to their axis of columns.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
@@ -91,7 +91,7 @@ def _received(last: BaseEstimator, columns: list[StepColumn], where: str) -> lis
 
 
 def _distinct_from_zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns x with ZERO (-1e-35) one float lower, out of the values read as 0."""
+    """Returns x with ZERO (-1e-35) replaced by the next lower float, which LightGBM does not read as 0."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 

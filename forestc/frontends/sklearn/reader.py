@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# Lists types that skops distrusts; forestc calls no function among them, and checks trees.
+# Lists types that skops distrusts but forestc loads. Functions among them are never called, and trees are checked.
 TRUSTED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -126,7 +126,7 @@ def open_pickle(data: bytes, where: str) -> Any:
 
 
 def read_live(model: object, where: str = "") -> Forest:
-    """Reads a fitted estimator into a Forest. Raises ModelError if it can't be kept exactly."""
+    """Reads a fitted estimator into a Forest. Raises ModelError if the estimator can't be read exactly."""
     kind = type(model).__name__
     where = where or f"scikit-learn {kind}"
     reader = READERS.get(kind)

@@ -1,4 +1,4 @@
-"""Reads and writes the thresholds of fitted scikit-learn trees where they stand, in the trees' own arrays."""
+"""Reads and writes the thresholds of fitted scikit-learn trees, in place in the trees' own arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from forestc.frontends.shared.exact import next_above
 
 
 def threshold_arrays(model: Any) -> list[NDArray[Any]]:
-    """Returns writable views of a fitted ensemble's thresholds, tree by tree as forestc reads them."""
+    """Returns a list with the writable threshold array of each tree, in forestc's order of trees; [] for a model
+    without trees."""
     if hasattr(model, "tree_"):
         return [model.tree_.threshold]
     if hasattr(model, "_predictors"):
@@ -26,7 +27,7 @@ def threshold_arrays(model: Any) -> list[NDArray[Any]]:
 
 
 def refuse_other_trees(forest: Forest, arrays: list[NDArray[Any]], model: object) -> None:
-    """Raises ModelError unless the forest's thresholds are those of the arrays."""
+    """Raises ModelError unless the forest's thresholds equal the thresholds in the arrays."""
     same = len(arrays) == len(forest.trees)
     for tree, array in zip(forest.trees, arrays, strict=False):
         here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET))
@@ -52,7 +53,7 @@ def count_conditions(forest: Forest, arrays: list[NDArray[Any]]) -> int:
 
 
 def write_thresholds(after: Forest, arrays: list[NDArray[Any]]) -> None:
-    """Writes the forest's thresholds to scikit-learn's arrays: `x < t` is `x <= u` for the float u before t."""
+    """Writes the forest's thresholds to scikit-learn's arrays: `x < t` becomes `x <= u`, with u one float below t."""
     narrow = np.array([feature.number == FLOAT32 for feature in after.features] or [True])
     for tree, array in zip(after.trees, arrays, strict=True):
         here = np.flatnonzero((tree.left != LEAF) & (tree.set_index == NO_SET) & np.isfinite(tree.threshold))

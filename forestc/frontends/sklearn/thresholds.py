@@ -1,7 +1,5 @@
-"""Reads scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
-
-Where a threshold decides, bisection with the library's own function finds the score at which the class changes.
-"""
+"""Reads scikit-learn models that replace another model's decision: by a tuned threshold or by calibrated probabilities.
+For a threshold, bisection with the library's own function finds the score at which the class changes."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ def read_calibrated(model: BaseEstimator, where: str) -> Forest:
             probability = calibrator.predict(response(sign * scores))
         return np.asarray(probability > 1.0 - probability)
 
-    # No link gives the calibrated probabilities themselves: only the order of the scores is kept.
+    # The forest keeps only the order of the scores, not the calibrated probabilities.
     ordered = changed(_negated(forest) if falls else forest, link=Link("order"))
     return as_outer(_decided_by(ordered, above, where), model)
 
@@ -135,7 +133,7 @@ def _scores_of_classes(estimator: object, classes: NDArray[Any], where: str) -> 
 
 
 def _calibration(method: str, calibrator: BaseEstimator) -> tuple[Link, bool]:
-    """Returns the link from score to probability, and whether the score must be negated."""
+    """Returns the link from score to probability, and True if the score must be negated."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0

@@ -41,11 +41,9 @@ def finished(
     **meaning: Unpack[ScoreMeaning],
 ) -> Forest:
     """Builds the Forest of a scikit-learn model.
-
     trees: trees with columns of the rows as features.
-    missing: whether missing values are accepted.
-    categories: column -> names of its categories.
-    """
+    missing: True if the model accepts missing values.
+    categories: column -> names of its categories."""
     names = getattr(model, "feature_names_in_", None)
 
     def feature(column: int) -> Feature:
@@ -153,8 +151,8 @@ def _draw(model: BaseEstimator, estimator: BaseEstimator) -> Draw | None:
 
 
 def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64]:
-    """Returns `tree.value` without padding, (nodes, classes of all targets); the library pads each target to the most
-    classes."""
+    """Returns `tree.value` without padding, (nodes, classes of all targets). The library pads each target to the
+    largest number of classes."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
@@ -264,7 +262,7 @@ def read_adaboost(model: BaseEstimator, where: str) -> Forest:
     if n == 1:
         trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # One class scores 0.
         return finished(model, where, trees, missing=False, n_outputs=1, decision=Decision("argmax"), classes=classes)
-    # The softmax of scores / (classes - 1) or (-score, score) / 2 gives probabilities.
+    # Probabilities are the softmax of scores / (classes - 1) or, for two classes, the sigmoid of the score.
     return finished(
         model,
         where,
@@ -308,8 +306,8 @@ def read_bagging(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_isolation(model: BaseEstimator, where: str) -> Forest:
-    """Reads an IsolationForest. Scores are path lengths over their expectation, values the decision function, and
-    classes -1 (outlier) and 1."""
+    """Reads an IsolationForest. A score is the path length divided by its expectation, and the value is the decision
+    function. The classes are -1 (outlier) and 1."""
     from sklearn.ensemble._iforest import _average_path_length
 
     trees = []

@@ -25,11 +25,10 @@ def voting_forest(
     threshold: int | None,
 ) -> Forest:
     """Returns a forest of the members' votes. Raises ModelError.
-
     model: the estimator that holds the members.
     columns: the columns that each member reads, or None for all.
     encoded: True if members answer with the index of a class.
-    threshold: for two classes, the most votes for the second class that decide for the first.
+    threshold: for two classes, the largest number of votes for the second class with which the first class still wins.
     """
     where, classes = type(model).__name__, labels_of(model.classes_)
     decision = Decision("argmax") if threshold is None else Decision("threshold", threshold + 1)

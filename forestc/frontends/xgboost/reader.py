@@ -51,13 +51,13 @@ EPSILON = np.float32(1e-6)  # bounds the gap between two expectiles from below: 
 
 MAX_TREES = 1 << 20  # limits the trees that a damaged file can claim
 
-# Tells what to do about a model without a best iteration.
+# Remedy in the error message if the model names no best iteration.
 NO_BEST = "train with early stopping, whose result XGBoost saves, or give the number of iterations"
 
 
 def read_live(model: Booster | XGBModel, iterations: Iterations = None) -> Forest:
-    """Reads a Booster or a scikit-learn-style estimator into a Forest, by default with the trees that it predicts with.
-    Raises ForestcError."""
+    """Reads a Booster or a scikit-learn-style estimator into a Forest. By default it reads the trees that the model
+    predicts with. Raises ForestcError."""
     where = f"XGBoost {type(model).__name__}"
     estimator = hasattr(model, "get_booster")
     if estimator and not model.__sklearn_is_fitted__():
@@ -89,8 +89,8 @@ def _labeled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: object, where: str, iterations: Iterations = None, estimator: bool = False) -> Forest:
-    """Reads a parsed document into a Forest. estimator: True to predict as an estimator does; files that estimators
-    saved always do. Raises ForestcError."""
+    """Reads a parsed document into a Forest. estimator: True to predict as a scikit-learn-style estimator; files that
+    estimators saved imply it. Raises ForestcError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -121,7 +121,7 @@ def read_saved(document: object, where: str, iterations: Iterations = None, esti
     codes = [read_codes(doc, columns, categories) for doc in docs]
     names = _feature_names(learner, columns)
     labels = _category_names(model, categories, columns)
-    # Estimators use inplace_predict, which adds and subtracts the base score and so rounds the leaves.
+    # Estimators use inplace_predict. It adds and subtracts the base score, which rounds the leaf values.
     base = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
     scales = [None] * len(docs) if weights is None else list(weights[: len(docs)])
     trees = [
@@ -157,7 +157,7 @@ def _outputs(params: Document, objective: str) -> int:
 
 
 def _best_iteration(attributes: object, learner: Document, needed: bool) -> int | None:
-    """Returns the best iteration, counted from 1, or None. needed: whether invalid ones raise ModelError."""
+    """Returns the best iteration, counted from 1, or None. needed: True to raise ModelError for an invalid value."""
     if not isinstance(attributes, Mapping) or "best_iteration" not in attributes:
         return None
     try:
@@ -246,8 +246,8 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """Returns {column: names of its categories}; raises counts in `categories` to these. Raises ModelError for numbers
-    other than codes."""
+    """Returns {column: names of its categories}, and raises the counts in `categories` to the numbers of names. Raises
+    ModelError for numbers other than codes."""
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
     names_by_column = {}

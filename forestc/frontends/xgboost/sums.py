@@ -26,7 +26,7 @@ class TreeSums:
     """The parameters of a training and the sums at the nodes of its trees."""
 
     settings: Mapping[str, Any]  # parameters of `xgboost.train` in the file
-    # for each tree, arrays in the order of `NODE`, indexed by `Tree.ids`; empty for vector leaves
+    # Holds, for each tree, its arrays in the order of `NODE`, indexed by `Tree.ids`; empty for vector leaves.
     trees: tuple[tuple[NDArray[np.float64], ...], ...]
     feature_types: tuple[str, ...] | None = None  # types of the columns; None if unknown
 

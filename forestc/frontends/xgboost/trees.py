@@ -30,10 +30,9 @@ def read_tree(
     base: NDArray[np.float32] | None,
 ) -> Tree:
     """Reads the tree of a document. Raises ModelError.
-
     categories: column -> number of codes.
-    weight: dart's factor for leaves.
-    base: base score; weighting starts from (base + leaf) - base.
+    weight: dart's factor for leaves, or None.
+    base: base score; with a weight, leaf values are first rounded by adding and subtracting it. None for no rounding.
     """
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):

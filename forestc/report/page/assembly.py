@@ -26,7 +26,7 @@ _PAGE = re.compile(r"\d{4,9}\.html")  # matches the file names of designs' pages
 
 def html(page: Page) -> str:
     """Returns the page as HTML that loads no other file. Its security policy allows only its own scripts. Raises
-    MissingExtraError."""
+    MissingExtraError for charts without vl-convert."""
     sections = [section for section in page.sections if section.blocks]
     charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
     scripts = [_runtime(), page_file("page.js")] if charts else [page_file("page.js")]

@@ -90,7 +90,7 @@ def data(name: str = "rows") -> Any:
 
 
 def finished(title: str, alt: str, drawn: Drawn, rows: Rows, foot: str = "", **more: Rows) -> Chart:
-    """Returns the block of an Altair chart. rows, more: its data, under the names given to `data`."""
+    """Returns the block of an Altair chart. rows, more: the chart's data, under the names given to `data`."""
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)

@@ -125,8 +125,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
 
 
 def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:
-    """Charts the slowest path of each pipeline stage, cell by cell. parts: by net, the part of the design that it
-    belongs to."""
+    """Charts the slowest path of each pipeline stage, cell by cell. parts: for each net, its part of the design."""
     alt = altair()
     rows = []
     for stage in stages:

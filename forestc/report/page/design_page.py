@@ -328,7 +328,7 @@ def _trees(design: Design) -> list[Block]:
 
 
 def _comparisons(tree: Tree) -> float:
-    """Returns the mean comparisons of a training row; 0 without covers."""
+    """Returns the mean number of comparisons for a training row; 0 without covers."""
     return 0.0 if tree.cover is None or not tree.cover[0] else float(tree.cover[tree.inner].sum() / tree.cover[0])
 
 

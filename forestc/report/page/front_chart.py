@@ -184,7 +184,7 @@ def _shown(goal: Goal, trial: Trial) -> str:
 def _axis(
     goal: Goal, complete: Sequence[Trial], must: Sequence[Trial], others: Sequence[Mapping[str, Any]], key: str
 ) -> _GoalAxis:
-    """Returns an axis that spans the trials, except very inaccurate ones, and peers."""
+    """Returns an axis that spans the trials and the peers, except very inaccurate trials."""
     seen = [float(trial.figure(goal.figure) or 0.0) for trial in must] + [float(other[key]) for other in others]
     every = [float(trial.figure(goal.figure) or 0.0) for trial in complete] + seen
     if goal.figure == "accuracy":
@@ -232,7 +232,7 @@ def _labels(study: Study, marked: Sequence[Trial], x_axis: _GoalAxis, y_axis: _G
 
 
 def _foot(study: Study, rows: Sequence[Mapping[str, Any]], limits: bool, peers: bool) -> str:
-    foot = "Red: the front, the designs that no other beats in every goal; beside each its standard error. "
+    foot = "Red: the front, the designs that no other equals or beats in all goals; beside each its standard error. "
     foot += "A click opens the design's page. " if any("page" in row for row in rows) else ""
     foot += f"Square: {unpruned_name(study)}. " if any("unpruned" in row for row in rows) else ""
     foot += "Blue: other trials. "

@@ -91,7 +91,7 @@ def study_html(study: Study) -> str:
 
 @shows(Study, "text")
 def study_text(study: Study) -> str:
-    """Returns the text that `forestc explore` prints."""
+    """Returns a study as the text that `forestc explore` prints."""
     console = Console(file=StringIO(), width=get_terminal_size().columns)
     for part in front_tables(study, front_summary(study)):
         console.print(part)

@@ -14,7 +14,8 @@ BY_COMPILE = "when it was compiled"
 
 
 def results_of(design: Design) -> list[Result]:
-    """Returns the results in the folder. The synthesis by `compile` is added if no newer one is for its device."""
+    """Returns a list of the results in a design's folder. The synthesis by `compile` is added unless there is a later
+    one for the device."""
     results = design.results()
     made = design.manifest.get("made", {}).get("synthesis")
     if made and ("synth", str(made["device"]), False) not in {result.key for result in results}:

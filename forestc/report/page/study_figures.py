@@ -38,8 +38,8 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 
 
 def history(study: Study) -> list[tuple[int, float]]:
-    """Returns (trial number, hypervolume) for each trial: the share of the box from worst to best values that the
-    trials so far dominate."""
+    """Returns a list of (trial number, hypervolume). The hypervolume is the share of the box from worst to best values
+    that the trials so far dominate."""
     goals = study.goals[:MOST_GOALS]
     complete = [t for t in study.trials if study.kept(t) and all(t.figure(g.figure) is not None for g in goals)]
     columns = [_scaled([float(t.figure(goal.figure) or 0.0) for t in complete], goal) for goal in goals]
@@ -74,8 +74,8 @@ def hypervolume(points: Sequence[Point]) -> float:
 
 
 def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[str, float]]:
-    """Returns (goal, option, importance, standard deviation) by permutation in a random forest, and by goal the
-    explained share of variance. Raises MissingExtraError."""
+    """Returns a list of (goal, option, importance, standard deviation), by permutation in a random forest, and {goal:
+    explained share of the variance}. Raises MissingExtraError."""
     names = option_names(study)
     importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}
@@ -118,7 +118,8 @@ def _encoded(trials: Sequence[Trial], names: Sequence[str]) -> NDArray[np.float6
 
 
 def equals(study: Study) -> dict[int, list[int]]:
-    """Returns for each trial on the front the others whose accuracy differs by less than the larger standard error."""
+    """Returns {trial: list of other trials} by number, for the front. The accuracies of a trial and the others differ
+    by less than the larger standard error."""
     scores = {trial.number: trial.validation for trial in study.front if trial.validation is not None}
     return {
         number: [

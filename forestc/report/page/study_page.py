@@ -105,7 +105,7 @@ def _linked(sentences: Sequence[Words], links: Links) -> Markup:
 
 
 def _unfinished(study: Study) -> list[str]:
-    """Returns a sentence on what a study lacks if it ended early or still runs."""
+    """Returns a list with a sentence on unfinished parts of a study; empty for a finished study."""
     lacks, stopped = study.asked.get("unfinished"), study.asked.get("stopped") is True
     running = sum(trial.state == "running" for trial in study.trials)
     lead = "The search was stopped before its end" if stopped or lacks else "The search has not ended"
