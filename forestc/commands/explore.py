@@ -55,8 +55,8 @@ COMMANDS = Commands(compile, check, synth, measure)
 def explore(options: ExploreOptions) -> Study:
     """Searches for small designs that are accurate enough, and writes a study.
 
-    A study is a folder with every trial and the front: the designs that no other equals or beats in all goals. Ctrl-C ends the
-    search at once, with the front so far: of the synthesized designs, if there are any.
+    A study is a folder with every trial and the front: the designs that no other equals or beats in all goals.
+    Ctrl-C ends the search at once, with the front so far: of the synthesized designs, if there are any.
 
     Parameters
     ----------
