@@ -30,6 +30,10 @@ _PROBLEMS = {
 }
 
 
+class LostError(BoardError):
+    """Raised if all requests for the same items were lost."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """Work that requests share: `count` items, up to `most` of them in a request."""
@@ -44,7 +48,7 @@ class Parts:
 class _Sent:
     start: int
     stop: int
-    tries: int  # requests for these items before
+    before: int  # requests for these items before
     at: float  # time of sending
 
 
@@ -63,20 +67,20 @@ class Link:
     def close(self) -> None:
         self._port.close()
 
-    def ask(self, kind: Kind, payload: bytes = b"") -> bytes:
-        """Returns the payload of the answer to one request."""
+    def ask(self, kind: Kind, payload: bytes = b"", tries: int = TRIES) -> bytes:
+        """Returns the payload of the answer to one request. Raises LostError after so many tries."""
         answers: list[bytes] = []
 
         def take(start: int, stop: int, answer: bytes) -> bool:
             answers.append(answer)
             return True
 
-        self.run(kind, Parts(1, 1, lambda start, stop: payload, take))
+        self.run(kind, Parts(1, 1, lambda start, stop: payload, take), tries=tries)
         return answers[0]
 
-    def run(self, kind: Kind, parts: Parts, window: int = 1) -> None:
-        """Sends requests for all items until each is answered. window: requests under way. Raises BoardError if the
-        board does not answer or gives a wrong answer."""
+    def run(self, kind: Kind, parts: Parts, window: int = 1, tries: int = TRIES) -> None:
+        """Sends requests for all items until each is answered. window: requests under way. Raises LostError after
+        `tries` requests for the same items, BoardError for a silent board and an impossible answer."""
         left, size, clock = np.ones(parts.count, dtype=bool), parts.most, self._clocks[kind]
         waiting = [(0, parts.count, 0)]  # items to send: start, stop, requests for them before
         sent: dict[int, _Sent] = {}  # requests under way, by their sequence
@@ -84,14 +88,14 @@ class Link:
         self._heard = time.monotonic()
         while left.any():
             while waiting and len(sent) < window:
-                start, stop, tries = waiting.pop()
+                start, stop, before = waiting.pop()
                 if not (here := np.flatnonzero(left[start:stop])).size:
                     continue
                 start += int(here[0])
                 end = min(stop, start + size)
-                waiting += [(end, stop, tries)] if end < stop else []
+                waiting += [(end, stop, before)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
-                sent[sequence] = asked[sequence] = _Sent(start, end, tries, time.monotonic())
+                sent[sequence] = asked[sequence] = _Sent(start, end, before, time.monotonic())
             frame = self._next(clock.deadline(sent.values()))
             if frame is None:
                 clock.expired()
@@ -112,11 +116,11 @@ class Link:
             else:
                 continue
             for request in [sent.pop(sequence) for sequence in lost]:
-                if request.tries + 1 >= TRIES:
-                    what = f"{TRIES} requests for the same rows were damaged or lost on the line"
-                    raise BoardError(what, where=self.where, do="take a shorter cable, or a lower baud rate")
-                waiting.append((request.start, request.stop, request.tries + 1))
                 self.resends += 1
+                if request.before + 1 >= tries:
+                    what = f"{TRIES} requests for the same rows were damaged or lost on the line"
+                    raise LostError(what, where=self.where, do="take a shorter cable, or a lower baud rate")
+                waiting.append((request.start, request.stop, request.before + 1))
             size = max(1, size // 2) if lost else size
 
     def _send(self, kind: Kind, payload: bytes) -> int:
