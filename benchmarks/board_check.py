@@ -1,8 +1,8 @@
 """Checks designs on simulated boards, over a clean line and over one that damages and loses bytes.
 
-`check --port sim` sends at least 20,000 vectors through the top that is placed on a board, simulated by Verilator, with 12
-clocks a bit. Damaged and lost bytes are those of both directions. Vectors with another answer than the evaluator's are
-`differences`; `wrong` are rows with another prediction than the design's, among the model's own rows.
+`check --port sim` sends at least 20,000 vectors through the top that is placed on a board, simulated by Verilator, with
+12 clocks a bit. Damaged and lost bytes are those of both directions. `differences` counts vectors with another answer
+than the evaluator's, `wrong` the model's own rows with another prediction than the design's.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ import numpy as np
 from forestc.boards.frames import ANSWER, SEQUENCES, Frame, FrameReader, Kind, encoded
 from forestc.errors import BoardError, MissingExtraError
 
-TRIES = 64  # requests for the same rows, after which the line is given up
-SILENCE = 8  # time-outs without a single byte, after which the board is given up
+TRIES = 64  # limits requests for the same rows
+SILENCE = 8  # limits time-outs without a single byte
 POLL = 0.01  # seconds that one read waits for a byte
 FIRST_WAIT = 0.5  # seconds to wait for the first answer, unless the time-out is shorter
-SLOWER = 1.25  # factor of the wait after one that was in vain
+SLOWER = 1.25  # multiplies the wait after a time-out
 LEAST_WAIT = 0.02  # seconds to wait for an answer at least; operating systems deliver bytes in bursts
 NO_ANSWER = "check the port and the baud rate, and that the board has its power and its bitstream"
 
@@ -170,7 +170,7 @@ class _Clock:
         return max(self._last, min(request.at for request in sent)) + self._wait
 
     def answered(self, request: _Sent, late: bool) -> None:
-        """Counts an answer. late: its request counted as lost."""
+        """Learns from an answer. late: its request counted as lost."""
         now = time.monotonic()
         took = now - (request.at if late else max(self._last, request.at))
         first, self._last = not self._mean, now
