@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs, fits
 from forestc.boards.frames import Kind
-from forestc.boards.link import Link, Parts
+from forestc.boards.link import TRIES, Link, LostError, Parts
 from forestc.boards.simulated import is_simulated, simulated_board
 from forestc.boards.wires import PROTOCOL, Identity, Target, Wire, wire_of
 from forestc.errors import BoardError, OptionError, RowsError
@@ -220,17 +220,30 @@ class Board(FittedEstimator):
             data = b"" if words is None else words.astype("<u4").tobytes()
         else:
             data = image if isinstance(image, bytes) else _read(Path(image))
-        step, start = (self._identity.most - 4) // 4 * 4, 0
-        for _ in range(2 * (len(data) // step + 2)):  # A board that is reset meanwhile begins again, once.
-            answer = self._link.ask(Kind.LOAD, (start // 4).to_bytes(4, "little") + data[start : start + step])
-            start, state = 4 * int.from_bytes(answer[:4], "little"), answer[4] if len(answer) == 5 else REFUSED
-            if state in (REFUSED, LOADED) or start >= len(data):
-                break
+        state = self._load(data)
         self._identity = self._identify()
         if state != LOADED or self._identity.image != int.from_bytes(data[-4:], "little"):
             raise BoardError(
                 "the engine refused the image", where=self._name, do="give an image for an engine of its capacity"
             )
+
+    def _load(self, data: bytes) -> int:
+        """Sends an image in chunks, smaller ones after losses. Returns the board's state."""
+        most = size = (self._identity.most - 4) // 4 * 4
+        at = lost = state = 0
+        for _ in range(len(data) + TRIES):
+            try:
+                answer = self._link.ask(Kind.LOAD, (at // 4).to_bytes(4, "little") + data[at : at + size], tries=1)
+            except LostError:
+                if (lost := lost + 1) == TRIES:
+                    raise
+                size = max(4, size // 8 * 4)
+                continue
+            lost, size = 0, min(most, size + size // 32 * 4 + 4)
+            at, state = 4 * int.from_bytes(answer[:4], "little"), answer[4] if len(answer) == 5 else REFUSED
+            if state in (LOADED, REFUSED) or at >= len(data):
+                break
+        return state
 
     def _evaluated(self, X: Any) -> Evaluation:
         forest, wire = self._needed().forest, self._needed_wire()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 FLAG, ESCAPE, FLIPPED = b"\x7e", b"\x7d", 0x20
-ANSWER = 0x80  # is added to a request's kind in its answer
+ANSWER = 0x80  # marks the kind of an answer
 MOST_PAYLOAD = 0xFFFF  # bytes of a payload at most
-SEQUENCES = 1 << 16  # sequence numbers, after which they begin again
+SEQUENCES = 1 << 16  # limits sequence numbers, which then begin again
 HEAD, CRC = struct.Struct("<BHH"), struct.Struct("<I")
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from forestc.boards.frames import ANSWER, SEQUENCES, Frame, FrameReader, Kind, encoded
 from forestc.errors import BoardError, MissingExtraError
 
-TRIES = 64  # requests for the same rows, after which the line is given up
-SILENCE = 8  # time-outs without a single byte, after which the board is given up
+TRIES = 64  # limits requests for the same rows
+SILENCE = 8  # limits time-outs without a single byte
 POLL = 0.01  # seconds that one read waits for a byte
 FIRST_WAIT = 0.5  # seconds to wait for the first answer, unless the time-out is shorter
-SLOWER = 1.25  # factor of the wait after one that was in vain
+SLOWER = 1.25  # multiplies the wait after a time-out
 LEAST_WAIT = 0.02  # seconds to wait for an answer at least; operating systems deliver bytes in bursts
 NO_ANSWER = "check the port and the baud rate, and that the board has its power and its bitstream"
 
@@ -28,6 +28,10 @@ _PROBLEMS = {
     2: ("the board has no image", "load an image first, with Board.load"),
     3: ("the board does not know a request", "program the board with a bitstream of this version of forestc"),
 }
+
+
+class LostError(BoardError):
+    """Raised if all requests for the same items were lost."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Parts:
 class _Sent:
     start: int
     stop: int
-    tries: int  # requests for these items before
+    before: int  # requests for these items before
     at: float  # time of sending
 
 
@@ -63,20 +67,20 @@ class Link:
     def close(self) -> None:
         self._port.close()
 
-    def ask(self, kind: Kind, payload: bytes = b"") -> bytes:
-        """Returns the payload of the answer to one request."""
+    def ask(self, kind: Kind, payload: bytes = b"", tries: int = TRIES) -> bytes:
+        """Returns the payload of the answer to one request. Raises LostError after so many tries."""
         answers: list[bytes] = []
 
         def take(start: int, stop: int, answer: bytes) -> bool:
             answers.append(answer)
             return True
 
-        self.run(kind, Parts(1, 1, lambda start, stop: payload, take))
+        self.run(kind, Parts(1, 1, lambda start, stop: payload, take), tries=tries)
         return answers[0]
 
-    def run(self, kind: Kind, parts: Parts, window: int = 1) -> None:
-        """Sends requests for all items until each is answered. window: requests under way. Raises BoardError if the
-        board does not answer or gives a wrong answer."""
+    def run(self, kind: Kind, parts: Parts, window: int = 1, tries: int = TRIES) -> None:
+        """Sends requests for all items until each is answered. window: requests under way. Raises LostError after
+        `tries` requests for the same items, BoardError for a silent board and an impossible answer."""
         left, size, clock = np.ones(parts.count, dtype=bool), parts.most, self._clocks[kind]
         waiting = [(0, parts.count, 0)]  # items to send: start, stop, requests for them before
         sent: dict[int, _Sent] = {}  # requests under way, by their sequence
@@ -84,14 +88,14 @@ class Link:
         self._heard = time.monotonic()
         while left.any():
             while waiting and len(sent) < window:
-                start, stop, tries = waiting.pop()
+                start, stop, before = waiting.pop()
                 if not (here := np.flatnonzero(left[start:stop])).size:
                     continue
                 start += int(here[0])
                 end = min(stop, start + size)
-                waiting += [(end, stop, tries)] if end < stop else []
+                waiting += [(end, stop, before)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
-                sent[sequence] = asked[sequence] = _Sent(start, end, tries, time.monotonic())
+                sent[sequence] = asked[sequence] = _Sent(start, end, before, time.monotonic())
             frame = self._next(clock.deadline(sent.values()))
             if frame is None:
                 clock.expired()
@@ -112,11 +116,11 @@ class Link:
             else:
                 continue
             for request in [sent.pop(sequence) for sequence in lost]:
-                if request.tries + 1 >= TRIES:
-                    what = f"{TRIES} requests for the same rows were damaged or lost on the line"
-                    raise BoardError(what, where=self.where, do="take a shorter cable, or a lower baud rate")
-                waiting.append((request.start, request.stop, request.tries + 1))
                 self.resends += 1
+                if request.before + 1 >= tries:
+                    what = f"{TRIES} requests for the same rows were damaged or lost on the line"
+                    raise LostError(what, where=self.where, do="take a shorter cable, or a lower baud rate")
+                waiting.append((request.start, request.stop, request.before + 1))
             size = max(1, size // 2) if lost else size
 
     def _send(self, kind: Kind, payload: bytes) -> int:
@@ -166,7 +170,7 @@ class _Clock:
         return max(self._last, min(request.at for request in sent)) + self._wait
 
     def answered(self, request: _Sent, late: bool) -> None:
-        """Counts an answer. late: its request counted as lost."""
+        """Learns from an answer. late: its request counted as lost."""
         now = time.monotonic()
         took = now - (request.at if late else max(self._last, request.at))
         first, self._last = not self._mean, now

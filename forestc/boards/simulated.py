@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import BoardError, MissingToolError, OptionError, known_names
+from forestc.errors import BoardError, MissingExtraError, MissingToolError, OptionError, known_names
 from forestc.manifest.design import Design
 from forestc.system.calls import end_process, pseudo_terminal
 from forestc.toolchain import verilator
@@ -88,8 +88,10 @@ def simulated_board(port: str, design: Design) -> Iterator[str]:
 
 
 def _program(tool: verilator.Verilator, design: Design, line: Line, folder: Path) -> Path:
-    from forestc.boards.gateware import top_verilog
-
+    try:
+        from forestc.boards.gateware import top_verilog
+    except ImportError:
+        raise MissingExtraError("Amaranth", "board") from None
     files = top_verilog(design, line.clocks)
     for file, text in files.items():
         (folder / file).write_text(text, encoding="utf-8")

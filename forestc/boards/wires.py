@@ -19,7 +19,7 @@ from forestc.manifest.design import Design
 from forestc.netlist.ir import WordType
 from forestc.netlist.ports import label_port, score_port
 
-PROTOCOL = 1  # version of the protocol
+PROTOCOL = 1  # tells this version of the protocol from later ones
 _IDENTITY = struct.Struct("<BBBBHHH8sI")
 
 

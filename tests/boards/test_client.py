@@ -278,3 +278,22 @@ def test_sequence_numbers_begin_again(design, monkeypatch):
     rows = X[random.Random(0).choices(range(len(X)), k=400)]
     with fake(design, most=30) as board, Board(board.port, design) as client:
         assert np.array_equal(client.predict(rows), design.predict(rows))
+
+
+def test_check_counts_the_differences_of_a_board(design):
+    with fake(design, most=1000) as board:
+        right = board.answer
+        board.answer = lambda row: right(row) if row[0] % 16 else bytes([right(row)[0] ^ 1]) + right(row)[1:]
+        result = forestc.check(design, X[:40], port=board.port, engines=["board"], random_rows=60, record=False)
+        found = result.engines["board"]
+        assert found.vectors == sum(result.vectors.values()) and 0 < found.differences < found.vectors
+        assert not result.ok and "board differs" in str(result.problem()) and "should give" in found.first
+        assert found.tool == f"{board.port}, 115200 baud" and any(
+            "requests sent again" in note for note in result.notes
+        )
+        board.answer = right
+        assert forestc.check(design, X[:40], port=board.port, engines=["netlist"], random_rows=60, record=False).ok
+        other = forestc.check(design, X[:40], engines=["netlist"], random_rows=60, record=False)
+        assert "board" not in other.engines and "board" not in other.figures
+        with pytest.raises(OptionError, match="no port"):
+            forestc.check(design, X[:40], engines=["board"])
