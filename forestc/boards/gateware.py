@@ -68,7 +68,9 @@ class Image:
     @staticmethod
     def new() -> Image:
         words = (Signal(32) for _ in range(3))
-        return Image(next(words), Signal(8), next(words), next(words), Signal(init=1), Signal(16), Signal(range(PAUSE + 1)))
+        return Image(
+            next(words), Signal(8), next(words), next(words), Signal(init=1), Signal(16), Signal(range(PAUSE + 1))
+        )
 
 
 def top(hardware: Hardware, divisor: int, ports: Mapping[str, Any]) -> Module:
@@ -239,4 +241,3 @@ def _load(m: Module, port: Port, job: Job, image: Image) -> None:
         with m.If(image.pause == PAUSE):
             m.d.sync += image.counts.eq(port.status[8:24])
             m.next = "FETCH"
-

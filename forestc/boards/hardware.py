@@ -1,4 +1,4 @@
-"""The hardware behind a serial line: a core, its AXI4-Stream wrapper or an engine, as Verilog and Amaranth instances."""
+"""The hardware behind a serial line: a core, its AXI4-Stream wrapper or an engine, as Verilog and instances of it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,16 @@ def _of_core(design: Design) -> Hardware:
         connect = _core(netlist, str(design.manifest["core"]))
     row, result = (-(-max(1, width_of(fields(netlist))) // 8) for fields in (input_fields, output_fields))
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
-    return Hardware(str(design.manifest["name"]), CORE, row, row, result, bytes.fromhex(design.manifest["hash"][:16]), files, connect)
+    return Hardware(
+        str(design.manifest["name"]),
+        CORE,
+        row,
+        row,
+        result,
+        bytes.fromhex(design.manifest["hash"][:16]),
+        files,
+        connect,
+    )
 
 
 def _core(netlist: Netlist, module: str) -> Callable[[Module, Port], None]:
@@ -122,7 +131,10 @@ def _stream(netlist: Netlist, stream: Stream) -> Callable[[Module, Port], None]:
     def connect(m: Module, port: Port) -> None:
         index, ready, data = Signal(range(stream.beats)), Signal(), Signal(stream.result_bits)
         row = Signal(stream.padded_bits)
-        m.d.comb += [row.eq(_in_lanes(port.beat, stream.row)), port.result.eq(_packed(data, stream.result)[:result_bits])]
+        m.d.comb += [
+            row.eq(_in_lanes(port.beat, stream.row)),
+            port.result.eq(_packed(data, stream.result)[:result_bits]),
+        ]
         m.d.comb += port.beat_ready.eq(ready & (index == latest))
         with m.If(port.beat_valid & ready):
             m.d.sync += index.eq(index + 1)
@@ -178,4 +190,6 @@ def _engine(capacity: Capacity) -> Hardware:
 
     beat, files = capacity.tdata_bits // 8, {f"{capacity.name}.v": emit(capacity)}
     design = capacity.id.to_bytes(8, "little")
-    return Hardware(capacity.name, ENGINE, capacity.beats * beat, beat, capacity.result_bits // 8, design, files, connect)
+    return Hardware(
+        capacity.name, ENGINE, capacity.beats * beat, beat, capacity.result_bits // 8, design, files, connect
+    )

@@ -91,7 +91,17 @@ def frame_receiver(m: Module, rx: Any, divisor: int, most: int, sizes: tuple[int
     byte, valid = receiver(m, rx, divisor)
     escaped, spoilt, index, in_row = Signal(), Signal(), Signal(range(most + 16)), Signal(range(row))
     half, address, clear = Signal(), Signal(range(most)), Signal()
-    request = Request(Signal(), Signal(), Signal(8), Signal(16), Signal(16), Signal(range(most * most + 1)), Signal(), address, Signal(8))
+    request = Request(
+        Signal(),
+        Signal(),
+        Signal(8),
+        Signal(16),
+        Signal(16),
+        Signal(range(most * most + 1)),
+        Signal(),
+        address,
+        Signal(8),
+    )
     flag, taken, in_payload = Signal(), Signal(), Signal()
     m.submodules.rx_crc = crc = CRC32_ISO_HDLC(8).create()
     m.submodules.payload = memory = Memory(shape=8, depth=2 * most, init=[])
