@@ -14,7 +14,7 @@ from forestc.backends.axi_stream import stream_of, stream_ports
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.project import ProjectOptions
 from forestc.costs.boards import stands_for
-from forestc.costs.devices import DEVICES, Device
+from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.manifest.design import Design
@@ -100,7 +100,7 @@ def placement(
         top = _registered(circuit, Path(name), files, target, native, stream=False)
         progress(f"nextpnr for {device}")
         family, written = target.family, "placed.json"
-        placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, written=written)
+        placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
     count = len(circuit.netlist.cells)
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
@@ -132,6 +132,16 @@ def _registered(
     wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
     synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
     return folder / "top.json"
+
+
+def _options(device: Device, top: Path) -> tuple[str, ...]:
+    """Returns nextpnr's options for a device; writes the file of pins beside the netlist, if it wants one."""
+    option, line = device.family.pins
+    if not option:
+        return device.nextpnr
+    pins = top.with_suffix(".pins")
+    pins.write_text("".join(f"{line.format(port=p, pin=pin)}\n" for p, pin in zip(PORTS, device.pins, strict=True)))
+    return (*device.nextpnr, *option.format(file=pins.name).split())
 
 
 def _core_view(circuit: Circuit) -> dict[str, Any]:
@@ -220,7 +230,8 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
             progress(f"nextpnr for {device}")
             top = _registered(circuit, Path(name), files, target, native, stream=stream)
             try:
-                placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, seed=options.seed)
+                chosen = _options(target, top)
+                placed = place(top, family.nextpnr, chosen, family.logic_cell, native=native, seed=options.seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:

@@ -14,6 +14,9 @@ from forestc.errors import MissingToolError, ToolError
 from forestc.system.calls import lock_file
 from forestc.toolchain.run import find, run_tool
 
+# Extras of nextpnr's families that `synth` does not install.
+EXTRAS = ("gowin", "machxo2", "nexus", "gatemate")
+
 
 def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
     """Returns the command of a program: the PyPI package's, otherwise one on the PATH; None if there is none. native:
@@ -30,7 +33,9 @@ def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
 def need_command(program: str, native: bool = False) -> tuple[str, ...]:
     command = find_command(program, native)
     if command is None:
-        do = f'pip install "forestc[synth]", or install {program.partition("-")[0]}'
+        family = program.rpartition("-")[2]
+        extra = family if family in EXTRAS else "synth"
+        do = f'pip install "forestc[{extra}]", or install {program.partition("-")[0]}'
         raise MissingToolError(f"{program} was not found", do=do)
     return command
 

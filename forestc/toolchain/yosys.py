@@ -14,10 +14,16 @@ from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
 SECONDS = 3600  # seconds before a run is stopped
-_LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
-_FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
-_CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
-_MEMORIES = re.compile(r"RAMB|SB_RAM|DP16K|SRL|TRELLIS_DPR")
+# Counts LUTs by cell: a WIDEFN9 joins two, and a GateMate's L2T5 and MX4 take two of its cells.
+_LUTS: Mapping[str, int] = {
+    **dict.fromkeys(("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4"), 1),
+    **{"WIDEFN9": 2, "CC_LUT1": 1, "CC_LUT2": 1, "CC_L2T4": 1, "CC_L2T5": 2, "CC_MX2": 1, "CC_MX4": 2},
+}
+_FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E|^DFF|FD1P3|CC_DFF")
+_CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2|^ALU$|CC_ADDF")
+_MEMORIES = re.compile(
+    r"RAMB|SB_RAM|SB_SPRAM|P16K|SC16K|DP8K|SRL|TRELLIS_DPR|^(SP|DP|SDP)(X9)?B?$|^p?ROM|RAM16S|DPR16|CC_BRAM"
+)
 _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 
@@ -77,7 +83,7 @@ def synthesize(
             f"tee -q -o {result.name} stat -json",
             "delete t:$scopeinfo",  # newer versions write these; an older nextpnr takes them for cells
             *([f"write_json {netlist}"] if netlist else []),
-            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at the device's flip-flops, unknown to ltp
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF t:DFF* t:FD1P3* t:CC_DFF",  # paths end at the device's flip-flops, unknown to ltp
             f"tee -q -o {paths.name} ltp -noff",
         ]
         return [*command, "-p", "; ".join(steps)]
@@ -104,5 +110,5 @@ def synthesize(
     def total(kinds: re.Pattern[str]) -> int:
         return sum(count for kind, count in cells.items() if kinds.search(kind))
 
-    lut = sum(count for kind, count in cells.items() if kind in _LUTS)
+    lut = sum(count * _LUTS.get(kind, 0) for kind, count in cells.items())
     return CellCounts(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)
