@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from forestc.backends.axi_stream import stream_of, stream_ports
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.project import ProjectOptions
+from forestc.backends.project import LANGUAGES, ProjectOptions, Sources
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
@@ -22,6 +22,7 @@ from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
 from forestc.options.shared import Progress, quiet
 from forestc.options.stream import StreamOptions
+from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
@@ -46,6 +47,16 @@ class Circuit:
             return path.name, path.read_text(encoding="utf-8")
 
         return Circuit(design.manifest, design.netlist, file)
+
+    @property
+    def core(self) -> str:
+        """The role of the core's file: verilog, or vhdl without Verilog."""
+        return "verilog" if "verilog" in self.manifest["files"] else "vhdl"
+
+    @property
+    def language(self) -> Sources:
+        """How files of the core's language are named."""
+        return LANGUAGES[self.core]
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
         """Returns the width of the packed input port, or of the packed output port."""
@@ -90,8 +101,8 @@ def placement(
     device = known_device(device)
     if device not in supported:
         raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
-    need_tools(device, native)
     circuit = Circuit.of(design)
+    need_tools(device, native, vhdl=circuit.core == "vhdl")
     check_fits(circuit.netlist, device)
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
@@ -102,7 +113,7 @@ def placement(
         family, written = target.family, "placed.json"
         placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
-    count = len(circuit.netlist.cells)
+    count = len(circuit.netlist.cells) if circuit.core == "verilog" else 0  # GHDL gives nets other numbers.
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
@@ -112,14 +123,17 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog files; returns the top module's name and their paths."""
-    roles = ["verilog", *(["axi_stream"] if stream else [])]
-    roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
-    paths = []
-    for role in roles:
-        paths.append(folder / f"{role}.v")
-        paths[-1].write_text(circuit.file(role)[1], encoding="utf-8")
-    return str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"]), paths
+    """Writes the Verilog files, or GHDL's translation of the VHDL; returns the top module's name and their paths."""
+    top = str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"])
+    language = circuit.language
+    roles = [language.prefix + role for role in ("axi_lite", "axi_stream") if stream]
+    texts = {role: circuit.file(role)[1] for role in (circuit.core, *roles) if role in circuit.manifest["files"]}
+    if language.prefix:
+        texts = {"vhdl": as_verilog([text.encode() for text in texts.values()], top)}
+    paths = [folder / f"{role}.v" for role in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return top, paths
 
 
 def _registered(
@@ -173,13 +187,16 @@ def known_device(name: str) -> str:
     return device
 
 
-def need_tools(device: str, native: bool = False) -> None:
-    """Raises MissingToolError if a tool that `synth` needs for the device is not installed."""
+def need_tools(device: str, native: bool = False, *, vhdl: bool = False) -> None:
+    """Raises MissingToolError if a tool that `synth` needs for the device is not installed. vhdl: for a core in VHDL
+    alone, which GHDL translates for yosys."""
     tool = device.partition(":")[0]
     if tool in PROGRAMS:
         need_vendor(tool)
         return
     need_yosys(native)
+    if vhdl:
+        need_ghdl()
     if DEVICES[device].nextpnr:
         need_command(f"nextpnr-{DEVICES[device].family.nextpnr}", native)
 
@@ -250,13 +267,15 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
-        files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}
+        prefix = circuit.language.prefix
+        script, registered = prefix + tool, f"{prefix}registered"
+        files = {role: circuit.file(role) for role in (script, circuit.core, registered, f"{prefix}xdc")}
         for file, text in files.values():
             (Path(name) / file).write_text(text, encoding="utf-8", newline="\n")
         start = time.perf_counter()
         progress(f"{tool} for {part}")
         reported = run_vendor(
-            tool, part, Path(name) / files[tool][0], Path(files["registered"][0]).stem, period_ns=period
+            tool, part, Path(name) / files[script][0], Path(files[registered][0]).stem, period_ns=period
         )
         seconds = round(time.perf_counter() - start, 3)
     return {

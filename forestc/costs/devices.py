@@ -240,16 +240,33 @@ DEVICES: Mapping[str, Device] = {
         Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), ECP5_25K, memory=DeviceMemory(56, EBR)),
         Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), ECP5_45K, memory=DeviceMemory(108, EBR)),
         Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2, memory=DeviceMemory(208, EBR)),
-        Device("gw1nr-9", GW1N, 8640, ("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
-               memory=DeviceMemory(26, EBR), pins=QN88),
-        Device("gw2ar-18", GW2A, 20736, ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
-               memory=DeviceMemory(46, EBR), pins=QN88),
+        Device(
+            "gw1nr-9",
+            GW1N,
+            8640,
+            ("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
+            memory=DeviceMemory(26, EBR),
+            pins=QN88,
+        ),
+        Device(
+            "gw2ar-18",
+            GW2A,
+            20736,
+            ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+            memory=DeviceMemory(46, EBR),
+            pins=QN88,
+        ),
         Device("machxo2-1200", MACHXO, 1280, ("--device", "LCMXO2-1200HC-4TG100C"), memory=DeviceMemory(7, DP8KC)),
         Device("machxo3-6900", MACHXO, 6864, ("--device", "LCMXO3LF-6900C-5BG256C"), memory=DeviceMemory(26, DP8KC)),
         Device("nexus-40", NEXUS, 32256, ("--device", "LIFCL-40-9BG400CES"), memory=DeviceMemory(84, EBR), pins=BG400),
-        Device("gatemate-a1", GATEMATE, 40960, ("--device", "CCGM1A1", "--vopt", "allow-unconstrained"),
-               memory=DeviceMemory(64, CC_BRAM)),
-    )  # fmt: skip
+        Device(
+            "gatemate-a1",
+            GATEMATE,
+            40960,
+            ("--device", "CCGM1A1", "--vopt", "allow-unconstrained"),
+            memory=DeviceMemory(64, CC_BRAM),
+        ),
+    )
 }
 
 

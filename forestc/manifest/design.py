@@ -319,7 +319,6 @@ class Design(FittedEstimator):
         if role not in self.manifest["files"]:
             option = "--c-project all" if role.startswith("c_") else "--stream"
             option = f"--target {role}" if role in TARGETS else option
-            option += ", which yosys reads, too" if role == "verilog" and "vhdl" in self.targets else ""
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
             )

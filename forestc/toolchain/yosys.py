@@ -83,7 +83,8 @@ def synthesize(
             f"tee -q -o {result.name} stat -json",
             "delete t:$scopeinfo",  # newer versions write these; an older nextpnr takes them for cells
             *([f"write_json {netlist}"] if netlist else []),
-            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF t:DFF* t:FD1P3* t:CC_DFF",  # paths end at the device's flip-flops, unknown to ltp
+            # Paths end at the device's flip-flops, unknown to ltp.
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF t:DFF* t:FD1P3* t:CC_DFF",
             f"tee -q -o {paths.name} ltp -noff",
         ]
         return [*command, "-p", "; ".join(steps)]
