@@ -8,8 +8,9 @@ design is synthesized for every family; the smaller ones are placed and routed. 
 SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N` ends it early). Then the costs
 are fitted. The printed errors are of data sets outside the fit: the designs of each set are estimated with costs and
 ranges fitted on the other sets. `--targets` names the families and devices to fit; the costs of the others stay.
-`--recipes` names the recipes to make designs by. A range holds nine of ten designs. `worst` is the largest factor between a design's
-figure and its estimate, among designs with a figure of at least `SMALL`. --write writes forestc/costs/fitted.json.
+`--recipes` names the recipes to make designs by. A range holds nine of ten designs. `worst` is the largest factor
+between a design's figure and its estimate, among designs with a figure of at least `SMALL`. --write writes
+forestc/costs/fitted.json.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ from forestc.toolchain.yosys import synthesize
 TITLE = "estimates of designs of data sets outside the fit"
 MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
 SMALL = 20  # LUTs of a design that is too small for `worst`
-PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 500, "gw2ar-18": 500}  # LUTs, by device, from which a design is not placed on it
+# Holds, by device, the LUTs from which a design is not placed on it.
+PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 500, "gw2ar-18": 500}
 OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
 ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
@@ -191,9 +193,7 @@ class Measured:
     figure: float
 
 
-def measure(
-    made: Sequence[Made], cache: Path, targets: Sequence[str], minutes: float, placed: int
-) -> dict[str, Any]:
+def measure(made: Sequence[Made], cache: Path, targets: Sequence[str], minutes: float, placed: int) -> dict[str, Any]:
     """Returns the figures of all designs by `key`: cached ones, and those of tool runs until `minutes` are over.
     placed: places and routes at most this many designs on each device."""
     cached: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}

@@ -157,6 +157,12 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
     return {role for backend in BACKENDS.values() for role in backend.roles(options)}
 
 
+def repeated_roles(options: Mapping[str, Any]) -> set[str]:
+    """Returns the roles of files in the second language's folder that stand in the first one's, too."""
+    shared = (*packages.ROLES, *(STREAM if options.get("stream") else ()))
+    return {SECOND + role for role in shared if len(_hardware(options)) > 1}
+
+
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
     """Returns the artifacts of all backends that have files for these options."""
     artifacts: tuple[Artifact, ...] = ()
