@@ -54,7 +54,7 @@ TITLE = "estimates of designs of data sets outside the fit"
 MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
 SMALL = 20  # LUTs of a design that is too small for `worst`
 # Holds, by device, the LUTs from which a design is not placed on it.
-PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 500, "gw2ar-18": 500}
+PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}
 OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
 ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -99,7 +100,7 @@ def make_image(options: ImageOptions) -> Shown:
     if len(made) == 1:
         (only,) = made
         image = _image(only.forest, capacity, options.progress)
-        figures = {"out": None if options.out is None else str(options.out)}
+        figures: dict[str, Any] = {"out": None if options.out is None else str(options.out)}
         figures |= _figures(only.forest, capacity, image) | only.figures
         figures["columns"] = _columns(only.forest)
         if options.out is not None:
@@ -173,7 +174,8 @@ def _images(options: ImageOptions, capacity: Capacity, made: dict[str, _Quantize
     """Writes the images of several models, with common words."""
     forests = {name: one.forest for name, one in made.items()}
     if differing_missing(forests):
-        made = {name: _quantized(options, one.source, one.rows, "always") for name, one in made.items()}
+        with suppress(OptionError):  # A model may take no missing values; `with_common_words` then names the column.
+            made = {name: _quantized(options, one.source, one.rows, "always") for name, one in made.items()}
         forests = {name: one.forest for name, one in made.items()}
     common = dict(zip(forests, with_common_words(forests), strict=True))
     _check_widths(common, capacity)

@@ -30,10 +30,8 @@ _XTENSA = (
     "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
     "Xtensa, so compile without --cpu"
 )
-_GOWIN = (
-    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures for "
-    "Gowin, but ice40-hx8k, whose LUTs have four inputs as well, gives an idea of the size"
-)
+_GOWIN = 'the tools come with `pip install "forestc[gowin]"`'
+_OWN = "the tools come with the extra that the page of devices names, and there is no estimate of the clock"
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
 
@@ -77,7 +75,11 @@ FPGAS: tuple[Board, ...] = (
     Board(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
     Board(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
     Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
-    Board(("tang-nano-9k", "tang-nano-20k"), "Tang Nano 9K, 20K", "Gowin GW1NR-9, GW2AR-18", remark=_GOWIN),
+    Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "gw1nr-9", remark=_GOWIN),
+    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "gw2ar-18", remark=_GOWIN),
+    Board(("machxo3lf-starter-kit",), "MachXO3LF Starter Kit", "MachXO3LF-6900", "machxo3-6900", remark=_OWN),
+    Board(("lifcl-40-evn", "crosslink-nx"), "CrossLink-NX Evaluation Board", "LIFCL-40", "nexus-40", remark=_OWN),
+    Board(("gatemate-evb", "gatemate-a1-evb"), "GateMate Evaluation Board", "CCGM1A1", "gatemate-a1", remark=_OWN),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
 FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "--device, to compile or synth"}
