@@ -26,7 +26,8 @@ def synth(options: SynthOptions) -> Shown:
         A compiled design or its folder.
     device : str
         lut6 (6-input LUTs without carry chains), xcup (UltraScale+), a device of nextpnr such as ice40-hx8k,
-        vivado:PART, quartus:PART, or a board's name (`forestc.costs.boards`).
+        vivado:PART, quartus:PART, liberty:FILE (cells and area on an ASIC's library), or a board's name
+        (`forestc.costs.boards`).
     native : bool, default=False
         Prefer tools on the PATH to those from PyPI.
     seed : int, default=1

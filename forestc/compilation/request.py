@@ -13,7 +13,7 @@ from forestc.backends.engine import engine_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
 from forestc.compilation.synthesis import known_device, need_tools
-from forestc.costs.boards import stands_for
+from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
@@ -85,6 +85,9 @@ class Request:
     def _check_hardware(self) -> None:
         given = self.options
         if given.device is not None:
+            if given.device.startswith(LIBERTY):
+                do = f"compile without it, then forestc synth {given.out} --device {given.device}"
+                raise OptionError("a library of cells is for synth alone", where="--device", do=do)
             if not {"verilog", "vhdl"} & set(self.targets):
                 raise OptionError("a device needs the core", where="--device", do="add the target verilog or vhdl")
             if not given.no_synth:

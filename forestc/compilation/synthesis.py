@@ -13,7 +13,7 @@ from typing import Any, Literal
 from forestc.backends.axi_stream import stream_of, stream_ports
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.project import LANGUAGES, ProjectOptions, Sources
-from forestc.costs.boards import stands_for
+from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError, ToolError
@@ -26,7 +26,7 @@ from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import need_yosys, synthesize, yosys_version
+from forestc.toolchain.yosys import map_to_library, need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
 STREAM_CLOCKS = 3  # cycles from a row's last beat to its result, beside the core's latency
@@ -197,6 +197,8 @@ def need_tools(device: str, native: bool = False, *, vhdl: bool = False) -> None
     need_yosys(native)
     if vhdl:
         need_ghdl()
+    if device.startswith(LIBERTY):
+        return
     if DEVICES[device].nextpnr:
         need_command(f"nextpnr-{DEVICES[device].family.nextpnr}", native)
 
@@ -223,6 +225,8 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor_figures(circuit, device, tool, part, progress)
+    if device.startswith(LIBERTY):
+        return _area_figures(circuit, options)
     target = DEVICES[device]
     family = target.family
     seconds: dict[str, float] = {}
@@ -262,6 +266,28 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
     figures["estimate"] = estimate(circuit.netlist, device) if estimated(device) and not stream else None
     latency = int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if stream else 0)
     return figures | {"latency_cycles": latency, "stream": stream, "seconds": seconds}
+
+
+def _area_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
+    """Returns cells and area on the library of `liberty:FILE`. The library's folder is not recorded."""
+    library = Path(options.device.removeprefix(LIBERTY))
+    with tempfile.TemporaryDirectory() as name:
+        module, files = _sources(circuit, Path(name), stream=options.stream)
+        start = time.perf_counter()
+        options.progress(f"yosys for {library.name}")
+        mapped = map_to_library(files, module, library, native=options.native)
+        seconds = {"synthesis": round(time.perf_counter() - start, 3)}
+        version = yosys_version(need_yosys(options.native), Path(name))
+    return {
+        "device": LIBERTY + library.name,
+        **{"lut": 0, "ff": mapped.flip_flops, "carry": 0, "bram": 0, "depth": None, "fmax_mhz": None},
+        "cells": mapped.count,
+        "area": round(mapped.area, 3),
+        "tools": [version],
+        "latency_cycles": int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if options.stream else 0),
+        "stream": options.stream,
+        "seconds": seconds,
+    }
 
 
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from forestc.errors import OptionError
 
 Kind = Literal["device", "cpu"]
 VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
+LIBERTY = "liberty:"  # begins a --device that names a file with an ASIC's cells
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     """Returns the device or processor that a name stands for; a board stands for its chip. Raises OptionError for
     unknown names and for boards without a device or processor."""
     known = tuple(known)
-    parts = VENDOR if kind == "device" else ()
+    parts = (*VENDOR, LIBERTY) if kind == "device" else ()
     if given in known or any(given.startswith(tool) and given != tool for tool in parts):
         return given
     name, squeezed = _plain(given), {_squeezed(name): name for name in known}
@@ -113,7 +114,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
     near += get_close_matches(name, names, 3, 0.6)
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
-    listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
+    listed = ", ".join([*known, *(tool + ("FILE" if tool == LIBERTY else "PART") for tool in parts)])
     raise OptionError(
         f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name (docs/reference/boards.md)"
     )

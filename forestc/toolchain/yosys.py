@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError, printable
+from forestc.errors import ForestcError, ToolError, printable
 from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
+MOST_LIBRARY = 1 << 28  # bytes of a Liberty file at most
+ABC = "+strash;ifraig;scorr;dc2;dch,-f;map;topo"  # without sizing by delays, in which the packaged ABC crashes
 SECONDS = 3600  # seconds before a run is stopped
 # Counts LUTs by cell: a WIDEFN9 joins two, and a GateMate's L2T5 and MX4 take two of its cells.
 _LUTS: Mapping[str, int] = {
@@ -59,6 +61,53 @@ def run_yosys(
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds, writes=writes)
+
+
+@dataclass(frozen=True)
+class CellArea:
+    """The cells of an ASIC's library that a design takes."""
+
+    count: int
+    flip_flops: int
+    area: float  # in the library's unit
+
+
+def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bool = False) -> CellArea:
+    """Maps Verilog files of one folder to the cells of a Liberty file. Raises ForestcError if the file can't be read,
+    ToolError if it lacks cells or yosys fails."""
+    folder = files[0].parent
+    try:
+        if library.stat().st_size > MOST_LIBRARY:
+            raise ForestcError(
+                f"holds more than {MOST_LIBRARY:,} bytes", where=str(library), do="give a library of one corner"
+            )
+        (folder / "cells.lib").write_bytes(library.read_bytes())
+    except OSError as error:
+        raise ForestcError(
+            f"can't be read ({error.strerror})", where=str(library), do="give the Liberty file of the cells"
+        ) from None
+    script = [
+        *(f"read_verilog {file.name}" for file in files),
+        f"synth -flatten -noabc -top {top}",
+        "tee -q -o before.json stat -json",
+        "dfflibmap -liberty cells.lib",
+        "opt",
+        f"abc -liberty cells.lib -script {ABC}",
+        "opt_clean",
+        "tee -q -o after.json stat -liberty cells.lib -json",
+    ]
+    run_yosys("\n".join(script) + "\n", folder, writes=["before.json", "after.json"], native=native)
+    try:
+        before, after = (json.loads((folder / f"{name}.json").read_text())["design"] for name in ("before", "after"))
+        generic = sum(count for kind, count in after["num_cells_by_type"].items() if kind.startswith("$"))
+        flip_flops = sum(count for kind, count in before["num_cells_by_type"].items() if _FLIP_FLOPS.search(kind))
+        cells = CellArea(int(after["num_cells"]), flip_flops, float(after.get("area", 0)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(folder)) from None
+    if generic or not cells.area:
+        what = f"has no cells for {generic} of {cells.count}" if generic else "gives its cells no area"
+        raise ToolError(what, where=str(library), do="give a Liberty file with logic gates, flip-flops and their areas")
+    return cells
 
 
 def synthesize(

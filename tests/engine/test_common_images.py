@@ -111,9 +111,7 @@ def test_missing_values(engine):
     assert any("means missing" in note for note in figures["columns"].values())
     assert [own["rows_compared"] for own in figures["images"].values()] == [len(X)] * 2
     takes = RandomForestClassifier(4, max_depth=4, random_state=0).fit(gaps, Y)
-    with pytest.raises(
-        ForestcError, match=r"takes missing values in column '.*', and .* does not; missing values"
-    ):
+    with pytest.raises(ForestcError, match=r"takes missing values in column '.*', and .* does not; missing values"):
         forestc.make_image([takes, boosted(slice(0, 569))], (gaps, X), engine=engine)
 
 
