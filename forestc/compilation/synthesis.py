@@ -144,7 +144,11 @@ def _registered(
     wrapper = folder / "top.v"
     view = _stream_view(circuit) if stream else _core_view(circuit)
     wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
-    synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
+    flows = family.synthesis
+    if family.mapped:
+        (folder / "cells.v").write_text(render(family.mapped))
+        flows = tuple(f"{flow}; techmap -map cells.v" for flow in flows)
+    synthesize([*files, wrapper], top, flows, netlist="top.json", native=native)
     return folder / "top.json"
 
 

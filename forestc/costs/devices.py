@@ -95,6 +95,7 @@ class DeviceFamily:
     logic_cell: str = ""  # nextpnr's name for a cell with a LUT
     few_pins: bool = False
     pins: tuple[str, str] = ("", "")  # nextpnr's option for a file of pins, and the file's line; empty without one
+    mapped: str = ""  # template of cells that replace others before placing; empty if there is none
     timed_on: str = ""  # device with fitted path costs; empty if there is none
 
 
@@ -182,6 +183,7 @@ GW1N = DeviceFamily(
     logic_cell="LUT4",
     few_pins=True,
     pins=("--vopt cst={file}", 'IO_LOC "{port}" {pin};'),
+    mapped="synth/luts.v.j2",
     timed_on="gw1nr-9",
 )
 # Without the carry chains (ALU), which users report to be miscompiled for the GW2A-18C.
