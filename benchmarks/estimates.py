@@ -7,8 +7,10 @@ trees, depths, leaf bits and latencies drawn by a fixed seed; the designs of a s
 design is synthesized for every family; the smaller ones are placed and routed. --cache FILE stores the figures by the
 SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N` ends it early). Then the costs
 are fitted. The printed errors are of data sets outside the fit: the designs of each set are estimated with costs and
-ranges fitted on the other sets. A range holds nine of ten designs. `worst` is the largest factor between a design's
-figure and its estimate, among designs with a figure of at least `SMALL`. --write writes forestc/costs/fitted.json.
+ranges fitted on the other sets. `--targets` names the families and devices to fit; the costs of the others stay.
+`--recipes` names the recipes to make designs by. A range holds nine of ten designs. `worst` is the largest factor
+between a design's figure and its estimate, among designs with a figure of at least `SMALL`. --write writes
+forestc/costs/fitted.json.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -51,7 +53,8 @@ from forestc.toolchain.yosys import synthesize
 TITLE = "estimates of designs of data sets outside the fit"
 MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/backends/verilog.py")
 SMALL = 20  # LUTs of a design that is too small for `worst`
-PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400}  # LUTs, by device, from which a design is not placed on it
+# Holds, by device, the LUTs from which a design is not placed on it.
+PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}
 OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
 ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
@@ -138,12 +141,13 @@ def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
             return forest(n_estimators=trees, max_depth=depth, random_state=0)
 
 
-def designs(folder: Path | None) -> Iterator[Made]:
+def designs(folder: Path | None, recipes: Collection[str]) -> Iterator[Made]:
     """Yields the designs of the bundled sets and, if a folder of NAME.csv.gz is given, of the sets in it."""
     for set_index, name in enumerate((*BUNDLED, *MADE, *(FILES if folder else ()))):
         X, y = rows_of(name, folder)
         for number, recipe in enumerate(RECIPES):
-            made = design_of(name, recipe, X, y) if (set_index + number) % LEFT_OUT else None
+            wanted = recipe in recipes and (set_index + number) % LEFT_OUT
+            made = design_of(name, recipe, X, y) if wanted else None
             if made is not None:
                 yield made
 
@@ -189,13 +193,13 @@ class Measured:
     figure: float
 
 
-def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> dict[str, Any]:
+def measure(made: Sequence[Made], cache: Path, targets: Sequence[str], minutes: float, placed: int) -> dict[str, Any]:
     """Returns the figures of all designs by `key`: cached ones, and those of tool runs until `minutes` are over.
     placed: places and routes at most this many designs on each device."""
     cached: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}
     end = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory() as folder:
-        for family in FAMILIES.values():
+        for family in [FAMILIES[name] for name in targets if name in FAMILIES]:
             for case in made:
                 if key(case, family.name) not in cached and time.monotonic() < end:
                     design = written(case, family.name, Path(folder))
@@ -204,7 +208,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
                     figures = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
                     cached[key(case, family.name)] = figures
                     cache.write_text(json.dumps(cached))
-        for device, most in PLACED.items():
+        for device, most in [(device, most) for device, most in PLACED.items() if device in targets]:
             family = DEVICES[device].family
             small = [case for case in made if 0 < cached.get(key(case, family.name), {"lut": 0})["lut"] < most]
             for case in sorted(small, key=lambda case: hashlib.sha256(repr(case.name).encode()).digest())[:placed]:
@@ -348,12 +352,14 @@ def fit_paths(
     return path_costs(samples, sizes), ends(ratios), error_figures(samples, outside, inside)
 
 
-def fit(made: Sequence[Made], figures: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Returns the content of fitted.json, and a line of errors for each family and device."""
-    table: dict[str, Any] = {"LUT_COSTS": {}, "PATH_COSTS_NS": {}, "NINE_OF_TEN": {}}
+def fit(
+    made: Sequence[Made], figures: dict[str, Any], targets: Sequence[str]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Returns the content of fitted.json, and a line of errors for each target. Other targets keep their costs."""
+    table: dict[str, Any] = json.loads(FITTED.read_text())
     lines = []
     mapped: dict[tuple[str, int], Mapped] = {}
-    for target in (*FAMILIES, *PLACED):
+    for target in targets:
         family = FAMILIES[target] if target in FAMILIES else DEVICES[target].family
         figure = "lut" if target in FAMILIES else "fmax_mhz"
         samples = []
@@ -388,13 +394,18 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="measure every n-th design alone")
     parser.add_argument("--placed", type=int, default=70, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
+    known = (*FAMILIES, *PLACED)
+    parser.add_argument("--targets", nargs="+", default=known, choices=known, metavar="T", help="what to fit")
+    parser.add_argument("--recipes", nargs="+", default=tuple(RECIPES), choices=RECIPES, metavar="R")
     options = parser.parse_args()
-    made = list(islice(designs(options.data), 0, 2 if options.small else None, options.every))
+    made = list(islice(designs(options.data, options.recipes), 0, 2 if options.small else None, options.every))
     if options.small:  # Each of the two designs stands for a data set, so that one can be left out.
         made, options.placed = [replace(design, data=f"set {k}") for k, design in enumerate(made)], 2
     with tempfile.TemporaryDirectory() as folder:
         cache = options.cache or Path(folder) / "cache.json"
-        table, lines = fit(made, measure(made, cache, options.minutes, options.placed))
+        table, lines = fit(
+            made, measure(made, cache, options.targets, options.minutes, options.placed), options.targets
+        )
     show(TITLE, lines, options)
     if options.write:
         write(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,8 +11,9 @@ from forestc.backends.base import Artifact, Backend, Source
 from forestc.backends.c import project as c_project
 from forestc.errors import InternalError
 
-# Roles of files that all languages share; these files are written with the first language only.
+# Names the roles of a stream's files that each language's folder holds.
 STREAM = ("driver", "words", "cocotb", "raw_rows")
+SECOND = "vhdl_"  # begins the roles of shared files in the folder of the second language
 
 
 def _hardware(options: Mapping[str, Any]) -> list[str]:
@@ -30,7 +31,19 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
     roles = ["axi_stream", "ip_xact", *(["axi_lite"] if options["stream"]["registers"] else [])]
     prefixes = [project.LANGUAGES[language].prefix for language in _hardware(options)]
     bench = ["vhdl_stream_testbench"] if "vhdl" in options["targets"] else []
-    return (*(prefix + role for prefix in prefixes for role in roles), *bench, *STREAM)
+    return (*(prefix + role for prefix in prefixes for role in roles), *bench, *_shared_roles(options, STREAM))
+
+
+def _shared_roles(options: Mapping[str, Any], roles: Sequence[str]) -> tuple[str, ...]:
+    """Returns the roles of files that each language's folder holds."""
+    return tuple(SECOND * number + role for number, _ in enumerate(_hardware(options)) for role in roles)
+
+
+def _of_language(
+    language: str, languages: Sequence[str], shared: Sequence[str], files: Mapping[str, tuple[str, str]]
+) -> dict[str, tuple[str, str]]:
+    """Returns a language's files by role. shared: roles of the files that each language's folder holds."""
+    return {SECOND * (role in shared and language != languages[0]) + role: file for role, file in files.items()}
 
 
 def _artifacts(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
@@ -80,13 +93,13 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _stream(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    artifacts: dict[str, Artifact] = {}
+    artifacts: list[Artifact] = []
     languages = [file.role for file in before if file.role in project.LANGUAGES]
     for language in languages:
         files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash, language)
-        for file in _artifacts(language, files):
-            artifacts.setdefault(file.role, file)
-    return [*artifacts.values(), Artifact("raw_rows", f"{languages[0]}/rows.txt", source.raw_rows())]
+        files["raw_rows"] = ("rows.txt", source.raw_rows())
+        artifacts += _artifacts(language, _of_language(language, languages, STREAM, files))
+    return artifacts
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
@@ -107,8 +120,12 @@ def _project_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _packages(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    folder = next(file.role for file in before if file.role in ("verilog", "vhdl"))
-    return _artifacts(folder, packages.emit(source.netlist))
+    languages, files = [file.role for file in before if file.role in project.LANGUAGES], packages.emit(source.netlist)
+    return [
+        file
+        for language in languages
+        for file in _artifacts(language, _of_language(language, languages, packages.ROLES, files))
+    ]
 
 
 def _engine(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -125,7 +142,7 @@ _ALL = (
     Backend("c_project", _c_roles, _c_project),
     Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
     Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
-    Backend("packages", lambda options: packages.ROLES if _hardware(options) else (), _packages),
+    Backend("packages", lambda options: _shared_roles(options, packages.ROLES), _packages),
     Backend("stream", _stream_roles, _stream),
     Backend("engine", _of_target("engine", *engine.ROLES), _engine, "engine"),
     Backend("project", _project_roles, _project),
@@ -138,6 +155,12 @@ FROM_THE_FOREST = {"c", "engine"}  # targets that need no netlist
 def implied_roles(options: Mapping[str, Any]) -> set[str]:
     """Returns the roles of all files of a design with the given options."""
     return {role for backend in BACKENDS.values() for role in backend.roles(options)}
+
+
+def repeated_roles(options: Mapping[str, Any]) -> set[str]:
+    """Returns the roles of files in the second language's folder that stand in the first one's, too."""
+    shared = (*packages.ROLES, *(STREAM if options.get("stream") else ()))
+    return {SECOND + role for role in shared if len(_hardware(options)) > 1}
 
 
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:

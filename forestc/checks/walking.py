@@ -24,7 +24,8 @@ from forestc.errors import CheckError, MissingToolError, ToolError, printable
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
-from forestc.rows.batches import ArrayRows
+from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
@@ -163,6 +164,21 @@ def compare_image(forest: Forest, capacity: Capacity, image: EngineImage) -> Non
         raise CheckError(
             "the image does not equal the quantized forest", where="the engine's image", do="report this bug"
         )
+
+
+def compare_rows(forest: Forest, common: Forest, capacity: Capacity, image: EngineImage, rows: Rows) -> int:
+    """Compares an image with a quantized forest on rows; returns their number. Raises CheckError if they differ.
+    common: the forest of the image, which may have other words."""
+    reader, count = read_image(image.bytes, described(capacity)), 0
+    for batch in rows.batches():
+        got = reader.walked(row_words(common, reader.shape, encode(common, batch.X)))
+        expected = results_of(capacity, evaluate_words(forest, encode(forest, batch.X)))
+        if not np.array_equal(got, expected):
+            raise CheckError(
+                "the image does not answer as the quantized forest", where="the given rows", do="report this bug"
+            )
+        count += len(batch.X)
+    return count
 
 
 def unpacked_results(capacity: Capacity, results: Sequence[int]) -> NDArray[np.int64]:

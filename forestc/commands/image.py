@@ -1,41 +1,51 @@
-"""Implements `image`: turns a forest into the content of an engine's memory."""
+"""Implements `image`: turns forests into the content of an engine's memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forestc.backends.engine import engine_of
+from forestc.backends.names import identifier
 from forestc.checks.agreement import agreement
-from forestc.checks.walking import compare_image
+from forestc.checks.walking import compare_image, compare_rows
 from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
-from forestc.engine.image import image_of, model_hash
-from forestc.errors import OptionError
+from forestc.engine.capacity import Capacity
+from forestc.engine.image import EngineImage, image_of, model_hash
+from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import word_bits
 from forestc.forest.words import word_note
 from forestc.manifest.design import Design
 from forestc.options.engine import ImageOptions
 from forestc.options.fields import takes
-from forestc.report.tables import Shown, titled
+from forestc.options.shared import Progress
+from forestc.passes.common_words import differing_missing, with_common_words
+from forestc.report.tables import Shown, figures_table, titled
+from forestc.rows.batches import Rows
 from forestc.rows.given import rows_for_model
 from forestc.system.writing import replacing, writing
 
 
 @takes(ImageOptions)
 def make_image(options: ImageOptions) -> Shown:
-    """Turns a model into the image that an engine loads.
+    """Turns a model into the image that an engine loads, or several models into images whose rows have the same words.
 
-    The image is compared with the quantized forest.
+    Each image is compared with its quantized forest; several also on the rows.
 
     Parameters
     ----------
-    source : str, path, fitted model or Design
-        A model that `load` takes, to be quantized; or a compiled design, whose quantized forest is used.
+    source : str, path, fitted model or Design, or a list of them
+        A model that `load` takes, to be quantized; or a compiled design, whose quantized forest is used. Several models
+        get common words.
     rows : str, path, array or data frame, optional
-        With a model: rows for its passes.
+        With a model: rows for its passes. With several models a tuple holds the rows of each.
     out : str or path, optional
-        The image to write. Default: nothing is written.
+        The image to write; with several models the folder of their images. Default: nothing is written.
     engine : str or path
         A folder that `make_engine` wrote.
     ranges : str, path or dict, optional
@@ -61,7 +71,7 @@ def make_image(options: ImageOptions) -> Shown:
     -------
     dict
         The figures of `forestc image --json`: `bytes`, `clocks_per_row`, `nodes`, and in `columns` the words of each
-        column of a row.
+        column of a row. With several models `images` holds the figures of each by its name.
 
     Raises
     ------
@@ -85,17 +95,138 @@ def make_image(options: ImageOptions) -> Shown:
     """
     if options.engine is None:
         raise OptionError("no engine is given", where="--engine", do="add --engine DIR")
-    capacity, progress = engine_of(options.engine), options.progress
-    forest, figures = _forest(options)
+    capacity, sources = engine_of(options.engine), _several(options.source)
+    made = [_quantized(options, source, rows) for source, rows in zip(sources, _rows_of(options, sources), strict=True)]
+    if len(made) == 1:
+        (only,) = made
+        image = _image(only.forest, capacity, options.progress)
+        figures: dict[str, Any] = {"out": None if options.out is None else str(options.out)}
+        figures |= _figures(only.forest, capacity, image) | only.figures
+        figures["columns"] = _columns(only.forest)
+        if options.out is not None:
+            path = Path(options.out)
+            with writing(path), replacing(path) as (new,):
+                new.write_bytes(image.bytes)
+        return Shown(figures, titled(f"image of {only.forest.name}"))
+    return _images(options, capacity, _named(sources, made))
+
+
+@dataclass(frozen=True)
+class _Quantized:
+    """A quantized model, its rows if given, and its figures on them."""
+
+    source: object
+    rows: object
+    forest: Forest
+    opened: Rows | None
+    figures: dict[str, Any]
+
+
+def _several(source: object) -> list[object]:
+    return list(source) if isinstance(source, list | tuple) else [source]
+
+
+def _rows_of(options: ImageOptions, sources: Sequence[object]) -> list[object]:
+    """Returns the rows of each source. Raises OptionError if they are neither one file nor one for each."""
+    rows = options.rows
+    listed = isinstance(rows, tuple) or (isinstance(rows, list) and all(isinstance(one, str | Path) for one in rows))
+    given = list(rows) if listed and len(rows) else [rows]
+    if len(given) not in (1, len(sources)):
+        raise OptionError(
+            f"{len(given)} files of rows are given, for {len(sources)} models", where="--rows",
+            do="give --rows once, or once for each model in their order",
+        )  # fmt: skip
+    return given if len(given) == len(sources) else given * len(sources)
+
+
+def _quantized(
+    options: ImageOptions, source: object, rows: object, missing: Literal["auto", "always"] = "auto"
+) -> _Quantized:
+    options.progress("passes")
+    model = open_source(source, trust_pickle=options.trust_pickle, iterations=options.iterations)
+    if isinstance(model, Design):
+        opened = None if rows is None else rows_for_model(rows, model.model, options.label, None)[0]
+        return _Quantized(source, rows, model.forest, opened, {})
+    forest = quantize(
+        model, rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
+        level=options.level, tolerance=options.tolerance, missing=missing,
+    )  # fmt: skip
+    if rows is None:
+        return _Quantized(source, rows, forest, None, {})
+    opened, model, _ = rows_for_model(rows, model, options.label, None)
+    agreed = agreement(model, forest, opened)
+    return _Quantized(source, rows, forest, opened, {"rows": agreed.rows, "agreement": agreed.agreement})
+
+
+def _named(sources: Sequence[object], made: Sequence[_Quantized]) -> dict[str, _Quantized]:
+    """Returns the models by the names of their images; equal names get a number."""
+    names = [
+        Path(source).stem if isinstance(source, str | Path) else identifier(one.forest.name)
+        for source, one in zip(sources, made, strict=True)
+    ]
+    return {
+        name if names.count(name) == 1 else f"{name}_{number}": one
+        for number, (name, one) in enumerate(zip(names, made, strict=True), 1)
+    }
+
+
+def _images(options: ImageOptions, capacity: Capacity, made: dict[str, _Quantized]) -> Shown:
+    """Writes the images of several models, with common words."""
+    forests = {name: one.forest for name, one in made.items()}
+    if differing_missing(forests):
+        with suppress(OptionError):  # A model may take no missing values; `with_common_words` then names the column.
+            made = {name: _quantized(options, one.source, one.rows, "always") for name, one in made.items()}
+        forests = {name: one.forest for name, one in made.items()}
+    common = dict(zip(forests, with_common_words(forests), strict=True))
+    _check_widths(common, capacity)
+    figures, images = {}, {}
+    for name, forest in common.items():
+        images[name] = image = _image(forest, capacity, options.progress)
+        options.progress("comparing the image with the forest on the rows")
+        one = made[name]
+        compared = 0 if one.opened is None else compare_rows(one.forest, forest, capacity, image, one.opened)
+        figures[name] = _figures(forest, capacity, image) | one.figures | {"rows_compared": compared}
+    if options.out is not None:
+        _write(Path(options.out), {f"{name}.bin": image.bytes for name, image in images.items()})
+    columns = {column: note for forest in common.values() for column, note in _columns(forest).items()}
+    out = None if options.out is None else str(options.out)
+    return Shown(
+        {"out": out, "images": figures, "columns": dict(sorted(columns.items(), key=lambda pair: int(pair[0])))},
+        lambda shown: [figures_table(f"image of {name}", own) for name, own in shown["images"].items()],
+    )
+
+
+def _check_widths(forests: Mapping[str, Forest], capacity: Capacity) -> None:
+    """Raises ModelError if a common word is wider than the engine's."""
+    for forest in forests.values():
+        for feature in forest.features:
+            bits = word_bits(feature.number)
+            if bits > capacity.word_bits:
+                raise ModelError(
+                    f"column {feature.name!r} needs {bits} bits for the thresholds of all models ({feature.number})",
+                    where=f"the engine's words of {capacity.word_bits} bits",
+                    do=f"write an engine with --word-bits {bits}, or add --passes with quantize-inputs{{input_bits=8}}",
+                )
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    with writing(folder, "choose a folder you may write to"):
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / name for name in files]
+        with replacing(*paths) as written:
+            for new, data in zip(written, files.values(), strict=True):
+                new.write_bytes(data)
+
+
+def _image(forest: Forest, capacity: Capacity, progress: Progress) -> EngineImage:
     image = image_of(forest, capacity, progress)
     progress("comparing the image with the forest")
     compare_image(forest, capacity, image)
-    if options.out is not None:
-        path = Path(options.out)
-        with writing(path), replacing(path) as (new,):
-            new.write_bytes(image.bytes)
-    figures = {
-        "out": None if options.out is None else str(options.out),
+    return image
+
+
+def _figures(forest: Forest, capacity: Capacity, image: EngineImage) -> dict[str, Any]:
+    return {
         "bytes": 4 * len(image.words),
         "clocks_per_row": max(image.clocks, capacity.beats),
         "slots": len(image.slots),
@@ -104,23 +235,8 @@ def make_image(options: ImageOptions) -> Shown:
         "most_nodes_of_a_walker": max(image.used),
         "nodes_of_a_walker": capacity.nodes,
         "hash": model_hash(forest).hex(),
-        **figures,
-        "columns": {str(feature.column): word_note(forest, index) for index, feature in enumerate(forest.features)},
     }
-    return Shown(figures, titled(f"image of {forest.name}"))
 
 
-def _forest(options: ImageOptions) -> tuple[Forest, dict[str, Any]]:
-    options.progress("passes")
-    model = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
-    if isinstance(model, Design):
-        return model.forest, {}
-    forest = quantize(
-        model, options.rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
-        level=options.level, tolerance=options.tolerance,
-    )  # fmt: skip
-    if options.rows is None:
-        return forest, {}
-    opened, model, _ = rows_for_model(options.rows, model, options.label, None)
-    agreed = agreement(model, forest, opened)
-    return forest, {"rows": agreed.rows, "agreement": agreed.agreement}
+def _columns(forest: Forest) -> dict[str, str]:
+    return {str(feature.column): word_note(forest, index) for index, feature in enumerate(forest.features)}

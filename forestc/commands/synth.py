@@ -26,7 +26,8 @@ def synth(options: SynthOptions) -> Shown:
         A compiled design or its folder.
     device : str
         lut6 (6-input LUTs without carry chains), xcup (UltraScale+), a device of nextpnr such as ice40-hx8k,
-        vivado:PART, quartus:PART, or a board's name (`forestc.costs.boards`).
+        vivado:PART, quartus:PART, liberty:FILE (cells and area on an ASIC's library), or a board's name
+        (`forestc.costs.boards`).
     native : bool, default=False
         Prefer tools on the PATH to those from PyPI.
     seed : int, default=1
@@ -74,14 +75,14 @@ def synth(options: SynthOptions) -> Shown:
         raise OptionError(
             f"{tool}'s script times the core alone", where="--stream", do="leave --stream out, or give another device"
         )
-    need_tools(options.device, options.native)
     design = options.design if isinstance(options.design, Design) else _opened(Path(options.design))
     if "engine" in design.targets and not design.has_hardware:
         raise _of_engine(design.folder)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
-    design.path("verilog")  # A design without Verilog raises here.
     circuit = Circuit.of(design)
+    need_tools(options.device, options.native, vhdl=circuit.core == "vhdl")
+    design.path(circuit.core)  # A design without a core raises here.
     if not options.try_anyway:
         check_fits(circuit.netlist, options.device)
     figures = synthesis_figures(circuit, options)

@@ -13,7 +13,7 @@ from forestc.backends.engine import engine_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
 from forestc.compilation.synthesis import known_device, need_tools
-from forestc.costs.boards import stands_for
+from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
@@ -85,10 +85,13 @@ class Request:
     def _check_hardware(self) -> None:
         given = self.options
         if given.device is not None:
+            if given.device.startswith(LIBERTY):
+                do = f"compile without it, then forestc synth {given.out} --device {given.device}"
+                raise OptionError("a library of cells is for synth alone", where="--device", do=do)
+            if not {"verilog", "vhdl"} & set(self.targets):
+                raise OptionError("a device needs the core", where="--device", do="add the target verilog or vhdl")
             if not given.no_synth:
-                need_tools(given.device, given.native)
-            if "verilog" not in self.targets:
-                raise OptionError("a device needs the Verilog core", where="--device", do="add the target verilog")
+                need_tools(given.device, given.native, vhdl="verilog" not in self.targets)
         if given.clock_mhz is not None:
             if given.device is None or (given.latency and self.has_estimate):
                 raise OptionError(
@@ -163,6 +166,9 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
         raise OptionError("an engine is given, and not wanted", where="--engine", do="add the target engine")
+    if {"engine", "vhdl"} <= set(targets) and "verilog" not in targets:
+        do = "add the target verilog, whose module a VHDL design instantiates as a component, or leave the engine out"
+        raise OptionError("the engine is written in Verilog alone, not in VHDL", where="--target", do=do)
     if given.engine is not None:
         engine_of(given.engine)  # refuses a bad engine before the model is read
     if {"verilog", "vhdl"} & set(targets):

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from forestc.backends.axi_stream import stream_of, stream_ports
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.backends.project import ProjectOptions
-from forestc.costs.boards import stands_for
-from forestc.costs.devices import DEVICES, Device
+from forestc.backends.project import LANGUAGES, ProjectOptions, Sources
+from forestc.costs.boards import LIBERTY, stands_for
+from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.manifest.design import Design
@@ -22,10 +22,11 @@ from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
 from forestc.options.shared import Progress, quiet
 from forestc.options.stream import StreamOptions
+from forestc.toolchain.ghdl import as_verilog, need_ghdl
 from forestc.toolchain.nextpnr import Placed, PlacedCell, place, placed_cells
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import need_yosys, synthesize, yosys_version
+from forestc.toolchain.yosys import map_to_library, need_yosys, synthesize, yosys_version
 from hdl_templates import render
 
 STREAM_CLOCKS = 3  # cycles from a row's last beat to its result, beside the core's latency
@@ -46,6 +47,16 @@ class Circuit:
             return path.name, path.read_text(encoding="utf-8")
 
         return Circuit(design.manifest, design.netlist, file)
+
+    @property
+    def core(self) -> str:
+        """The role of the core's file: verilog, or vhdl without Verilog."""
+        return "verilog" if "verilog" in self.manifest["files"] else "vhdl"
+
+    @property
+    def language(self) -> Sources:
+        """How files of the core's language are named."""
+        return LANGUAGES[self.core]
 
     def bits(self, side: Literal["inputs", "outputs"]) -> int:
         """Returns the number of bits of the packed input port, or of the packed output port."""
@@ -90,8 +101,8 @@ def placement(
     device = known_device(device)
     if device not in supported:
         raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
-    need_tools(device, native)
     circuit = Circuit.of(design)
+    need_tools(device, native, vhdl=circuit.core == "vhdl")
     check_fits(circuit.netlist, device)
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
@@ -100,9 +111,9 @@ def placement(
         top = _registered(circuit, Path(name), files, target, native, stream=False)
         progress(f"nextpnr for {device}")
         family, written = target.family, "placed.json"
-        placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, written=written)
+        placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
         cells = placed_cells(Path(name) / written)
-    count = len(circuit.netlist.cells)
+    count = len(circuit.netlist.cells) if circuit.core == "verilog" else 0  # GHDL gives nets other numbers.
     nets = [int(match[1]) if (match := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
         device,
@@ -112,14 +123,17 @@ def placement(
 
 
 def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list[Path]]:
-    """Writes the Verilog files; returns the top module's name and their paths."""
-    roles = ["verilog", *(["axi_stream"] if stream else [])]
-    roles += ["axi_lite"] if stream and "axi_lite" in circuit.manifest["files"] else []
-    paths = []
-    for role in roles:
-        paths.append(folder / f"{role}.v")
-        paths[-1].write_text(circuit.file(role)[1], encoding="utf-8")
-    return str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"]), paths
+    """Writes the Verilog files, or GHDL's translation of the VHDL; returns the top module's name and their paths."""
+    top = str(circuit.manifest["stream"]["module"] if stream else circuit.manifest["core"])
+    language = circuit.language
+    roles = [language.prefix + role for role in ("axi_lite", "axi_stream") if stream]
+    texts = {role: circuit.file(role)[1] for role in (circuit.core, *roles) if role in circuit.manifest["files"]}
+    if language.prefix:
+        texts = {"vhdl": as_verilog([text.encode() for text in texts.values()], top)}
+    paths = [folder / f"{role}.v" for role in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return top, paths
 
 
 def _registered(
@@ -130,8 +144,22 @@ def _registered(
     wrapper = folder / "top.v"
     view = _stream_view(circuit) if stream else _core_view(circuit)
     wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
-    synthesize([*files, wrapper], top, family.synthesis, netlist="top.json", native=native)
+    flows = family.synthesis
+    if family.mapped:
+        (folder / "cells.v").write_text(render(family.mapped))
+        flows = tuple(f"{flow}; techmap -map cells.v" for flow in flows)
+    synthesize([*files, wrapper], top, flows, netlist="top.json", native=native)
     return folder / "top.json"
+
+
+def _options(device: Device, top: Path) -> tuple[str, ...]:
+    """Returns nextpnr's options for a device; writes the file of pins beside the netlist, if it wants one."""
+    option, line = device.family.pins
+    if not option:
+        return device.nextpnr
+    pins = top.with_suffix(".pins")
+    pins.write_text("".join(f"{line.format(port=p, pin=pin)}\n" for p, pin in zip(PORTS, device.pins, strict=True)))
+    return (*device.nextpnr, *option.format(file=pins.name).split())
 
 
 def _core_view(circuit: Circuit) -> dict[str, Any]:
@@ -163,13 +191,18 @@ def known_device(name: str) -> str:
     return device
 
 
-def need_tools(device: str, native: bool = False) -> None:
-    """Raises MissingToolError if a tool that `synth` needs for the device is not installed."""
+def need_tools(device: str, native: bool = False, *, vhdl: bool = False) -> None:
+    """Raises MissingToolError if a tool that `synth` needs for the device is not installed. vhdl: for a core in VHDL
+    alone, which GHDL translates for yosys."""
     tool = device.partition(":")[0]
     if tool in PROGRAMS:
         need_vendor(tool)
         return
     need_yosys(native)
+    if vhdl:
+        need_ghdl()
+    if device.startswith(LIBERTY):
+        return
     if DEVICES[device].nextpnr:
         need_command(f"nextpnr-{DEVICES[device].family.nextpnr}", native)
 
@@ -196,6 +229,8 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor_figures(circuit, device, tool, part, progress)
+    if device.startswith(LIBERTY):
+        return _area_figures(circuit, options)
     target = DEVICES[device]
     family = target.family
     seconds: dict[str, float] = {}
@@ -220,7 +255,8 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
             progress(f"nextpnr for {device}")
             top = _registered(circuit, Path(name), files, target, native, stream=stream)
             try:
-                placed = place(top, family.nextpnr, target.nextpnr, family.logic_cell, native=native, seed=options.seed)
+                chosen = _options(target, top)
+                placed = place(top, family.nextpnr, chosen, family.logic_cell, native=native, seed=options.seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:
@@ -236,16 +272,40 @@ def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]
     return figures | {"latency_cycles": latency, "stream": stream, "seconds": seconds}
 
 
+def _area_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
+    """Returns cells and area on the library of `liberty:FILE`. The library's folder is not recorded."""
+    library = Path(options.device.removeprefix(LIBERTY))
+    with tempfile.TemporaryDirectory() as name:
+        module, files = _sources(circuit, Path(name), stream=options.stream)
+        start = time.perf_counter()
+        options.progress(f"yosys for {library.name}")
+        mapped = map_to_library(files, module, library, native=options.native)
+        seconds = {"synthesis": round(time.perf_counter() - start, 3)}
+        version = yosys_version(need_yosys(options.native), Path(name))
+    return {
+        "device": LIBERTY + library.name,
+        **{"lut": 0, "ff": mapped.flip_flops, "carry": 0, "bram": 0, "depth": None, "fmax_mhz": None},
+        "cells": mapped.count,
+        "area": round(mapped.area, 3),
+        "tools": [version],
+        "latency_cycles": int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if options.stream else 0),
+        "stream": options.stream,
+        "seconds": seconds,
+    }
+
+
 def _vendor_figures(circuit: Circuit, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
     period = ProjectOptions(clock_mhz=circuit.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
-        files = {role: circuit.file(role) for role in (tool, "verilog", "registered", "xdc")}
+        prefix = circuit.language.prefix
+        script, registered = prefix + tool, f"{prefix}registered"
+        files = {role: circuit.file(role) for role in (script, circuit.core, registered, f"{prefix}xdc")}
         for file, text in files.values():
             (Path(name) / file).write_text(text, encoding="utf-8", newline="\n")
         start = time.perf_counter()
         progress(f"{tool} for {part}")
         reported = run_vendor(
-            tool, part, Path(name) / files[tool][0], Path(files["registered"][0]).stem, period_ns=period
+            tool, part, Path(name) / files[script][0], Path(files[registered][0]).stem, period_ns=period
         )
         seconds = round(time.perf_counter() - start, 3)
     return {

@@ -12,6 +12,7 @@ from forestc.errors import OptionError, known_names
 
 Kind = Literal["device", "cpu"]
 VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
+LIBERTY = "liberty:"  # begins a --device that names a file with an ASIC's cells
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,12 @@ _XTENSA = (
     "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
     "Xtensa, so compile without --cpu"
 )
-_GOWIN = (
-    "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures for "
-    "Gowin, but ice40-hx8k, whose LUTs have four inputs as well, gives an idea of the size"
-)
 _APYCULA = (
     ". The free tools have open reports of wrong results on this chip, which depend on carry chains and placement: "
     "forestc uses no carry chains; compare answers on the board itself"
 )
+_GOWIN = 'the tools come with `pip install "forestc[gowin]"`'
+_OWN = "the tools come with the extra that the page of devices names, and there is no estimate of the clock"
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
 
@@ -107,10 +106,13 @@ FPGAS: tuple[Board, ...] = (
     Board(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
     Board(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
     Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
-    Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "", _GOWIN,
+    Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "gw1nr-9", _GOWIN,
           _of_amaranth("tang_nano_9k:TangNano9kPlatform"), _USB, "tangnano9k"),
-    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "", _GOWIN + _APYCULA,
+    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "gw2ar-18", _GOWIN + _APYCULA,
           "forestc.boards.platforms:TangNano20K", _USB, "tangnano20k"),
+    Board(("machxo3lf-starter-kit",), "MachXO3LF Starter Kit", "MachXO3LF-6900", "machxo3-6900", _OWN),
+    Board(("lifcl-40-evn", "crosslink-nx"), "CrossLink-NX Evaluation Board", "LIFCL-40", "nexus-40", _OWN),
+    Board(("gatemate-evb", "gatemate-a1-evb"), "GateMate Evaluation Board", "CCGM1A1", "gatemate-a1", _OWN),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
 FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "--device, to compile or synth"}
@@ -120,7 +122,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     """Returns the device or processor that a name stands for; a board stands for its chip. Raises OptionError for
     unknown names and for boards without a device or processor."""
     known = tuple(known)
-    parts = VENDOR if kind == "device" else ()
+    parts = (*VENDOR, LIBERTY) if kind == "device" else ()
     if given in known or any(given.startswith(tool) and given != tool for tool in parts):
         return given
     name, squeezed = _plain(given), {_squeezed(name): name for name in known}
@@ -144,7 +146,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
     near += get_close_matches(name, names, 3, 0.6)
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
-    listed = ", ".join([*known, *(f"{tool}PART" for tool in parts)])
+    listed = ", ".join([*known, *(tool + ("FILE" if tool == LIBERTY else "PART") for tool in parts)])
     raise OptionError(
         f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name (docs/reference/boards.md)"
     )

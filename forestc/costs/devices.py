@@ -6,7 +6,7 @@ Costs fitted on runs of these tools are in `fitted.json`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -53,6 +53,7 @@ class Luts(NamedTuple):
 
 
 FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
+LARGER = Luts((0, 1, 1, 1, 1, 2, 4))  # LUTs of four inputs, joined by multiplexers
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,13 @@ class DeviceMemory:
         return min(-(-words // deep) * -(-bits // wide) for deep, wide in self.shapes)
 
 
+PORTS = ("clk", "in_valid", "out_valid", "load", "x", "y")  # ports of a design that is placed to measure it
 EBR = ((512, 36), (1024, 18), (2048, 9))
 BRAM = ((256, 16), (512, 8), (1024, 4), (2048, 2))
+DP8KC = ((512, 18), (1024, 9), (2048, 4), (4096, 2))
+CC_BRAM = ((512, 40), (1024, 20), (2048, 10), (4096, 5))
+QN88 = ("52", "25", "26", "27", "28", "29")
+BG400 = ("D12", "E17", "F13", "G13", "F14", "L16")
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,8 @@ class DeviceFamily:
     nextpnr: str = ""  # end of the program's name; empty if there is none
     logic_cell: str = ""  # nextpnr's name for a cell with a LUT
     few_pins: bool = False
+    pins: tuple[str, str] = ("", "")  # nextpnr's option for a file of pins, and the file's line; empty without one
+    mapped: str = ""  # template of cells that replace others before placing; empty if there is none
     timed_on: str = ""  # device with fitted path costs; empty if there is none
 
 
@@ -102,6 +110,7 @@ class Device:
     slower: Slower = AS_TIMED  # slowdown against the family's timed device
     shown: int = 0  # order among the devices always estimated; 0 for other devices
     memory: DeviceMemory | None = None  # memory for engines; None if unknown
+    pins: tuple[str, ...] = ()  # pin of each of `PORTS`, where nextpnr wants all pins named
 
 
 LUT6 = DeviceFamily(
@@ -162,7 +171,69 @@ ICE40 = DeviceFamily(
     few_pins=True,
     timed_on="ice40-hx8k",
 )
-FAMILIES: Mapping[str, DeviceFamily] = {family.name: family for family in (LUT6, XCUP, ECP5, ICE40)}
+# Without LUTs joined by multiplexers, with which yosys 0.70 takes a fifth to a half more LUTs.
+GW1N = DeviceFamily(
+    "gw1n",
+    lut_inputs=4,
+    delays="ice40",
+    synthesis=("synth_gowin -family gw1n -nowidelut -top {top}",),
+    chained=("add", "compare", "less"),
+    chain_cells=1.0,
+    nextpnr="himbaechel-gowin",
+    logic_cell="LUT4",
+    few_pins=True,
+    pins=("--vopt cst={file}", 'IO_LOC "{port}" {pin};'),
+    mapped="synth/luts.v.j2",
+    timed_on="gw1nr-9",
+)
+# Without the carry chains (ALU), which users report to be miscompiled for the GW2A-18C.
+GW2A = replace(
+    GW1N,
+    name="gw2a",
+    synthesis=("synth_gowin -family gw2a -nowidelut -noalu -top {top}",),
+    chained=(),
+    timed_on="gw2ar-18",
+)
+MACHXO = DeviceFamily(
+    "machxo",
+    lut_inputs=4,
+    delays="ice40",
+    synthesis=("synth_lattice -family xo2 -top {top}",),
+    chained=("add", "compare", "less"),
+    shortest_chain=5,
+    chain_cells=1.0,
+    nextpnr="machxo2",
+    logic_cell="TRELLIS_COMB",
+    few_pins=True,
+)
+# Without carry chains, as nextpnr-nexus 0.11.1 refuses the constant at the start of those of yosys 0.70.
+NEXUS = DeviceFamily(
+    "nexus",
+    lut_inputs=4,
+    delays="ecp5",
+    synthesis=("synth_nexus -noccu2 -top {top}",),
+    luts=LARGER,
+    joined=True,
+    chain_cells=1.0,
+    nextpnr="nexus",
+    logic_cell="OXIDE_COMB",
+    few_pins=True,
+    pins=("--pdc {file}", "ldc_set_location -site {{{pin}}} [get_ports {port}]"),
+)
+GATEMATE = DeviceFamily(
+    "gatemate",
+    lut_inputs=4,
+    delays="ice40",
+    synthesis=("synth_gatemate -luttree -nomx8 -top {top}",),
+    chained=("add", "compare", "less"),
+    chain_cells=2.0,
+    nextpnr="himbaechel-gatemate",
+    logic_cell="CPE_LT",
+    few_pins=True,
+)
+FAMILIES: Mapping[str, DeviceFamily] = {
+    family.name: family for family in (LUT6, XCUP, ECP5, ICE40, GW1N, GW2A, MACHXO, NEXUS, GATEMATE)
+}
 
 DEVICES: Mapping[str, Device] = {
     device.name: device
@@ -174,6 +245,32 @@ DEVICES: Mapping[str, Device] = {
         Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), ECP5_25K, memory=DeviceMemory(56, EBR)),
         Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), ECP5_45K, memory=DeviceMemory(108, EBR)),
         Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2, memory=DeviceMemory(208, EBR)),
+        Device(
+            "gw1nr-9",
+            GW1N,
+            8640,
+            ("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
+            memory=DeviceMemory(26, EBR),
+            pins=QN88,
+        ),
+        Device(
+            "gw2ar-18",
+            GW2A,
+            20736,
+            ("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+            memory=DeviceMemory(46, EBR),
+            pins=QN88,
+        ),
+        Device("machxo2-1200", MACHXO, 1280, ("--device", "LCMXO2-1200HC-4TG100C"), memory=DeviceMemory(7, DP8KC)),
+        Device("machxo3-6900", MACHXO, 6864, ("--device", "LCMXO3LF-6900C-5BG256C"), memory=DeviceMemory(26, DP8KC)),
+        Device("nexus-40", NEXUS, 32256, ("--device", "LIFCL-40-9BG400CES"), memory=DeviceMemory(84, EBR), pins=BG400),
+        Device(
+            "gatemate-a1",
+            GATEMATE,
+            40960,
+            ("--device", "CCGM1A1", "--vopt", "allow-unconstrained"),
+            memory=DeviceMemory(64, CC_BRAM),
+        ),
     )
 }
 

@@ -46,7 +46,12 @@ _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 # Bytes or instructions (cycles on AVR) per unit of price.
 UNIT = 30.0
 # LUTs of a split per bit of a leaf, and LUTs per bit of an adder, by device family.
-_SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
+_SPLIT_AND_SUM_BIT = {
+    **{"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)},
+    # These families were not fitted: they have the prices of the family with the most similar LUTs.
+    **dict.fromkeys(("gw1n", "gw2a", "nexus"), (0.7466, 0.0)),
+    **dict.fromkeys(("machxo", "gatemate"), (0.4861, 1.0338)),
+}
 # Bytes of each condition, of each split and of each tree in the C layout `nodes`.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
 # Added to the price of each distinct condition: with fewer conditions, GCC finds more equal subtrees.

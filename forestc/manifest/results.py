@@ -77,7 +77,12 @@ _NEEDED: dict[str, dict[str, Schema]] = {
     "place": {"device": TEXT, "fmax_mhz": _OPTIONAL, "used": COUNT, "available": COUNT, "tools": _TEXTS},
 }  # fmt: skip
 _MORE: dict[str, dict[str, Schema]] = {
-    "synth": {"placed": _PLACED, "stream": {"type": ["object", "boolean", "null"]}},
+    "synth": {
+        "placed": _PLACED,
+        "cells": COUNT,
+        "area": {"type": "number"},
+        "stream": {"type": ["object", "boolean", "null"]},
+    },
     "measure": {"worst_case": _BOUND, "budget": _BUDGET},
     "place": {},
 }

@@ -88,8 +88,8 @@ class SynthOptions:
     device: str = field(
         metadata=flag(
             "--device",
-            "device to synthesize for: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..., or a board, such "
-            "as icebreaker",
+            "device to synthesize for: lut6, xcup, ice40-hx8k, ecp5-25k, gw1nr-9, vivado:PART, ..., a board, such as "
+            "icebreaker, or liberty:FILE for the cells and the area of an ASIC",
         )
     )
     _: KW_ONLY

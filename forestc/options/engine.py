@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
-from forestc.options.fields import flag, option
-from forestc.options.shared import SOURCE, Progress, iterations_option, label_option, quiet, rows_option, trust_option
+from forestc.options.fields import argument, flag, option
+from forestc.options.shared import Progress, iterations_option, label_option, quiet, rows_option, trust_option
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,17 @@ class EngineOptions:
 class ImageOptions:
     """The options of `image`. out: None to write no file."""
 
-    source: Any = field(metadata=SOURCE)
-    rows: Any = rows_option("rows for the passes, if MODEL is not a folder; CSV, Parquet, Arrow or NumPy")
-    out: Any = option(None, "-o --out", "the image to write", "FILE", needed=True)
+    source: Any = field(
+        metadata=argument("MODEL|DIR", "a model file or a compiled folder; two or more get common words", repeated=True)
+    )
+    rows: Any = rows_option(
+        "rows for the passes, if MODEL is not a folder; CSV, Parquet, Arrow or NumPy; for several models once, or once "
+        "for each",
+        repeated=True,
+    )
+    out: Any = option(
+        None, "-o --out", "the image to write; of several models the folder of their images", "FILE", needed=True
+    )
     _: KW_ONLY
     engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
     ranges: Any = option(None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE")

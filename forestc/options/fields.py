@@ -51,8 +51,8 @@ class Option:
     takes_rest: bool = False  # True if the value of this key may hold commas
 
 
-def argument(metavar: str, help: str) -> dict[str, Option]:
-    return {"option": Option((), help, metavar, recorded=False)}
+def argument(metavar: str, help: str, *, repeated: bool = False) -> dict[str, Option]:
+    return {"option": Option((), help, metavar, recorded=False, repeated=repeated)}
 
 
 def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:

@@ -23,8 +23,8 @@ def quiet(_: str) -> None:
     """Shows no progress."""
 
 
-def rows_option(help: str = ROWS) -> Any:
-    return option(None, "--rows", help, "FILE", recorded=False)
+def rows_option(help: str = ROWS, *, repeated: bool = False) -> Any:
+    return option(None, "--rows", help, "FILE", recorded=False, repeated=repeated)
 
 
 def label_option(help: str = "column of the true labels; for several targets: y1,y2") -> Any:

@@ -109,10 +109,10 @@ def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
     """Returns the integer type that keeps whole numbers on their sides of all thresholds; None if it needs more than 32
     bits."""
     t = np.ceil(freedom.thresholds[np.isfinite(freedom.thresholds)])
-    return _type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
+    return type_for(int(t.min(initial=1)) - 1, int(t.max(initial=0)) + missing, 0, MOST_INTEGER_BITS)
 
 
-def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
+def type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
     signed = low < 0
     bits = max((~low).bit_length() if signed else 0, max(high, 0).bit_length()) + signed
     bits = max(bits, 2 if signed else 1)
@@ -151,7 +151,7 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
     # If both neighbors miss the interval, the largest multiple inside it is taken.
     nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
-    number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
+    number = type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
     if number is None:
         return None
     span = word_range(number, missing)
@@ -168,7 +168,7 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
         scaled = np.rint(scaled_by(finite, fraction))
         low, high = (int(scaled.min()) - 1, int(scaled.max()) + missing) if len(scaled) else (0, 1)
-        number = _type_for(low, high, fraction, most)
+        number = type_for(low, high, fraction, most)
         if number is not None:
             words = _clipped(np.rint(scaled_by(freedom.thresholds, fraction)), number, missing)
             return Format(number, words, "approximate")

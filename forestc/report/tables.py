@@ -318,11 +318,17 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
     def with_estimate(text: str, key: str) -> str:
         return f"{text} (estimated {estimate[key]:,.0f})" if estimate and estimate[key] is not None else text
 
-    rows = [
-        ("LUTs", with_estimate(f"{figures['lut']:,}", "lut")),
-        ("flip-flops", with_estimate(f"{figures['ff']:,}", "ff")),
-        ("carry cells", f"{figures['carry']:,}"),
-        ("RAM cells", f"{figures['bram']:,}"),
+    if "area" in figures:
+        rows = [("cells", f"{figures['cells']:,}"), ("area, in the library's unit", f"{figures['area']:,.1f}")]
+        rows.append(("of these cells flip-flops", f"{figures['ff']:,}"))
+    else:
+        rows = [
+            ("LUTs", with_estimate(f"{figures['lut']:,}", "lut")),
+            ("flip-flops", with_estimate(f"{figures['ff']:,}", "ff")),
+            ("carry cells", f"{figures['carry']:,}"),
+            ("RAM cells", f"{figures['bram']:,}"),
+        ]
+    rows += [
         ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
         ("latency", counted(figures["latency_cycles"], "cycle")),
     ]

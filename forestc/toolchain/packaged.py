@@ -22,6 +22,8 @@ _WITHIN = {
     "gowin_pack": ("apycula.gowin_pack", "main", False),
     "gowin_unpack": ("apycula.gowin_unpack", "main", False),
 }
+# Extras of nextpnr's families that `synth` does not install.
+EXTRAS = ("gowin", "machxo2", "nexus", "gatemate")
 
 
 def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
@@ -36,10 +38,13 @@ def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
     return (on_path or packaged) if native else (packaged or on_path)
 
 
-def need_command(program: str, native: bool = False, extra: str = "synth") -> tuple[str, ...]:
-    """Returns the command of a program. extra: of forestc, which installs it. Raises MissingToolError."""
+def need_command(program: str, native: bool = False, extra: str = "") -> tuple[str, ...]:
+    """Returns the command of a program. extra: the extra of forestc that installs it; "" for synth, or the family's.
+    Raises MissingToolError."""
     command = find_command(program, native)
     if command is None:
+        family = program.rpartition("-")[2]
+        extra = extra or (family if family in EXTRAS else "synth")
         do = f'pip install "forestc[{extra}]", or install {program.partition("-")[0]}'
         raise MissingToolError(f"{program} was not found", do=do)
     return command

@@ -9,15 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError, printable
+from forestc.errors import ForestcError, ToolError, printable
 from forestc.toolchain.packaged import need_command, prepare
 from forestc.toolchain.run import run_tool, tool_text
 
+MOST_LIBRARY = 1 << 28  # bytes of a Liberty file at most
+ABC = "+strash;ifraig;scorr;dc2;dch,-f;map;topo"  # without sizing by delays, in which the packaged ABC crashes
 SECONDS = 3600  # seconds before a run is stopped
-_LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
-_FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
-_CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
-_MEMORIES = re.compile(r"RAMB|SB_RAM|DP16K|SRL|TRELLIS_DPR")
+# Counts LUTs by cell: a WIDEFN9 joins two, and a GateMate's L2T5 and MX4 take two of its cells.
+_LUTS: Mapping[str, int] = {
+    **dict.fromkeys(("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4"), 1),
+    **{"WIDEFN9": 2, "CC_LUT1": 1, "CC_LUT2": 1, "CC_L2T4": 1, "CC_L2T5": 2, "CC_MX2": 1, "CC_MX4": 2},
+}
+_FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E|^DFF|FD1P3|CC_DFF")
+_CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2|^ALU$|CC_ADDF")
+_MEMORIES = re.compile(
+    r"RAMB|SB_RAM|SB_SPRAM|P16K|SC16K|DP8K|SRL|TRELLIS_DPR|^(SP|DP|SDP)(X9)?B?$|^p?ROM|RAM16S|DPR16|CC_BRAM"
+)
 _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 
@@ -55,6 +63,53 @@ def run_yosys(
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds, writes=writes)
 
 
+@dataclass(frozen=True)
+class CellArea:
+    """The cells of an ASIC's library that a design takes."""
+
+    count: int
+    flip_flops: int
+    area: float  # in the library's unit
+
+
+def map_to_library(files: Sequence[Path], top: str, library: Path, *, native: bool = False) -> CellArea:
+    """Maps Verilog files of one folder to the cells of a Liberty file. Raises ForestcError if the file can't be read,
+    ToolError if it lacks cells or yosys fails."""
+    folder = files[0].parent
+    try:
+        if library.stat().st_size > MOST_LIBRARY:
+            raise ForestcError(
+                f"holds more than {MOST_LIBRARY:,} bytes", where=str(library), do="give a library of one corner"
+            )
+        (folder / "cells.lib").write_bytes(library.read_bytes())
+    except OSError as error:
+        raise ForestcError(
+            f"can't be read ({error.strerror})", where=str(library), do="give the Liberty file of the cells"
+        ) from None
+    script = [
+        *(f"read_verilog {file.name}" for file in files),
+        f"synth -flatten -noabc -top {top}",
+        "tee -q -o before.json stat -json",
+        "dfflibmap -liberty cells.lib",
+        "opt",
+        f"abc -liberty cells.lib -script {ABC}",
+        "opt_clean",
+        "tee -q -o after.json stat -liberty cells.lib -json",
+    ]
+    run_yosys("\n".join(script) + "\n", folder, writes=["before.json", "after.json"], native=native)
+    try:
+        before, after = (json.loads((folder / f"{name}.json").read_text())["design"] for name in ("before", "after"))
+        generic = sum(count for kind, count in after["num_cells_by_type"].items() if kind.startswith("$"))
+        flip_flops = sum(count for kind, count in before["num_cells_by_type"].items() if _FLIP_FLOPS.search(kind))
+        cells = CellArea(int(after["num_cells"]), flip_flops, float(after.get("area", 0)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(folder)) from None
+    if generic or not cells.area:
+        what = f"has no cells for {generic} of {cells.count}" if generic else "gives its cells no area"
+        raise ToolError(what, where=str(library), do="give a Liberty file with logic gates, flip-flops and their areas")
+    return cells
+
+
 def synthesize(
     files: list[Path],
     top: str,
@@ -77,7 +132,8 @@ def synthesize(
             f"tee -q -o {result.name} stat -json",
             "delete t:$scopeinfo",  # newer versions write these; an older nextpnr takes them for cells
             *([f"write_json {netlist}"] if netlist else []),
-            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at the device's flip-flops, unknown to ltp
+            # Paths end at the device's flip-flops, unknown to ltp.
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF t:DFF* t:FD1P3* t:CC_DFF",
             f"tee -q -o {paths.name} ltp -noff",
         ]
         return [*command, "-p", "; ".join(steps)]
@@ -104,5 +160,5 @@ def synthesize(
     def total(kinds: re.Pattern[str]) -> int:
         return sum(count for kind, count in cells.items() if kinds.search(kind))
 
-    lut = sum(count for kind, count in cells.items() if kind in _LUTS)
+    lut = sum(count * _LUTS.get(kind, 0) for kind, count in cells.items())
     return CellCounts(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)

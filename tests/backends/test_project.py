@@ -178,7 +178,7 @@ def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constra
     counts = dict.fromkeys(("lut", "ff", "carry", "bram", "depth", "latency_cycles"), 1)
     figures = {"device": "any", **counts, "fmax_mhz": None, "tools": ["none"], "seconds": {}}
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: dict(figures))
-    monkeypatch.setattr("forestc.compilation.request.need_tools", lambda *_: None)
+    monkeypatch.setattr("forestc.compilation.request.need_tools", lambda *_, **__: None)
     model, X, y = trained("tree-binary")
     made = {}
     for clock in (None, 50.0, 60.0):

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from forestc.costs import fitted as module
-from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, DeviceFamily, family_of
+from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, PORTS, Device, DeviceFamily, family_of
 from forestc.costs.estimate import estimate, estimated, estimates
 from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, parsed
 from forestc.errors import ForestcError, OptionError
@@ -46,7 +46,11 @@ def test_every_device_has_all_it_needs(name):
         assert timed.family is family and timed.slower.middle == 1
     assert estimated(name)
     output = estimate(netlist(), name)
-    assert output["device"] == name and (output["fmax_mhz"] is not None) == bool(device.nextpnr)
+    assert output["device"] == name and (output["fmax_mhz"] is not None) == bool(family.timed_on)
+    assert bool(device.pins) == bool(family.pins[0])
+    if device.pins:
+        assert len(set(device.pins)) == len(PORTS) and family.few_pins
+        assert all(text in family.pins[0] + family.pins[1] for text in ("{file}", "{port}", "{pin}"))
 
 
 def test_shown_without_asking():
@@ -106,9 +110,9 @@ def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
 
 
 def test_a_device_of_a_family_that_was_never_fitted(monkeypatch):
-    family = DeviceFamily("gowin", lut_inputs=4, delays="lut6", synthesis=("synth_gowin -top {top}",))
-    monkeypatch.setitem(FAMILIES, "gowin", family)
-    monkeypatch.setitem(DEVICES, "gowin-9k", Device("gowin-9k", family, shown=9))
-    assert not estimated("gowin-9k") and len(estimates(netlist(), "gowin-9k")) == 3
-    with pytest.raises(OptionError, match="no estimates for 'gowin-9k'; known: lut6"):
-        estimate(netlist(), "gowin-9k")
+    family = DeviceFamily("max10", lut_inputs=4, delays="lut6", synthesis=("synth_intel -top {top}",))
+    monkeypatch.setitem(FAMILIES, "max10", family)
+    monkeypatch.setitem(DEVICES, "max10-8k", Device("max10-8k", family, shown=9))
+    assert not estimated("max10-8k") and len(estimates(netlist(), "max10-8k")) == 3
+    with pytest.raises(OptionError, match="no estimates for 'max10-8k'; known: lut6"):
+        estimate(netlist(), "max10-8k")

@@ -9,9 +9,10 @@ from forestc.checks.proof.engine import prove_engine
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
-from forestc.checks.proof.vhdl import need_ghdl, prove_vhdl
+from forestc.checks.proof.vhdl import prove_vhdl
 from forestc.errors import MissingToolError
 from forestc.manifest.design import Design
+from forestc.toolchain.ghdl import need_ghdl
 from forestc.toolchain.yosys import need_yosys
 
 

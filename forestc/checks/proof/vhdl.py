@@ -7,18 +7,16 @@ Tools may read some VHDL in different ways, so every line must first match a for
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from forestc.backends.hdl import module_name
 from forestc.checks.proof.equality import prove_equal
 from forestc.checks.proof.parts import Proof, ProofPart, Running
 from forestc.checks.proof.rtlil import rtlil
-from forestc.errors import CheckError, MissingToolError
+from forestc.errors import CheckError
 from forestc.netlist.ir import Netlist
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.ghdl import as_verilog
 
 _NET = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
 _TABLE = r"SUM[_x\dPLUS]+_BIT\d+"
@@ -73,22 +71,6 @@ def outside(data: bytes) -> str:
     return ""
 
 
-def need_ghdl() -> str:
-    ghdl = find("ghdl")
-    if ghdl is None:
-        raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
-    return ghdl
-
-
-def synthesized(data: bytes, top: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="forestc-vhdl-") as scratch:
-        (Path(scratch) / "core.vhd").write_bytes(data)
-        command = [need_ghdl(), "--synth", "--std=93", "--out=verilog", "core.vhd", "-e", top]
-        verilog = run_tool(command, Path(scratch), seconds=3600).decode("utf-8", "replace")
-        # GHDL 2.0 writes long constants as strings; Verilog needs width and base.
-        return re.sub(r'"([01]+)"', lambda bits: f"{len(bits[1])}'b{bits[1]}", verilog)
-
-
 def prove_vhdl(
     netlist: Netlist,
     data: bytes,
@@ -105,7 +87,7 @@ def prove_vhdl(
         part.why = outside(data)
         if not part.why:
             try:
-                gold = _Synthesized(top, synthesized(data, top))
+                gold = _Synthesized(top, as_verilog([data], top))
                 # yosys takes the unreachable default of GHDL's tables for unknown bits.
                 prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
                 part.proved = 1

@@ -98,8 +98,8 @@ class PruneSplits(Seeded, AtGivenSettings):
     mix: Annotated[Mix, tried(0.05, 0.1, 0.2, when={"copies": (2, 8)})] = 0.1
     cost: Annotated[
         str,
-        "cost to minimize: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of C, also "
-        "for one processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost to minimize: LUTs of a device family (lut6, xcup, ecp5, ice40, gw1n, gw2a, machxo, nexus, gatemate), "
+        "or flash or instructions of C, also for one processor as in flash-avr or instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
 

@@ -68,8 +68,8 @@ class PruneTrees(Seeded, AtGivenSettings):
     ] = "auto"
     cost: Annotated[
         str,
-        "unit of hardware: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (also for"
-        " one processor, as in flash-avr), trees, nodes or comparators.",
+        "unit of hardware: LUTs of a device family (lut6, xcup, ecp5, ice40, gw1n, gw2a, machxo, nexus, gatemate), "
+        "flash or instructions of C (also for one processor, as in flash-avr), trees, nodes or comparators.",
     ] = DEFAULT_COST
     times: Annotated[
         int,

@@ -106,8 +106,9 @@ class RegrowTrees(Seeded, AtGivenSettings):
     ] = 0.0
     cost: Annotated[
         str,
-        "cost that trees pay for: LUTs of a device family (lut6, xcup, ecp5, ice40), or flash or instructions of "
-        "C, also for one processor as in flash-avr or instructions-cortex-m0plus.",
+        "cost that trees pay for: LUTs of a device family (lut6, xcup, ecp5, ice40, gw1n, gw2a, machxo, nexus, "
+        "gatemate), or flash or instructions of C, also for one processor as in flash-avr or "
+        "instructions-cortex-m0plus.",
     ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
     needs_scorer: ClassVar[bool] = True
