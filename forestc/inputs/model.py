@@ -174,7 +174,8 @@ class InputModel:
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
         """Draws raw rows from the model.
 
-        A value is uniform between two cuts, within the range of the learning rows. It is whole if all finite values of its column in these rows were whole and the interval holds a whole number.
+        A value is uniform between two cuts, within the range of the learning rows. It is whole if all finite
+        values of its column in these rows were whole and the interval holds a whole number.
 
         Parameters
         ----------
