@@ -278,7 +278,8 @@ class _Build:
         return {name: engine for name, engine in zip(names, engines, strict=True) if engine is not None}
 
     def one_for_each_file(self) -> dict[str, Engine]:
-        """Returns one engine for each file. A stand-in is built only if the engine that it replaces can't run."""
+        """Returns a tool that runs the design (an engine) for each file. A stand-in is built only if the engine that it
+        replaces can't run."""
         stand_ins = [name for name in self.found if ENGINES[name].stands_in_for in self.found]
         built = self.engines([name for name in self.found if name not in stand_ins])
         built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])

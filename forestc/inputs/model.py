@@ -174,8 +174,8 @@ class InputModel:
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
         """Draws raw rows from the model.
 
-        Between two cuts a value is uniform within the range of the rows that the model was learnt from. It is whole if
-        all finite values of its column in these rows were whole.
+        A value is uniform between two cuts, within the range of the learning rows. It is whole if all finite
+        values of its column in these rows were whole and the interval holds a whole number.
 
         Parameters
         ----------
@@ -235,7 +235,8 @@ class InputModel:
     def with_least_count(self, least: int) -> InputModel:
         """Returns the input model with small counts replaced by 0.
 
-        The counts are those in the network's tables, of categories and of missing values. Ranges stay as they are.
+        Three kinds of counts are replaced: entries of the network's tables, rows of each category, missing values of
+        each column. Ranges stay as they are.
 
         Parameters
         ----------

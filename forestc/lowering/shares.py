@@ -63,7 +63,7 @@ def shares(draft: Draft, part_index: int, part: Part, scores: Sequence[Sum]) -> 
     for _ in range(bits):
         doubles.append(builder.shift(doubles[-1]))
     draft.steps |= {("double", part_index, 0, bit): draft.operand_of(net) for bit, net in enumerate(doubles)}
-    # 2 * steps * level is a shifted level, which costs nothing, minus a small multiple.
+    # 2 * steps is a power of 2 minus a small number, and a multiple by a power of 2 is a shift, which costs nothing.
     dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
     results = []
     for k, (word, (start, _)) in enumerate(zip(dividends, taken, strict=True)):

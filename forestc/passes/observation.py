@@ -1,4 +1,4 @@
-"""Reads from the rows how far each threshold may move, and which values each feature takes."""
+"""Reads from the rows how far each threshold may move, and the range of values of each feature."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Clips thresholds to the type; conditions that always or never hold still do."""
+    """Clips thresholds to the type's range; a condition that always or never holds stays so."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)

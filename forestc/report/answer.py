@@ -73,7 +73,7 @@ def unpruned_name(study: Study) -> str:
 
 
 def _compared(study: Study, chosen: Recommendation) -> list[Words]:
-    """Returns a list with a sentence that compares the design with the unpruned model; empty without such a trial."""
+    """Returns a list with a sentence that compares the design with the unpruned model; [] without a trial of it."""
     unpruned = chosen.unpruned
     if unpruned is None:
         return []

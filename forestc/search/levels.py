@@ -140,7 +140,8 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_search(level: int | None, named: object, **options: object) -> None:
-    """Raises OptionError if an option of a search, such as tolerance, is invalid or given without level 2 or 3."""
+    """Raises OptionError if `keep` is invalid, or if an option of a search, such as tolerance, is given without level 2
+    or 3 or with passes (`named`)."""
     given = [name for name, value in options.items() if value is not None]
     keep = options.get("keep")
     if keep is not None and keep not in KEEPS:

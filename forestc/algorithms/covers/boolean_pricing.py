@@ -45,8 +45,8 @@ class SpanLiterals(NamedTuple):
 
 
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
-    """Returns the literals of a table of bits, (rows, literals). groups: (literals,) feature of each literal; helps
-    speed only."""
+    """Encodes literals as ranges of integer codes. bits: (rows, literals) True where a literal holds. groups:
+    (literals,) feature of each literal; helps speed only."""
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
     codes: list[Ints] = []

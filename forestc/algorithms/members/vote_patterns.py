@@ -27,7 +27,7 @@ class Objective(Protocol):
         """Returns the state after a member counts `step` times more."""
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
-        """Returns the value of a state with its best threshold, and that threshold (0 if the objective has none)."""
+        """Returns the objective for given sums at its best threshold, and that threshold (0 if it uses none)."""
 
     def values_after(self, sums: NDArray[Any], steps: Ints, smooth: float) -> Floats:
         """Returns the value after one member counts steps[member] times more, for each member, (members,); -inf for a

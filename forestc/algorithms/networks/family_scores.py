@@ -104,7 +104,7 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 
 
 def _rise(prior: float, rows: int) -> Floats:
-    """Returns log G(n + prior) - log G(prior) for n = 0 .. rows."""
+    """Returns log gamma(n + prior) - log gamma(prior) for n = 0 .. rows."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
 
 

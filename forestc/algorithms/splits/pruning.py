@@ -106,7 +106,7 @@ def prune(
 
 
 def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
-    """Returns the original trees as a shape, and a state in which no split is removed. State arrays are copies."""
+    """Returns the original trees: a fixed Shape, and a State for pruning to change, without removed splits."""
     leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     shape = Shape(

@@ -46,7 +46,7 @@ class RawType:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The words of the type's least and greatest value; for floats, of the two infinities."""
+        """The least and greatest value of the type (of floats, the infinities), as integers in the values' order."""
         if isinstance(self.number, Fixed):
             span = word_range(self.number, False)
             return span.low, span.high

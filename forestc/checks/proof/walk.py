@@ -218,7 +218,8 @@ class Walk:
         return order[::-1], finished[self.root]
 
     def _met(self, arrived: list[WalkState]) -> list[WalkState]:
-        """Moves states down the tree as far as their words decide, then merges states at the same node."""
+        """Moves states down the tree until their rows may part, then merges states of one node if only the words of the
+        last split's column differ."""
         groups: dict[tuple[object, ...], tuple[WalkState, list[Spans]]] = {}
         for state in arrived:
             node = self._advanced(state)

@@ -123,9 +123,9 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, TextColumn], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Returns the features of the raw text columns that are read, and {raw column: vocabulary}. Raises ModelError for
-    too many texts.
-    columns: operator's column -> encoding."""
+    """Returns the features of the raw text columns in `columns`, and {raw column: vocabulary}. Raises ModelError if the
+    graph names too many texts of one column.
+    columns: {column of the tree operator: its encoding}."""
     readers: dict[int, list[TextColumn]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)

@@ -127,7 +127,7 @@ class SplitEnsemble:
         return other
 
     def as_given(self) -> list[Pruned]:
-        """Returns a list with the unpruned ensemble, or an empty list if its leaves had to be rounded."""
+        """Returns a list with the unpruned ensemble, or [] if its leaves were scaled down to fit their bits."""
         if self.factor != 1.0:
             return []
         shape, state = as_given(self.trees, self.splits)

@@ -27,7 +27,8 @@ class Peer:
 
 
 def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
-    """Reads the peers of a file. goals: figures that it may contain besides `KNOWN`. Raises ForestcError."""
+    """Reads other designs to compare with (peers) from a file. goals: figures that it may contain besides `KNOWN`.
+    Raises ForestcError."""
     where = str(path)
     try:
         if path.stat().st_size > MOST_BYTES:
