@@ -121,10 +121,12 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
         forestc.synth(design, "ice40-hx8k", try_anyway=True)
 
 
-def test_an_engine_is_no_design_to_synthesize(tmp_path):
+def test_an_engine_has_no_stream_and_no_vendor(tmp_path):
     forestc.make_engine(trees=2, nodes=64, features=4, classes=2, walkers=1, out=tmp_path / "engine")
-    with pytest.raises(ForestcError, match="holds an engine, and synth takes unrolled designs alone"):
-        forestc.synth(tmp_path / "engine", "lut6")
+    with pytest.raises(OptionError, match="an engine has no stream wrapper"):
+        forestc.synth(tmp_path / "engine", "lut6", stream=True)
+    with pytest.raises(OptionError, match=r"engines are not synthesized for liberty:cells\.lib"):
+        forestc.synth(tmp_path / "engine", "liberty:cells.lib")
 
 
 def test_synthesis_of_edited_verilog_says_so(tmp_path, monkeypatch):

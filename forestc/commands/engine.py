@@ -8,6 +8,7 @@ from typing import Any
 from forestc.backends.names import identifier
 from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES
+from forestc.engine.area import engine_estimate
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
 from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
@@ -77,8 +78,9 @@ def make_engine(options: EngineOptions) -> Shown:
         options.user_bits, identifier(options.name),
     )  # fmt: skip
     capacity = capacity_for(wanted, options.device)
-    write_engine(Path(options.out), capacity)
     figures = engine_figures(capacity, options.device) | {"out": str(options.out)}
+    estimate = engine_estimate(capacity, figures["device"]) if "device" in figures else None
+    write_engine(Path(options.out), capacity, estimate)
     return Shown(figures, titled(f"engine in {options.out}"))
 
 
@@ -102,6 +104,10 @@ def engine_figures(capacity: Capacity, device: str | None) -> dict[str, Any]:
         entry = DEVICES[stands_for(device, "device", DEVICES)]
         blocks, single = blocks_of(capacity, entry)
         figures |= {"device": entry.name, "blocks": blocks, "blocks_single_port": single}
+        estimate = engine_estimate(capacity, entry.name)
+        figures |= {
+            f"estimated_{key}": value for key, value in (estimate or {}).items() if key not in ("device", "blocks")
+        }
     return figures
 
 

@@ -6,9 +6,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from forestc.backends.engine import engine_of
+from forestc.compilation.engine_synthesis import engine_synthesis
 from forestc.compilation.synthesis import Circuit, check_fits, known_device, need_tools, synthesis_figures
-from forestc.engine.folder import CAPACITY
-from forestc.errors import ForestcError, OptionError
+from forestc.engine.capacity import Capacity
+from forestc.engine.folder import CAPACITY, add_synthesis
+from forestc.engine.image import image_of
+from forestc.errors import OptionError
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import SynthOptions
 from forestc.options.fields import takes
@@ -75,9 +79,11 @@ def synth(options: SynthOptions) -> Shown:
         raise OptionError(
             f"{tool}'s script times the core alone", where="--stream", do="leave --stream out, or give another device"
         )
-    design = options.design if isinstance(options.design, Design) else _opened(Path(options.design))
+    if not isinstance(options.design, Design) and _holds_engine(Path(options.design)):
+        return _engine(options, engine_of(options.design), Path(options.design), None)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
     if "engine" in design.targets and not design.has_hardware:
-        raise _of_engine(design.folder)
+        return _engine(options, design.engine, design.folder, design)
     if options.stream and "stream" not in design.manifest:
         raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
     circuit = Circuit.of(design)
@@ -94,14 +100,16 @@ def synth(options: SynthOptions) -> Shown:
     return Shown(figures, partial(synth_tables, name, make_table=table))
 
 
-def _opened(folder: Path) -> Design:
-    if (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists():
-        raise _of_engine(folder)
-    return open_design(folder)
+def _holds_engine(folder: Path) -> bool:
+    return (folder / CAPACITY).is_file() and not (folder / MANIFEST).exists()
 
 
-def _of_engine(folder: Path) -> ForestcError:
-    return ForestcError(
-        "holds an engine, and synth takes unrolled designs alone", where=str(folder),
-        do="synthesize its Verilog with your tool, or compile with --target verilog",
-    )  # fmt: skip
+def _engine(options: SynthOptions, capacity: Capacity, folder: Path, design: Design | None) -> Shown:
+    """Synthesizes an engine; with a design the rows a second are those of its image."""
+    need_tools(options.device, options.native)
+    clocks = None if design is None else image_of(design.forest, capacity).clocks
+    figures, note = engine_synthesis(capacity, options, clocks), ""
+    if options.record:
+        note = add_synthesis(folder, figures) if design is None else design.record("synth", figures)
+    figures |= {"notes": [note] if note else []}
+    return Shown(figures, partial(synth_tables, capacity.name, make_table=table))

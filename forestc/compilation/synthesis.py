@@ -107,8 +107,8 @@ def placement(
     target = DEVICES[device]
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
-        _, files = _sources(circuit, Path(name), stream=False)
-        top = _registered(circuit, Path(name), files, target, native, stream=False)
+        module, files = _sources(circuit, Path(name), stream=False)
+        top = _registered(Synthesized(module, files, _view(circuit, stream=False)), target, native)
         progress(f"nextpnr for {device}")
         family, written = target.family, "placed.json"
         placed = place(top, family.nextpnr, _options(target, top), family.logic_cell, native=native, written=written)
@@ -136,19 +136,16 @@ def _sources(circuit: Circuit, folder: Path, *, stream: bool) -> tuple[str, list
     return top, paths
 
 
-def _registered(
-    circuit: Circuit, folder: Path, files: Sequence[Path], device: Device, native: bool, *, stream: bool
-) -> Path:
+def _registered(source: Synthesized, device: Device, native: bool) -> Path:
     """Synthesizes the design with registers on all ports; returns the netlist's path."""
-    top, family = "forestc_registered", device.family
+    top, family, folder = "forestc_registered", device.family, source.files[0].parent
     wrapper = folder / "top.v"
-    view = _stream_view(circuit) if stream else _core_view(circuit)
-    wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **view))
+    wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **source.view))
     flows = family.synthesis
     if family.mapped:
         (folder / "cells.v").write_text(render(family.mapped))
         flows = tuple(f"{flow}; techmap -map cells.v" for flow in flows)
-    synthesize([*files, wrapper], top, flows, netlist="top.json", native=native)
+    synthesize([*source.files, wrapper], top, flows, netlist="top.json", native=native)
     return folder / "top.json"
 
 
@@ -162,7 +159,9 @@ def _options(device: Device, top: Path) -> tuple[str, ...]:
     return (*device.nextpnr, *option.format(file=pins.name).split())
 
 
-def _core_view(circuit: Circuit) -> dict[str, Any]:
+def _view(circuit: Circuit, *, stream: bool) -> dict[str, Any]:
+    if stream:
+        return _stream_view(circuit)
     bits = {"x_bits": circuit.bits("inputs"), "y_bits": circuit.bits("outputs")}
     return {"module": str(circuit.manifest["core"]), "clocked": bool(circuit.manifest["latency_cycles"]), **bits}
 
@@ -172,6 +171,11 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
     ports = [("aresetn", False, 1)]
     for bus, channel in stream_ports(stream).items():
         ports += [(f"{bus}_{name}", output, bits) for name, output, bits in channel]
+    return connected(f"{stream.module}_axis", ports)
+
+
+def connected(module: str, ports: Sequence[tuple[str, bool, int]]) -> dict[str, Any]:
+    """Returns the view of a module with these ports beside `aclk`: (name, True for an output, bits)."""
     widths = {False: 0, True: 0}
     connections = [".aclk(clk)"]
     for name, output, bits in ports:
@@ -179,7 +183,7 @@ def _stream_view(circuit: Circuit) -> dict[str, Any]:
         widths[output] += bits
         connections.append(f".{name}({'y_core' if output else 'x_held'}[{low + bits - 1}:{low}])")
     sizes = {"x_bits": widths[False], "y_bits": widths[True]}
-    return {"module": f"{stream.module}_axis", "clocked": False, "connections": connections, **sizes}
+    return {"module": module, "clocked": False, "connections": connections, **sizes}
 
 
 def known_device(name: str) -> str:
@@ -225,51 +229,66 @@ def check_fits(netlist: Netlist, device: str) -> None:
 def synthesis_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:
     """Synthesizes a design; places and routes it if device and options allow. Returns the figures of `forestc synth
     --json`, without notes."""
-    device, native, progress, stream = options.device, options.native, options.progress, options.stream
+    device, progress, stream = options.device, options.progress, options.stream
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor_figures(circuit, device, tool, part, progress)
     if device.startswith(LIBERTY):
         return _area_figures(circuit, options)
-    target = DEVICES[device]
-    family = target.family
-    seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         module, files = _sources(circuit, Path(name), stream=stream)
-        start = time.perf_counter()
-        progress(f"yosys for {device}")
-        cells = synthesize(files, module, family.synthesis, native=native)
-        seconds["synthesis"] = round(time.perf_counter() - start, 3)
-        figures: dict[str, Any] = {
-            "device": device,
-            "lut": cells.lut,
-            "ff": cells.flip_flops,
-            "carry": cells.carry,
-            "bram": cells.memory,
-            "depth": cells.depth,
-            "fmax_mhz": None,
-            "tools": [yosys_version(need_yosys(native), Path(name))],
-        }
-        if target.nextpnr and options.route:
-            start = time.perf_counter()
-            progress(f"nextpnr for {device}")
-            top = _registered(circuit, Path(name), files, target, native, stream=stream)
-            try:
-                chosen = _options(target, top)
-                placed = place(top, family.nextpnr, chosen, family.logic_cell, native=native, seed=options.seed)
-            except ToolError as error:
-                what = error.what
-                if "does not fit" in what:
-                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {target.cells:,} logic cells"
-                    what += f" on {device}, where it takes {used}"
-                raise ToolError(what, where=error.where, do=error.do) from None
-            seconds["place and route"] = round(time.perf_counter() - start, 3)
-            figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
-            figures["placed"] = {"used": placed.used, "available": placed.available}
-            figures["tools"].append(placed.version)
+        figures = tool_figures(Synthesized(module, files, _view(circuit, stream=stream)), options)
     figures["estimate"] = estimate(circuit.netlist, device) if estimated(device) and not stream else None
     latency = int(circuit.manifest["latency_cycles"]) + (STREAM_CLOCKS if stream else 0)
-    return figures | {"latency_cycles": latency, "stream": stream, "seconds": seconds}
+    return figures | {"latency_cycles": latency, "stream": stream}
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """Verilog files in a folder of their own. view: describes the ports to the template of registers around them."""
+
+    module: str
+    files: Sequence[Path]
+    view: Mapping[str, Any]
+
+
+def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
+    """Runs yosys and, if device and options allow, nextpnr. Returns their figures."""
+    device, native, progress = options.device, options.native, options.progress
+    target, folder, seconds = DEVICES[device], source.files[0].parent, dict[str, float]()
+    family = target.family
+    start = time.perf_counter()
+    progress(f"yosys for {device}")
+    cells = synthesize(list(source.files), source.module, family.synthesis, native=native)
+    seconds["synthesis"] = round(time.perf_counter() - start, 3)
+    figures: dict[str, Any] = {
+        "device": device,
+        "lut": cells.lut,
+        "ff": cells.flip_flops,
+        "carry": cells.carry,
+        "bram": cells.memory,
+        "depth": cells.depth,
+        "fmax_mhz": None,
+        "tools": [yosys_version(need_yosys(native), folder)],
+    }
+    if target.nextpnr and options.route:
+        start = time.perf_counter()
+        progress(f"nextpnr for {device}")
+        top = _registered(source, target, native)
+        try:
+            chosen = _options(target, top)
+            placed = place(top, family.nextpnr, chosen, family.logic_cell, native=native, seed=options.seed)
+        except ToolError as error:
+            what = error.what
+            if "does not fit" in what:
+                used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {target.cells:,} logic cells"
+                what += f" on {device}, where it takes {used}"
+            raise ToolError(what, where=error.where, do=error.do) from None
+        seconds["place and route"] = round(time.perf_counter() - start, 3)
+        figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
+        figures["placed"] = {"used": placed.used, "available": placed.available}
+        figures["tools"].append(placed.version)
+    return figures | {"seconds": seconds}
 
 
 def _area_figures(circuit: Circuit, options: SynthOptions) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError, OptionError
 from forestc.system.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
-from forestc.system.writing import left_by_simulator, replacing, writing
+from forestc.system.writing import left_by_simulator, replacing, write_text, writing
 
 CAPACITY = "engine.json"
 MOST_BYTES = 1 << 16  # bytes of engine.json at most
@@ -30,13 +31,14 @@ def described(capacity: Capacity) -> dict[str, Any]:
     return {"format": FORMAT, "id": f"{capacity.id:08x}", "capacity": asdict(capacity), "widths": widths}
 
 
-def write_engine(folder: Path, capacity: Capacity) -> None:
-    """Writes the folder of an engine. Raises ForestcError if the folder holds anything but an engine."""
+def write_engine(folder: Path, capacity: Capacity, estimate: Mapping[str, Any] | None = None) -> None:
+    """Writes the folder of an engine. estimate: figures for engine.json. Raises ForestcError if the folder holds
+    anything but an engine."""
     files = {
         f"{capacity.name}.v": emit(capacity),
         f"{capacity.name}_tb.v": emit_bench(capacity),
         f"{capacity.name}_image.h": emit_walker(capacity),
-        CAPACITY: json.dumps(described(capacity), indent=1) + "\n",
+        CAPACITY: json.dumps(described(capacity) | ({"estimate": estimate} if estimate else {}), indent=1) + "\n",
     }
     if folder.exists() and (not folder.is_dir() or (foreign := _foreign(folder))):
         what = f"holds {foreign!r}, which forestc did not write" if folder.is_dir() else "is a file"
@@ -47,6 +49,19 @@ def write_engine(folder: Path, capacity: Capacity) -> None:
             new.mkdir()
             for name, text in files.items():
                 (new / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def add_synthesis(folder: Path, figures: Mapping[str, Any]) -> str:
+    """Adds the figures of a synthesis to engine.json, in place of those of the same device. Returns why writing failed,
+    or "". Raises ForestcError if engine.json can't be read."""
+    path = folder / CAPACITY
+    content = read_engine(path)
+    others = [one for one in content.get("synthesis", []) if one.get("device") != figures["device"]]
+    try:
+        write_text(path, json.dumps(content | {"synthesis": [*others, dict(figures)]}, indent=1) + "\n")
+    except OSError as error:
+        return f"{CAPACITY} was not written ({error.strerror}): {folder}"
+    return ""
 
 
 def open_engine(folder: str | Path) -> Capacity:
@@ -78,6 +93,8 @@ def _schema() -> Schema:
             "id": {"type": "string"},
             "capacity": capacity_schema(),
             "widths": {"type": "object", "additionalProperties": COUNT},
+            "estimate": {"type": "object"},
+            "synthesis": {"type": "array", "items": {"type": "object"}},
         },
         "required": ["format", "id", "capacity", "widths"],
         "additionalProperties": False,

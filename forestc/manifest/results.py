@@ -81,6 +81,7 @@ _MORE: dict[str, dict[str, Schema]] = {
         "placed": _PLACED,
         "cells": COUNT,
         "area": {"type": "number"},
+        "rows_per_second": _OPTIONAL,
         "stream": {"type": ["object", "boolean", "null"]},
     },
     "measure": {"worst_case": _BOUND, "budget": _BUDGET},

@@ -316,7 +316,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
     estimate = figures.get("estimate")
 
     def with_estimate(text: str, key: str) -> str:
-        return f"{text} (estimated {estimate[key]:,.0f})" if estimate and estimate[key] is not None else text
+        return f"{text} (estimated {estimate[key]:,.0f})" if estimate and estimate.get(key) is not None else text
 
     if "area" in figures:
         rows = [("cells", f"{figures['cells']:,}"), ("area, in the library's unit", f"{figures['area']:,.1f}")]
@@ -330,7 +330,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
         ]
     rows += [
         ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
-        ("latency", counted(figures["latency_cycles"], "cycle")),
+        *([] if "clocks_per_row" in figures else [("latency", counted(figures["latency_cycles"], "cycle"))]),
     ]
     if figures["fmax_mhz"] is not None:
         placed = figures["placed"]
@@ -339,6 +339,9 @@ def synth_tables(name: str, figures: Mapping[str, Any], make_table: Callable[...
         rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
         filled = round(20 * part)
         rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
+    if (rate := figures.get("rows_per_second")) is not None:
+        about = with_estimate(f"{rate:,}", "rows_per_second")
+        rows.append((f"rows a second, of {counted(figures['clocks_per_row'], 'clock')}", about))
     rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures.get("seconds", {}).items()]
     rows.append(("tools", ", ".join(figures["tools"])))
     name = f"{name}, with its stream," if figures.get("stream") else name

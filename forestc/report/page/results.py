@@ -40,7 +40,10 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
             what = f"LUTs with the stream, {result.on}" if result.stream else f"LUTs on {result.on}"
             mhz = figures["fmax_mhz"]
             routed = "synthesized" if mhz is None else f"{mhz:.1f} MHz, placed and routed"
-            items.append((what, f"{figures['lut']:,}", f"{routed}; {figures['ff']:,} flip-flops"))
+            if "area" in figures:
+                what, routed = f"area on {result.on}", f"{figures['cells']:,} cells"
+            size = f"{figures.get('area', figures['lut']):,}"
+            items.append((what, size, f"{routed}; {figures['ff']:,} flip-flops"))
         elif result.command == "measure":
             taken = figures["cycles"] or figures["instructions"]
             count = "cycles" if figures["cycles"] else "instructions"
@@ -57,7 +60,7 @@ def result_blocks(design: Design) -> list[Block]:
     devices = [_device_row(design, result) for result in results if result.command != "measure"]
     if devices:
         heads = ("device", "of", "LUTs", "flip-flops", "carry cells", "RAM cells", "depth, cells", "latency, cycles",
-                 "Fmax, MHz", "logic cells placed", "tools", "date", "state")  # fmt: skip
+                 "Fmax, MHz", "rows a second", "logic cells placed", "tools", "date", "state")  # fmt: skip
         foot = "Fmax: after place and route, with registers on all ports."
         blocks.append(table("Measured on devices", heads, devices, foot=foot))
     processors = [row for result in results if result.command == "measure" for row in _cpu_rows(design, result)]
@@ -93,9 +96,10 @@ def _device_row(design: Design, result: Result) -> tuple[Any, ...]:
     mhz = figures["fmax_mhz"]
     return (
         visible(result.on),
-        "core with stream" if result.stream else "core",
+        "engine" if "clocks_per_row" in figures else "core with stream" if result.stream else "core",
         *(figures.get(key) for key in ("lut", "ff", "carry", "bram", "depth", "latency_cycles")),
         None if mhz is None else Cell(f"{mhz:.1f}", mhz),
+        cell(figures.get("rows_per_second")),
         None if placed is None else Cell(f"{placed['used']:,} of {placed['available']:,}", placed["used"]),
         visible(", ".join(map(str, figures["tools"]))),
         visible(result.date),
