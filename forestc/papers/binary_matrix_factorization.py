@@ -66,6 +66,8 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Least objective of MIP(rho) found, and a lower bound on its optimum. An overlap on a zero counts repeatedly.
     relaxation_ : float
         Optimum of the relaxation of MIP(rho) over the generated columns.
+    relaxation_optimal_ : bool
+        True if no other column improves the relaxation.
     interrupted_ : bool
         True if Ctrl-C ended the search.
     n_iter_ : int
@@ -142,13 +144,10 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             start=(best_rows(X, before), before) if same and before is not None else None, progress=self._progress,
         )  # fmt: skip
         self.components_ = factors.B
-        self.reconstruction_error_ = factors.error
-        if not factors.optimal:  # each row may have a better code than the search gave it
-            wrong = boolean_product(best_rows(X, factors.B), factors.B) != (X == 1)
-            self.reconstruction_error_ = int(np.count_nonzero(wrong & ~np.isnan(X)))
-        self.bound_, self.gap_ = factors.bound, relative_gap(self.reconstruction_error_, factors.bound)
+        self.reconstruction_error_, self.bound_ = factors.error, factors.bound
+        self.gap_ = relative_gap(factors.error, factors.bound)
         self.model_error_, self.model_bound_ = factors.model_error, factors.model_bound
-        self.relaxation_ = factors.relaxation
+        self.relaxation_, self.relaxation_optimal_ = factors.relaxation, factors.complete
         self.interrupted_, self.n_iter_ = factors.interrupted, max(1, factors.rounds)
         return self
 
