@@ -43,6 +43,9 @@ LEAST_TRIES, MOST_TRIES, TRIES_A_BIT, WORDS_READ = 50, 20_000, 100, 10**8
 FIRST_SHARE, LAST_SHARE = 16, 4  # divides and multiplies the tries of the first and the last runs in a time limit
 # Divides the time limit: local search, integer programs, bound from MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.3, 0.2, 0.1
+# Limits the ones of a matrix with a column generation, in all and per square root of a second: the time of a master
+# problem grows with their square. Of a larger matrix the local search takes all the time.
+MOST_ONES, ONES_A_ROOT = 50_000, 3_000
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
 # Limits nodes and entries of these programs if there is no time limit; larger programs are left out.
 PROGRAM_NODES, PROGRAM_ENTRIES = 100, 20_000
@@ -106,9 +109,10 @@ def factorize(
         if start is not None and k_used == k:
             first_row, first_column = (np.unique(index, return_index=True)[1] for index in (row_of, column_of))
             state.improve([Factors(start[0][first_row], start[1][:, first_column])])
+        modelled = np.count_nonzero(problem.ones) <= min(MOST_ONES, ONES_A_ROOT * math.sqrt(time_limit))
         with interruptible():
-            state.search(begin + SEARCH_SHARE * time_limit)
-        if state.best.error > 0:
+            state.search(begin + (SEARCH_SHARE if modelled else 1.0) * time_limit)
+        if state.best.error > 0 and modelled:
             until = begin + (1 - PROGRAM_SHARE - BOUND_SHARE) * time_limit
             generated = state.generated(rho, until)
             interrupted = generated.interrupted
@@ -262,7 +266,7 @@ class _BestFactors:
         while vain < RESTARTS and self.best.error > 0 and (not run or time.monotonic() < until):
             before = self.best.error
             random = [np.random.default_rng((self.seed, index)) for index in range(threads())]
-            starts = [k_greedy(self.problem, self.k, each, until if run else math.inf) for each in random]
+            starts = [k_greedy(self.problem, self.k, each, until) for each in random]
             for start in starts:
                 self.offer(start)
             self.improve(starts, tries, until)

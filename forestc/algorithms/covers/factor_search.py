@@ -83,7 +83,7 @@ def k_greedy(problem: WeightedMatrix, k: int, random: np.random.Generator, deadl
     H = np.where(problem.X, problem.weight, -problem.weight)
     A, B = np.zeros((len(H), k), dtype=bool), np.zeros((k, H.shape[1]), dtype=bool)
     for factor in range(k):
-        bicliques = greedy_bicliques(H, random) if time.monotonic() < deadline else []
+        bicliques = greedy_bicliques(H, random) if not factor or time.monotonic() < deadline else []
         if not bicliques:
             break
         A[:, factor], B[factor] = bicliques[0].rows, bicliques[0].columns
