@@ -171,7 +171,7 @@ def test_a_fit_without_a_time_limit_is_repeatable_and_begins_with_given_factors(
     X = random_matrix(2, 30, 12)
     one, two = (factorize(X, 3, rounds=3, time_limit=np.inf, seed=1) for _ in range(2))
     assert np.array_equal(one.A, two.A) and one.error == two.error and one.bound == two.bound
-    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=(one.A, one.B), seed=7)
+    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=one.B, seed=7)
     assert more.error <= one.error
     with pytest.raises(OptionError, match="neither time nor rounds"):
         factorize(X, 3, time_limit=np.inf)

@@ -39,7 +39,7 @@ from forestc.system.compiled import interruptible, threads
 
 RESTARTS = 4  # runs of the local search, per thread
 # Limits the tries of a run: at least, at most, per bit of a factor, and words read by all tries.
-LEAST_TRIES, MOST_TRIES, TRIES_A_BIT, WORDS_READ = 50, 20_000, 100, 10**8
+LEAST_TRIES, MOST_TRIES, TRIES_A_BIT, WORDS_READ = 50, 20_000, 50, 10**8
 FIRST_SHARE, LAST_SHARE = 16, 4  # divides and multiplies the tries of the first and the last runs in a time limit
 # Divides the time limit: local search, integer programs, bound from MIP(1 / k).
 SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.3, 0.2, 0.1
@@ -86,14 +86,14 @@ def factorize(
     time_limit: float = 60.0,
     rounds: int | None = None,
     seed: int = 0,
-    start: tuple[Bits, Bits] | None = None,
+    start: Bits | None = None,
     progress: Progress | None = None,
 ) -> Factorization:
     """Returns Boolean factors of rank k of X, (n, m) of 0, 1 and NaN (missing).
 
     time_limit: seconds; infinity if only `rounds` ends the search.
     rounds: most rounds of column generation, for MIP(rho) and for the bound.
-    start: factors A, (n, k), and B, (k, m), to begin with.
+    start: a factor B, (k, m), to begin with, ignored if it has another shape.
 
     Raises RowsError for another X, OptionError for values not above 0, or without a limit.
     """
@@ -106,9 +106,9 @@ def factorize(
     state.rounds, state.timed = rounds, math.isfinite(time_limit)
     interrupted, bound, generated = False, 0.0, None
     try:
-        if start is not None and k_used == k:
+        if start is not None and start.shape == (k_used, X.shape[1]):
             first_row, first_column = (np.unique(index, return_index=True)[1] for index in (row_of, column_of))
-            state.improve([Factors(start[0][first_row], start[1][:, first_column])])
+            state.improve([Factors(best_codes(X, start)[first_row], start[:, first_column])])
         modelled = np.count_nonzero(problem.ones) <= min(MOST_ONES, ONES_A_ROOT * math.sqrt(time_limit))
         with interruptible():
             state.search(begin + (SEARCH_SHARE if modelled else 1.0) * time_limit)
@@ -282,9 +282,8 @@ class _BestFactors:
 
     def tries(self) -> int:
         n, m = self.problem.X.shape
-        words = self.k * (n * -(-m // 64) + m * -(-n // 64))
-        most = min(MOST_TRIES, TRIES_A_BIT * self.k * min(n, m), WORDS_READ // words)
-        return max(LEAST_TRIES, most)
+        words: int = self.k * (n * -(-m // 64) + m * -(-n // 64))
+        return max(LEAST_TRIES, min(MOST_TRIES, TRIES_A_BIT * self.k * min(n, m), int(WORDS_READ // words)))
 
     def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
         ones, weight = self.problem.ones, self.problem.weight

@@ -23,7 +23,7 @@ from forestc.system.compiled import compiled, threads
 HEAT = 0.01  # multiplies the least error into the first temperature; more accepts worse factors
 ENCODING_STEPS = 10_000  # combinations of factors tried for each row at most
 LONGEST_GROWTH = 20  # stops the growth of a new factor after this many rounds
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 class Side(NamedTuple):
@@ -47,7 +47,7 @@ class WeightedMatrix:
     @cached_property
     def weight(self) -> Floats:
         """Number of original entries for each entry; 0 if missing."""
-        return np.outer(self.row_weight, self.column_weight) * self.known.astype(np.float64)
+        return np.where(self.known, np.outer(self.row_weight, self.column_weight), 0.0)
 
     @cached_property
     def ones(self) -> Bits:
@@ -142,13 +142,18 @@ def _cover(chosen: Bits, factors: Words, cover: Words) -> None:
 
 
 @compiled()
+def _surplus(ones: np.uint64, zeros: np.uint64) -> int:
+    return np.int64(popcount(ones)) - np.int64(popcount(zeros))  # type: ignore[return-value]
+
+
+@compiled()
 def _count(side: Side, i: int, w: int, bits: Any) -> int:
     """Returns the weight of the ones minus that of the zeros among some bits of a word of a row."""
     ones, zeros, total = bits & side.ones[i, w], bits & side.zeros[i, w], 0
     for p in range(len(side.planes)):
         plane = side.planes[p, w]
         if plane != 0:
-            total += (np.int64(popcount(ones & plane)) - np.int64(popcount(zeros & plane))) << p
+            total += _surplus(ones & plane, zeros & plane) << p
     return total
 
 
@@ -332,8 +337,8 @@ def _encoded(ones: Words, zeros: Words, factors: Words, steps: int) -> Any:
             for w in range(words):
                 united = cover[depth, w] | factors[depth, w] if take else cover[depth, w]
                 cover[depth + 1, w] = united
-                total += np.int64(popcount(united & ones[i, w])) - np.int64(popcount(united & zeros[i, w]))
-                reach += np.int64(popcount(ones[i, w] & after[depth + 1, w] & ~united))
+                total += _surplus(united & ones[i, w], united & zeros[i, w])
+                reach += _surplus(ones[i, w] & after[depth + 1, w] & ~united, ZERO)
             if total > best:
                 best = total
                 result[i] = chosen
