@@ -282,8 +282,8 @@ class _BestFactors:
 
     def tries(self) -> int:
         n, m = self.problem.X.shape
-        words: int = self.k * (n * -(-m // 64) + m * -(-n // 64))
-        return max(LEAST_TRIES, min(MOST_TRIES, TRIES_A_BIT * self.k * min(n, m), int(WORDS_READ // words)))
+        words = self.k * (n * -(-m // 64) + m * -(-n // 64))
+        return int(np.clip(min(TRIES_A_BIT * self.k * min(n, m), WORDS_READ // words), LEAST_TRIES, MOST_TRIES))
 
     def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
         ones, weight = self.problem.ones, self.problem.weight
