@@ -17,6 +17,7 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
+from papers.peers import peer_result
 from tools import arguments, earlier_rows, save, show
 
 from forestc.papers import BinaryMatrixFactorization
@@ -39,11 +40,14 @@ def main() -> None:
     parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
     parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank; 0: no limit")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with nimfa, which is compared")
     parser.add_argument("--rounds", type=int, help="most rounds of column generation")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.small:
         options.only, options.ranks, options.seconds = "zoo", "2", 0.5
+    if options.peer is None:
+        print("no --peer: nimfa is not compared")
     rows = earlier_rows(options)
     done = {(row["matrix"], row["k"]) for row in rows}
     for name in options.only.split(",") if options.only else PAPER:
@@ -67,6 +71,7 @@ def main() -> None:
                     "paper_MLP(1)": relaxation, "MIP(1)_bound": model.model_bound_,
                     "gap_%": round(100 * max(0.0, 1 - model.model_bound_ / model.model_error_), 2),
                     "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
+                    **peer_result(options.peer, "nimfa", X, k),
                 }
             )  # fmt: skip
             print(rows[-1], flush=True)

@@ -28,6 +28,7 @@ import numpy as np
 from data import table
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
+from papers.peers import peer_result
 from tools import arguments, earlier_rows, save, show
 
 from forestc.algorithms.networks.bounded_treewidth import NetworkSearch
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run of a method")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each method")
     parser.add_argument("--treewidths", default="4,10")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with pgmpy, which is compared")
     parser.add_argument("--proof-seconds", type=float, default=60.0, help="for each proof of an optimum")
     options = parser.parse_args()
     if options.small:
@@ -117,6 +119,8 @@ def main() -> None:
     names = options.only.split(",") if options.only else list(SETS)
     tables = {name: columns(name, options.data) for name in names}
     compile_methods()
+    if options.peer is None:
+        print("no --peer: pgmpy is not compared")
     proofs = earlier_rows(options, "proofs") or [
         proved(name, tables[name], k, options)
         for name in PROVED if name in names for k in range(2, 3 if options.small else 6)
@@ -190,6 +194,7 @@ def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[s
         printed = PRINTED[name, k].get(method)
         if printed:
             line[f"printed_{method}"] = " ".join(f"{value:.2f}" for value in printed)
+    line |= peer_result(options.peer, "pgmpy", bits, SETS[name][2])
     line["columns_as_printed"] = name in AGREE
     line["better_than_version-2_%"] = round(100 * (1 - medians["search"] / medians["version-2"]), 2)
     return line
