@@ -40,6 +40,7 @@ def peer_result(python: str | None, peer: str, table: Any, number: int) -> dict[
 
 
 def nimfa(table: Any, rank: int) -> dict[str, Any]:
+    np.mat = np.asmatrix  # type: ignore[attr-defined]  # nimfa 1.4 calls it by this name, which NumPy 2 dropped
     import nimfa  # type: ignore[import-not-found]
 
     start = time.perf_counter()
