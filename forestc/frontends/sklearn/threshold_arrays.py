@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import ModelError, RowsError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FLOAT32
@@ -59,3 +59,19 @@ def write_thresholds(after: Forest, arrays: list[NDArray[Any]]) -> None:
         t = tree.threshold[here]
         single = np.nextafter(t.astype(np.float32), np.float32(-np.inf)).astype(np.float64)
         array[tree.ids[here]] = np.where(narrow[tree.feature[here]], single, np.nextafter(t, -np.inf))
+
+
+def times_drawn(model: Any, rows: int) -> NDArray[np.uint8] | None:
+    """Returns how often each tree was trained on each row, (trees, rows), at most 255; None for all rows once, and for
+    members with several trees. Raises RowsError for another number of rows."""
+    if not hasattr(model, "estimators_samples_") or not all(hasattr(each, "tree_") for each in model.estimators_):
+        return None
+    trained = getattr(model, "_n_samples", rows)
+    if trained != rows:
+        raise RowsError(
+            f"per_tree_rows: {rows} rows are given, and the estimator was trained on {trained}",
+            where="X",
+            do="give the training rows in their order, or set per_tree_rows=False",
+        )
+    times = (np.bincount(drawn, minlength=rows) for drawn in model.estimators_samples_)
+    return np.stack([np.minimum(drawn, 255) for drawn in times]).astype(np.uint8)
