@@ -176,13 +176,17 @@ def test_a_time_limit_holds_and_ctrl_c_gives_the_best_so_far():
     def heard(*figures):
         raise KeyboardInterrupt
 
+    def later(*figures):
+        if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+            signal.setitimer(signal.ITIMER_REAL, 1.0)
+
     before = signal.signal(signal.SIGALRM, heard)
     try:
-        for callback in (heard, lambda *figures: signal.setitimer(signal.ITIMER_REAL, 1.0)):
+        for callback in (heard, later):
             begun = time.perf_counter()
             pruned = PrunedEnsemble(FrozenEstimator(forest), random_state=0, time_limit=60, callback=callback)
             stopped = pruned.fit(X, y)
-            assert time.perf_counter() - begun < 20
+            assert time.perf_counter() - begun < 50
             assert 0.6 < stopped.objective_ <= stopped.bound_
             assert stopped.score(X, y) == pytest.approx(stopped.objective_)
     finally:
