@@ -31,24 +31,16 @@ for state in range(3):
 
 names = list(table.columns)
 angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False) + np.pi / 2
-place = dict(zip(names, zip(np.cos(angles), np.sin(angles), strict=True), strict=True))
+places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
 figure, axes = plt.subplots(figsize=(6.4, 5))
-for parent, child in np.array(names)[model.edges_]:
-    arrow = {"arrowstyle": "-|>", "color": "#777777", "shrinkA": 18, "shrinkB": 18}
-    axes.annotate("", place[child], place[parent], arrowprops=arrow)
-for name, (x, height) in place.items():
-    color = "#D55E00" if name == "benign" else "#0072B2"
-    label = name.replace(" ", "\n")
-    axes.text(
-        x,
-        height,
-        label,
-        ha="center",
-        va="center",
-        color="white",
-        fontsize=9,
-        bbox={"boxstyle": "round", "fc": color, "ec": "none"},
-    )
+boxes = []
+for name, at in zip(names, places, strict=True):
+    style = {"boxstyle": "round", "fc": "#D55E00" if name == "benign" else "#0072B2", "ec": "none"}
+    text = axes.text(*at, name.replace(" ", "\n"), ha="center", va="center", color="white", fontsize=9, bbox=style)
+    boxes.append(text.get_bbox_patch())
+for parent, child in model.edges_:
+    arrow = {"arrowstyle": "-|>", "color": "#777777", "patchA": boxes[parent], "patchB": boxes[child]}
+    axes.annotate("", places[child], places[parent], arrowprops=arrow | {"shrinkA": 2, "shrinkB": 2})
 axes.set(xlim=(-1.3, 1.3), ylim=(-1.25, 1.25), title=f"Treewidth {model.treewidth_}, BDeu score {model.score_:.0f}")
 axes.set_axis_off()
 plt.show()

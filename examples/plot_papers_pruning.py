@@ -46,10 +46,9 @@ figure, axes = plt.subplots()
 axes.axhline(100 * proved.bound_, color="#009E73", ls=":", label="bound for any number")
 axes.plot(sizes, found, "o-", label="found, choosing rows")
 axes.plot(sizes, tested, "s--", label="other rows")
-axes.axhline(100 * forest.score(X_test, y_test), color="#777777", ls="--", lw=1)
-axes.text(
-    sizes[-1], 100 * forest.score(X_test, y_test) - 0.2, "the forest, other rows", color="#777777", ha="right", va="top"
-)
+whole = 100 * forest.score(X_test, y_test)
+axes.axhline(whole, color="#777777", ls="--", lw=1)
+axes.text(1, whole + 0.1, "the forest, other rows", color="#777777")
 axes.set(xlabel="most members", ylabel="accuracy, %", title="Odd against even digits")
 axes.legend(frameon=False, loc="lower right")
 plt.show()

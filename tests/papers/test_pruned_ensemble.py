@@ -177,16 +177,16 @@ def test_a_time_limit_holds_and_ctrl_c_gives_the_best_so_far():
         raise KeyboardInterrupt
 
     def later(*figures):
-        if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
-            signal.setitimer(signal.ITIMER_REAL, 1.0)
+        if not told:
+            told.append(signal.setitimer(signal.ITIMER_REAL, 1.0))
 
-    before = signal.signal(signal.SIGALRM, heard)
+    told, before = [], signal.signal(signal.SIGALRM, heard)
     try:
         for callback in (heard, later):
             begun = time.perf_counter()
             pruned = PrunedEnsemble(FrozenEstimator(forest), random_state=0, time_limit=60, callback=callback)
             stopped = pruned.fit(X, y)
-            assert time.perf_counter() - begun < 50
+            assert time.perf_counter() - begun < 30
             assert 0.6 < stopped.objective_ <= stopped.bound_
             assert stopped.score(X, y) == pytest.approx(stopped.objective_)
     finally:
