@@ -177,7 +177,8 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = [get_tags(member).input_tags for member in members_of(self._source())]
+        members = [member for member in members_of(self._source()) if hasattr(member, "fit")]
+        inner = [get_tags(member).input_tags for member in members]
         tags.input_tags = deepcopy(inner[0]) if inner else tags.input_tags
         tags.input_tags.sparse = all(tag.sparse for tag in inner)
         tags.input_tags.allow_nan = all(tag.allow_nan for tag in inner)

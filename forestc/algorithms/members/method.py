@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from forestc.algorithms.arrays import Ints
@@ -48,10 +49,13 @@ class SelectionMethod:
             raise OptionError(f"time_limit={self.time_limit}", do="give seconds above 0, or None")
         if not 0 < self.effort < math.inf:
             raise OptionError(f"effort={self.effort}", do="give a factor above 0, such as 1")
-        if not isinstance(self.weights, str) and not (
-            len(self.weights) == 4 and all(map(math.isfinite, map(float, self.weights)))
-        ):
+        if not isinstance(self.weights, str) and not _finite(self.weights, 4):
             raise OptionError(f"weights={self.weights}", do="give four finite numbers, or a name")
+        if self.diversity is not None and not _finite(self.diversity, 2):
+            raise OptionError(f"diversity={self.diversity}", do="give two shares (tau, gamma), or None")
+        most: Any = self.max_members
+        if most is not None and (not isinstance(most, Integral) or most < 1):
+            raise OptionError(f"max_members={self.max_members}", do="give a whole number of at least 1, or None")
 
     def choose(
         self, votes: Ints, y: Ints, classes: int, *, seed: int, begin: Sequence[int], report: Report
@@ -85,3 +89,9 @@ class SelectionMethod:
             members = BASELINES[self.method](votes.astype("u1"), y.astype("u1"), **limit)
             return selection_of(votes, y, members, len(members) // 2, weights)
         return select(votes, y, weights=weights, effort=self.effort, prove=self.method == "program", **limits)
+
+
+def _finite(given: Any, count: int) -> bool:
+    """Returns True for a sequence of so many finite numbers."""
+    numbers = list(given) if hasattr(given, "__len__") else []
+    return len(numbers) == count and all(isinstance(each, Real) and math.isfinite(each) for each in numbers)

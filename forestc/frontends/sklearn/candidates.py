@@ -44,7 +44,7 @@ def train_candidates(source: Any, X: Any, y: NDArray[Any], share: float | None, 
     if not members:
         raise OptionError("the list is empty", where="estimators", do="give at least one classifier")
     for index, member in enumerate(members if listed else ()):
-        if not is_classifier(member):
+        if not hasattr(member, "fit") or not is_classifier(member):
             raise ModelError(f"is a {type(member).__name__}", where=f"estimators[{index}]", do="give classifiers")
     frozen = isinstance(source, FrozenEstimator)
     if frozen:

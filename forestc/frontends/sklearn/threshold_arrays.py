@@ -20,7 +20,9 @@ def threshold_arrays(model: Any) -> list[NDArray[Any]]:
         return [model.tree_.threshold]
     if hasattr(model, "_predictors"):
         return [predictor.nodes["num_threshold"] for stage in model._predictors for predictor in stage]
-    members = [member for member in np.ravel(getattr(model, "estimators_", [])) if hasattr(member, "get_params")]
+    listed = getattr(model, "estimators_", [])
+    listed = listed.ravel() if isinstance(listed, np.ndarray) else listed  # an array is of stages and classes
+    members = [member for member in listed if hasattr(member, "get_params")]
     first = getattr(model, "init_", None)
     return [array for member in (first, *members) for array in threshold_arrays(member)] if members else []
 

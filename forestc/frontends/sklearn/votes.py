@@ -30,6 +30,7 @@ class Candidates:
     @staticmethod
     def of_ensemble(model: Any) -> Candidates:
         """Returns the members of a fitted forest, bagging or voting classifier. Raises ModelError."""
+        from sklearn.base import is_classifier
         from sklearn.ensemble import BaggingClassifier, VotingClassifier
         from sklearn.ensemble._forest import ForestClassifier
 
@@ -40,6 +41,10 @@ class Candidates:
             )  # fmt: skip
         if np.ndim(model.classes_[0]):
             raise ModelError("has several targets", where="estimator", do="prune an ensemble for each target")
+        for index, member in enumerate(model.estimators_):
+            if not is_classifier(member):
+                where = f"estimator, member {index}"
+                raise ModelError(f"is a {type(member).__name__}", where=where, do="give an ensemble of classifiers")
         columns = None
         if isinstance(model, BaggingClassifier):
             columns = tuple(np.asarray(columns, dtype=np.int64) for columns in model.estimators_features_)
@@ -54,7 +59,8 @@ class Candidates:
                 raise ModelError("has several targets", where=f"estimators[{index}]", do="give one for each target")
             if (np.asarray(member.classes_).dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
                 raise ModelError(
-                    f"has the classes {list(member.classes_)}, and a label is {y[0]!r}", where=f"estimators[{index}]",
+                    f"has the classes {np.asarray(member.classes_).tolist()}, and a label is {y[:1].tolist()[0]!r}",
+                    where=f"estimators[{index}]",
                     do="train it with labels of the same type",
                 )  # fmt: skip
         return Candidates(members, np.unique(np.concatenate([np.unique(y), *(m.classes_ for m in members)])))
@@ -64,7 +70,7 @@ class Candidates:
         known = np.isin(y, self.classes)
         if not known.all():
             raise RowsError(
-                f"label {y[~known][0]!r} is none of the classes {list(self.classes)}", where="y",
+                f"label {y[~known].tolist()[0]!r} is none of the classes {self.classes.tolist()}", where="y",
                 do="give labels of the classes that the estimator was trained on",
             )  # fmt: skip
         return np.searchsorted(self.classes, y).astype(np.int64)
@@ -112,6 +118,11 @@ class Candidates:
             if self.encoded and len(forest.classes) == len(classes):
                 parts = tuple(replace(part, classes=classes) for part in forest.parts)
                 forest = replace(forest, classes=classes, parts=parts)
+            if forest.classes != classes:
+                raise ModelError(
+                    f"has the classes {list(forest.classes)}, and the ensemble has {list(classes)}",
+                    where=f"{where}, member {index}", do="train each member that is not a single tree on all classes",
+                )  # fmt: skip
             forests.append(forest)
         return as_outer(side_by_side(forests, where, Combine("vote"), decision, classes), model)
 
