@@ -66,12 +66,16 @@ class SelectionMethod:
         begin: members to start from; others than candidates are left out.
         report: receives the best objective and the bound after each change.
 
-        Raises OptionError for a method that does not take so many classes, and for limits that no selection can meet;
-        RowsError if the rows lack a class.
+        Raises OptionError if the method does not take so many classes, or no selection meets the limits; RowsError if
+        the rows lack a class.
         """
-        tau, gamma = diversity_limits(failure_credits(votes, y), self.formulation)
-        if self.diversity is not None and self.formulation != "F1":
-            tau, gamma = (self.diversity[0] if self.formulation == "F3" else 0.0), self.diversity[1]
+        tau, gamma = self.diversity or (0.0, 0.0)
+        if self.formulation == "F1":
+            tau = gamma = 0.0
+        elif self.diversity is None:
+            tau, gamma = diversity_limits(failure_credits(votes, y), self.formulation)
+        elif self.formulation == "F2":
+            tau = 0.0
         limits: dict[str, Any] = {
             "tau": tau, "gamma": gamma, "max_members": self.max_members, "time_limit": self.time_limit, "seed": seed,
             "begin": [member for member in begin if member < votes.shape[1]], "report": report,

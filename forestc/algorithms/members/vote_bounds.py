@@ -117,7 +117,7 @@ def bound(
     covering, by_pairs, loss = _Covering(worth), 0.0, 0.0
     try:
         pool = _conflicts(patterns)
-        by_pairs = loss = _packed(pool, worth)
+        by_pairs = loss = _packed(pool, worth, running)
         solved = covering.add_violated(pool, running.left, PAIRS_A_ROUND)
         by_pairs = loss = max(loss, covering.lp)
         if solved and time_limit > 0 and wished > loss:
@@ -187,12 +187,14 @@ def _conflicts(patterns: Patterns) -> list[Ints]:
     return [alone[:, None], np.concatenate(pairs)]
 
 
-def _packed(pool: Pool, worth: Floats) -> float:
+def _packed(pool: Pool, worth: Floats, running: SelectionRun) -> float:
     """Returns a quick lower bound on the loss. Each conflict in turn adds the least worth left of its rows, and takes
     it from them."""
     left = worth.tolist()
     loss = 0.0
     for rows in (rows for sets in pool for rows in sets.tolist()):
+        if not running.left:
+            break
         least = min(left[row] for row in rows)
         if least > 0:
             loss += least

@@ -21,7 +21,7 @@ class TrainedCandidates(NamedTuple):
 
 
 def members_of(source: Any) -> list[Any]:
-    """Returns an estimator, or those of a list of them or of pairs (name, estimator), as a list."""
+    """Returns an estimator, or the estimators of a list of them or of pairs (name, estimator), as a list."""
     if not isinstance(source, Iterable) or hasattr(source, "fit"):
         return [source]
     return [entry[1] if isinstance(entry, tuple) else entry for entry in source]
@@ -63,7 +63,7 @@ def train_candidates(source: Any, X: Any, y: NDArray[Any], share: float | None, 
 
 
 def _split(y: NDArray[Any], share: float, random: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the rows that train, and those that choose; all rows twice if a part lacks a class."""
+    """Returns the rows to train with and the rows to choose with; all rows twice if a part lacks a class."""
     from sklearn.model_selection import train_test_split
 
     every = np.arange(len(y))

@@ -1,4 +1,4 @@
-"""Makes methods of an estimator that call those of the fitted ensemble inside it."""
+"""Makes methods of an estimator from the methods of the fitted ensemble inside it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ sample_weight : array-like of shape (rows,), optional
 
 
 def own_method(name: str, does: str, *, scores: bool = False) -> Any:
-    """Returns a method that calls `estimator_`'s method of this name, and exists only if that does."""
+    """Returns a method that calls the method `name` of `estimator_`. Both exist or neither."""
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 

@@ -188,7 +188,7 @@ def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict
 
 
 def missed(task: Observe, exact: NodeBounds, after: Forest) -> NDArray[np.bool_]:
-    """Returns which nodes have a threshold outside of the interval that keeps all paths, (nodes,)."""
+    """Returns True for each node with a threshold outside of the interval that keeps all paths, (nodes,)."""
     new = np.concatenate([tree.threshold for tree in after.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
     return np.asarray(plain & ~((exact.low < new) & (new <= exact.high)))
