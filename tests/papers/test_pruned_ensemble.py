@@ -177,10 +177,10 @@ def test_a_time_limit_holds_and_ctrl_c_gives_the_best_so_far():
         raise KeyboardInterrupt
 
     def later(*figures):
-        if not told:
-            told.append(signal.setitimer(signal.ITIMER_REAL, 1.0))
+        if not started:
+            started.append(signal.setitimer(signal.ITIMER_REAL, 1.0))
 
-    told, before = [], signal.signal(signal.SIGALRM, heard)
+    started, before = [], signal.signal(signal.SIGALRM, heard)
     try:
         for callback in (heard, later):
             begun = time.perf_counter()

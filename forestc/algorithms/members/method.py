@@ -66,7 +66,7 @@ class SelectionMethod:
         begin: members to start from; others than candidates are left out.
         report: receives the best objective and the bound after each change.
 
-        Raises OptionError if the method does not take so many classes, or no selection meets the limits; RowsError if
+        Raises OptionError if the method does not take this number of classes, or no selection meets the limits; RowsError if
         the rows lack a class.
         """
         tau, gamma = self.diversity or (0.0, 0.0)
@@ -96,6 +96,6 @@ class SelectionMethod:
 
 
 def _finite(given: Any, count: int) -> bool:
-    """Returns True for a sequence of so many finite numbers."""
+    """Returns True for a sequence of `count` finite numbers."""
     numbers = list(given) if hasattr(given, "__len__") else []
-    return len(numbers) == count and all(isinstance(each, Real) and math.isfinite(each) for each in numbers)
+    return len(numbers) == count and all(isinstance(number, Real) and math.isfinite(number) for number in numbers)

@@ -53,7 +53,7 @@ def train_candidates(source: Any, X: Any, y: NDArray[Any], share: float | None, 
     train, choose = (np.arange(len(y)),) * 2 if ready or share is None else _split(y, share, random)
     some = X if len(train) == len(y) else _rows(X, train)
     if listed:
-        fitted = [each if _is_fitted(each) else clone(each).fit(some, y[train]) for each in members]
+        fitted = [part if _is_fitted(part) else clone(part).fit(some, y[train]) for part in members]
         candidates = Candidates.of_list(fitted, y)
     else:
         candidates = Candidates.of_ensemble(source.estimator if frozen else clone(source).fit(some, y[train]))

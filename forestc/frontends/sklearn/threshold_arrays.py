@@ -66,7 +66,7 @@ def write_thresholds(after: Forest, arrays: list[NDArray[Any]]) -> None:
 def times_drawn(model: Any, rows: int) -> NDArray[np.uint8] | None:
     """Returns how often each tree was trained on each row, (trees, rows), at most 255; None for all rows once, and for
     members with several trees. Raises RowsError for another number of rows."""
-    if not hasattr(model, "estimators_samples_") or not all(hasattr(each, "tree_") for each in model.estimators_):
+    if not hasattr(model, "estimators_samples_") or not all(hasattr(member, "tree_") for member in model.estimators_):
         return None
     trained = getattr(model, "_n_samples", rows)
     if trained != rows:
