@@ -66,8 +66,8 @@ class SelectionMethod:
         begin: members to start from; others than candidates are left out.
         report: receives the best objective and the bound after each change.
 
-        Raises OptionError if the method does not take this number of classes, or no selection meets the limits; RowsError if
-        the rows lack a class.
+        Raises OptionError if the method does not take this number of classes, or no selection meets the limits;
+        RowsError if the rows lack a class.
         """
         tau, gamma = self.diversity or (0.0, 0.0)
         if self.formulation == "F1":
