@@ -116,7 +116,7 @@ def bound(
     wished, worth = float(patterns.gain[patterns.gain > 0].sum()), np.abs(patterns.gain)
     covering, by_pairs, loss = _Covering(worth), 0.0, 0.0
     try:
-        pool = _conflicts(patterns)
+        pool = _conflicts(patterns, running)
         by_pairs = loss = _packed(pool, worth, running)
         solved = covering.add_violated(pool, running.left, PAIRS_A_ROUND)
         by_pairs = loss = max(loss, covering.lp)
@@ -167,7 +167,7 @@ def _by_larger_sets(
     return loss
 
 
-def _conflicts(patterns: Patterns) -> list[Ints]:
+def _conflicts(patterns: Patterns, running: SelectionRun) -> list[Ints]:
     """Returns pairs of rows that conflict: one of positive gain, and one of negative gain that has all of its votes.
     Rows of positive gain without votes are always lost, and come alone, first."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
@@ -182,7 +182,7 @@ def _conflicts(patterns: Patterns) -> list[Ints]:
         positive, negative = np.nonzero(votes[some] @ against == 0)
         pairs.append(np.stack([some[positive], unwished[negative]], axis=1))
         count += len(positive)
-        if count > MOST_PAIRS:
+        if count > MOST_PAIRS or not running.left:
             break
     return [alone[:, None], np.concatenate(pairs)]
 
