@@ -10,9 +10,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import forestc
+from forestc.algorithms.covers.boolean_rules_table import condition_bits, conditions_of, table_columns
 from forestc.errors import ModelError, OptionError
 from forestc.papers import BooleanRuleClassifier
-from forestc.papers.rule_conditions import conditions_of, table_columns
 
 FAILS = {
     "check_class_weight_classifiers": "the least loss still spends conditions on classes of tiny weight, which do not "
@@ -128,11 +128,13 @@ def test_weights_count_as_copies_and_sparse_rows_as_dense():
 
 def test_conditions_of_a_table():
     columns = table_columns(np.array([[1.0, "a", "x"], [2.0, "b", "x"], [None, "a", "x"], [4.0, None, "x"]], object))
-    made = list(map(str, conditions_of(columns, ["n", "t", "c"], np.ones(4), 2)))
-    assert made == [
+    conditions = conditions_of(columns, ["n", "t", "c"], np.ones(4), 2)
+    assert list(map(str, conditions)) == [
         "n <= 3", "n > 3", "n is missing", "n is not missing",
         "t = a", "t != a", "t = b", "t != b", "t is missing", "t is not missing",
     ]  # fmt: skip
+    bits = condition_bits(conditions, columns).astype(int)
+    assert bits[:, :5].tolist() == [[1, 0, 0, 1, 1], [1, 0, 0, 1, 0], [0, 0, 1, 0, 1], [0, 1, 0, 1, 0]]
 
 
 def test_odd_tables_and_options():

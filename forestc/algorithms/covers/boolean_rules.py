@@ -381,6 +381,12 @@ class RuleSets:
         return np.asarray(self.classes[_decided(claims, self.order, self.default)])
 
     @property
+    def tried(self) -> tuple[int, ...]:
+        """Class indices whose rules can hold, in order, without the default class at the end."""
+        order = self.order[:-1] if self.order[-1:] == (self.default,) else self.order
+        return tuple(index for index in order if self.rules[index].clauses or self.rules[index].form == "cnf")
+
+    @property
     def complexity(self) -> int:
         """Sum of the complexities of all rules."""
         return sum(rule.complexity for rule in self.rules)
@@ -403,13 +409,11 @@ def learn_rule_sets(
     progress: Progress | None = None,
 ) -> RuleSets:
     """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
-    rules together. start: clauses to begin with, for each class. Raises RowsError if all rows are of one class."""
+    rules together. start: clauses to begin with, for each class. If all rows are of one class, it is the default."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
-    if len(classes) < 2:
-        raise RowsError("all rows are of one class", where=f"{len(y):,} rows", do="pass rows of two classes or more")
-    learnt = range(1, 2) if len(classes) == 2 else range(len(classes))
+    learnt = range(1, 2) if len(classes) == 2 else range(len(classes) if len(classes) > 1 else 0)
     _compile()
     end = time.monotonic() + limits.time_limit
     rules: list[RuleLearning] = []
@@ -426,8 +430,8 @@ def learn_rule_sets(
     claims = np.zeros((len(classes), len(y)), dtype=bool)
     for index, rule in zip(learnt, rules, strict=False):
         claims[index] = rule.predict(np.asarray(bits, dtype=bool))
-    order, default = _priorities(claims, label, weight) if len(classes) > 2 else ((1,), 0)
-    nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, bool(rules[-1].interrupted), 0, ())
+    order, default = _priorities(claims, label, weight) if len(classes) > 2 else (tuple(learnt), 0)
+    nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, any(rule.interrupted for rule in rules), 0, ())
     rule_of = dict(zip(learnt, rules, strict=False))
     return RuleSets(classes, tuple(rule_of.get(index, nothing) for index in range(len(classes))), order, default)
 
