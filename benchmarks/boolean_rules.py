@@ -6,13 +6,13 @@ The protocol: ten stratified folds; `forestc.papers.BooleanRuleClassifier` makes
 training part, with the complexity C that inner folds choose. The smallest C wins whose accuracy is within half a
 standard error of the best; larger ones are tried until three in a row bring no gain. Accuracy (Table 1) and complexity
 (Table 2), with standard errors, stand beside the paper's column generation (CG), RIPPER and CART. `at_CG_complexity` is
-the accuracy if C is the paper's complexity, rounded down. The set musk1
-replaces the paper's musk2. A training part of more than 5,000 rows uses only one of its inner folds. Two more rules are
-learnt on all rows: tic-tac-toe at C = 32, and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
+the accuracy if C is the paper's complexity, rounded down. The set musk1 replaces the paper's musk2. A training part of
+more than 5,000 rows uses only one of three inner folds. Two more rules are learnt on all rows: tic-tac-toe at C = 32,
+and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
 
-PYTHON is an interpreter that can import aix360. Its BooleanRuleCG learns from the same conditions in the same folds;
-three inner folds choose its penalty. FILE is written after every set. A later run of the same commit skips the sets in
-FILE.
+PYTHON is an interpreter that can import aix360. Its BooleanRuleCG learns from the same conditions in the same folds; a
+third of the training rows chooses its penalty. FILE is written after every set. A later run of the same commit skips
+the sets in FILE.
 """
 
 from __future__ import annotations

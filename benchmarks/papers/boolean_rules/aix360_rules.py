@@ -3,8 +3,8 @@
     python aix360_rules.py FOLD.npz SEED MARGIN < LABELS
 
 FOLD.npz holds bits (rows, conditions), y, and the rows train and test. LABELS is a JSON list of (feature, relation,
-value). Three inner folds choose the penalty of a clause and of a condition, by the rule of benchmarks/boolean_rules.py.
-Prints test accuracy, complexity, and seconds of the last fit as JSON.
+value). A third of the training rows chooses the penalty of a clause and of a condition, by the rule of
+benchmarks/boolean_rules.py. Prints test accuracy, complexity, and seconds of the last fit as JSON.
 """
 
 import json
@@ -37,18 +37,11 @@ def main():
     def part(rows):
         return table.iloc[rows].reset_index(drop=True)
 
-    inner = StratifiedKFold(3, shuffle=True, random_state=int(seed)).split(train, y[train])
-    right = np.array(
-        [
-            [
-                (learnt(part(train[fit]), y[train[fit]], penalty).predict(part(train[held])) == y[train[held]]).sum()
-                for penalty in PENALTIES
-            ]
-            for fit, held in inner
-        ]
-    )
-    means = right.sum(axis=0) / len(train)
-    error = np.sqrt(means.max() * (1 - means.max()) / len(train))
+    fit, held = next(StratifiedKFold(3, shuffle=True, random_state=int(seed)).split(train, y[train]))
+    fit, held = train[fit], train[held]
+    models = [learnt(part(fit), y[fit], penalty) for penalty in PENALTIES]
+    means = np.array([(model.predict(part(held)) == y[held]).mean() for model in models])
+    error = np.sqrt(means.max() * (1 - means.max()) / len(held))
     penalty = PENALTIES[int(np.flatnonzero(means >= means.max() - float(margin) * error)[0])]
     begin = time.perf_counter()
     model = learnt(part(train), y[train], penalty)

@@ -52,7 +52,7 @@ SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
 # Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
-PROGRAM_STEPS, LISTING_STEPS = 10**9, 3 * 10**8
+PROGRAM_STEPS, LISTING_STEPS = 25 * 10**7, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with this complexity if no clauses are given, then doubles it
 SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
@@ -195,7 +195,8 @@ def _learnt(
     until = begin + (1 - PROGRAM_SHARE) * (deadline - begin)
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
-    if not interrupted and generated.bound < selection.best[0]:
+    proves = limits.timed or problem.cover.budget == limits.complexity  # without a clock, smaller rules need no proof
+    if proves and not interrupted and generated.bound < selection.best[0]:
         # An integer program over all clauses that can help may prove the rule optimal.
         try:
             lists = rounds is None or not limits.timed
