@@ -91,6 +91,13 @@ def test_two_fits_are_equal_and_a_warm_start_is_no_worse():
     assert again.loss_ <= two.loss_
 
 
+def test_a_warm_start_with_other_classes_begins_anew():
+    X, y = load_iris(return_X_y=True)
+    model = BooleanRuleClassifier(complexity=2, max_iter=1, warm_start=True, random_state=0)
+    for labels, classes in ((np.ones(150), 1), (y == 0, 2), (y, 3), (y == 2, 2)):
+        assert len(model.fit(X, labels).classes_) == classes and model.score(X, labels) > 0.9
+
+
 def test_callbacks_interrupts_and_verbose(capsys):
     X, y = load_breast_cancer(return_X_y=True)
     seen = []
