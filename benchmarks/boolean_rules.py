@@ -124,7 +124,7 @@ def measured(name: str, options: Any) -> dict[str, Any]:
         "CG_complexity": f"{cg_size[0]} ({cg_size[1]})",
         "RIPPER_complexity": ripper_size, "CART_complexity": cart_size,
         "at_CG_complexity": spread(at_paper), "C": " ".join(map(str, chosen)),
-        "by_fold": " ".join(f"{value:.1f}" for value in accuracy), "s_a_rule": 3 * options.seconds,
+        "by_fold": " ".join(f"{value:.1f}" for value in accuracy), "s_a_rule": round(3 * options.seconds, 2),
         "limit_reached": sum(s > 2.7 * options.seconds for s in seconds),
         "fit_s": round(float(np.mean(seconds)), 2), "s": round(time.perf_counter() - start),
     }  # fmt: skip

@@ -118,9 +118,9 @@ def test_a_time_limit_holds(seconds):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(5000, 12)), random.random(5000) < 0.3
     BooleanRuleClassifier(time_limit=0.1).fit(X[:50], y[:50])  # compiles functions
-    begin = time.monotonic()
+    begin = time.process_time()
     BooleanRuleClassifier(complexity=30, time_limit=seconds, random_state=0).fit(X, y)
-    assert time.monotonic() - begin < seconds + 1
+    assert time.process_time() - begin < seconds + 1
 
 
 def test_weights_count_as_copies_and_sparse_rows_as_dense():

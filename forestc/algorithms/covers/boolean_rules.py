@@ -24,6 +24,7 @@ from forestc.algorithms.covers.boolean_pricing import (
     all_clauses,
     beam_search,
     best_clauses,
+    grouped_rows,
     literals_of,
 )
 from forestc.algorithms.covers.column_generation import (
@@ -252,18 +253,6 @@ def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, 
     return bits.astype(bool), y.astype(bool), weight
 
 
-def _distinct(bits: Bits) -> tuple[Ints, Ints]:
-    """Returns the first index of each distinct row, in ascending order of rows, and each row's place there."""
-    packed = np.packbits(np.ascontiguousarray(bits), axis=1)
-    # Sorting words is several times as fast as np.unique, which compares rows byte by byte.
-    words = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1] % 8))).view(">u8").astype(np.uint64)
-    order = np.lexsort(words.T[::-1])
-    new = np.append(np.ones(len(order[:1]), dtype=bool), (words[order[1:]] != words[order[:-1]]).any(axis=1))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
-
-
 @dataclass(frozen=True)
 class _RuleProblem:
     """The covering problem of a rule over distinct rows."""
@@ -283,9 +272,9 @@ class _RuleProblem:
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
     ) -> _RuleProblem:
         holds_somewhere = np.flatnonzero(bits.any(axis=0))  # a literal that always holds gives the clause "true"
-        identity = holds_somewhere[np.sort(_distinct(bits[:, holds_somewhere].T)[0])]
+        identity = holds_somewhere[np.sort(grouped_rows(bits[:, holds_somewhere].T)[0])]
         selected = np.flatnonzero(weight > 0)
-        first_row, inverse = _distinct(bits[selected][:, identity])
+        first_row, inverse = grouped_rows(bits[selected][:, identity])
         mass, against = (
             np.bincount(inverse, np.where(y[selected] == side, weight[selected], 0.0), minlength=len(first_row)).astype(
                 np.float64
