@@ -3,7 +3,6 @@ Generation", NeurIPS 2018)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from forestc.forest.numbers import FLOAT64
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.sklearn.trees import finished
 from forestc.papers.rule_conditions import ClassRule, as_literal, rules_picture
-from forestc.papers.search_estimator import SearchEstimator, relative_gap
+from forestc.papers.search_estimator import Callback, SearchEstimator, relative_gap
 from forestc.passes.extract_rules.rule_forest import rule_scores, rule_trees, rules_of
 
 try:
@@ -96,28 +95,13 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     """
 
     def __init__(
-        self,
-        *,
-        form: Form = "dnf",
-        complexity: int = 10,
-        quantiles: int = 10,
-        longest: int | None = None,
-        class_weight: Any = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        callback: Callable[[float, float, float], None] | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
+        self, *, form: Form = "dnf", complexity: int = 10, quantiles: int = 10, longest: int | None = None,
+        class_weight: Any = None, max_iter: int | None = None, time_limit: float | None = None,
+        warm_start: bool = False, callback: Callback | None = None, verbose: int = 0, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.form, self.complexity, self.quantiles, self.longest = form, complexity, quantiles, longest
-        self.class_weight, self.max_iter, self.time_limit, self.warm_start = (
-            class_weight,
-            max_iter,
-            time_limit,
-            warm_start,
-        )
-        self.callback, self.verbose, self.random_state = callback, verbose, random_state
+        self.class_weight, self.max_iter, self.time_limit = class_weight, max_iter, time_limit
+        self.warm_start, self.callback, self.verbose, self.random_state = warm_start, callback, verbose, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learns rules.
