@@ -17,14 +17,15 @@ import a_single_thread  # noqa: F401
 import numpy as np
 from data import table
 from numpy.typing import NDArray
+from papers.peers import peer_result
 from tools import arguments, earlier_rows, save, show
 
-from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
+from forestc.papers import BinaryMatrixFactorization
 
 # PAPER holds, by matrix and rank: the error of the paper's column generation and of the best other method (Table 4),
 # MLP(1) (Table 3), and the gap in percent (Table 2; None if the paper gives none).
 TITLE = "boolean rank-k factorization beside published errors"
-MEASURES = ("forestc/algorithms/covers",)
+MEASURES = ("forestc/algorithms/covers", "forestc/papers/binary_matrix_factorization.py")
 PAPER = {
     "zoo": {2: (271, 271, 272, 0.0), 5: (125, 133, 127, 0.0), 10: (40, 41, 38.8, 3.0)},
     "tumor": {2: (1411, 1408, 1409.8, 0.9), 5: (1029, 1055, 1019.3, 9.3), 10: (579, 583, 575.5, 28.4)},
@@ -38,11 +39,15 @@ PAPER = {
 def main() -> None:
     parser = arguments(__doc__, MEASURES, "data!", "only")
     parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
-    parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank")
+    parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank; 0: no limit")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with nimfa, which is compared")
+    parser.add_argument("--rounds", type=int, help="most rounds of column generation")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.small:
         options.only, options.ranks, options.seconds = "zoo", "2", 0.5
+    if options.peer is None:
+        print("no --peer: nimfa is not compared")
     rows = earlier_rows(options)
     done = {(row["matrix"], row["k"]) for row in rows}
     for name in options.only.split(",") if options.only else PAPER:
@@ -51,17 +56,22 @@ def main() -> None:
             if (name, k) in done:
                 continue
             start = time.perf_counter()
-            product = factorize(X, k, time_limit=options.seconds, seed=options.seed)
+            model = BinaryMatrixFactorization(
+                k, time_limit=options.seconds or None, max_iter=options.rounds, random_state=options.seed
+            )
+            product = model.inverse_transform(model.fit(X).transform(X))
             seconds = time.perf_counter() - start
-            assert product.error == np.count_nonzero((boolean_product(product.A, product.B) != X)[~np.isnan(X)])
+            assert model.reconstruction_error_ == np.count_nonzero((product != X)[~np.isnan(X)])
             paper, other, relaxation, gap = PAPER[name][k]
             rows.append(
                 {
-                    "matrix": name, "k": k, "error": product.error, "paper": paper, "other_methods": other,
-                    "bound": product.bound, "MIP(1)": product.model_error,
-                    "MLP(1)": f"{product.relaxation:.1f}{'*' if product.complete else ''}", "paper_MLP(1)": relaxation,
-                    "MIP(1)_bound": product.model_bound, "gap_%": round(100 * product.model_gap, 2),
+                    "matrix": name, "k": k, "error": model.reconstruction_error_, "paper": paper,
+                    "other_methods": other, "bound": model.bound_, "MIP(1)": model.model_error_,
+                    "MLP(1)": f"{model.relaxation_:.1f}{'*' if model.relaxation_optimal_ else ''}",
+                    "paper_MLP(1)": relaxation, "MIP(1)_bound": model.model_bound_,
+                    "gap_%": round(100 * max(0.0, 1 - model.model_bound_ / model.model_error_), 2),
                     "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
+                    **peer_result(options.peer, "nimfa", X, k),
                 }
             )  # fmt: skip
             print(rows[-1], flush=True)

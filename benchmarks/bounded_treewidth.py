@@ -20,8 +20,6 @@ Version 2 on the same columns, not with the printed values.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +28,11 @@ import numpy as np
 from data import table
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
+from papers.peers import peer_result
 from tools import arguments, earlier_rows, save, show
 
-from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
+from forestc.algorithms.networks.bounded_treewidth import NetworkSearch
+from forestc.papers import BoundedTreewidthNetwork
 
 SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most parents of a variable, by data set
     "nursery": ("nursery", 12960, 3),
@@ -110,6 +110,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="for each run of a method")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each method")
     parser.add_argument("--treewidths", default="4,10")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with pgmpy, which is compared")
     parser.add_argument("--proof-seconds", type=float, default=60.0, help="for each proof of an optimum")
     options = parser.parse_args()
     if options.small:
@@ -118,6 +119,8 @@ def main() -> None:
     names = options.only.split(",") if options.only else list(SETS)
     tables = {name: columns(name, options.data) for name in names}
     compile_methods()
+    if options.peer is None:
+        print("no --peer: pgmpy is not compared")
     proofs = earlier_rows(options, "proofs") or [
         proved(name, tables[name], k, options)
         for name in PROVED if name in names for k in range(2, 3 if options.small else 6)
@@ -169,11 +172,12 @@ def cut(column: NDArray[Any], order: list[str]) -> NDArray[np.uint8]:
 def proved(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[str, Any]:
     """Proves the optimum at treewidth k; returns a line of the comparison with Table 1."""
     start = time.perf_counter()
-    search = NetworkSearch(treewidth=k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds)
-    network = learn(bits, search)
+    model = BoundedTreewidthNetwork(
+        k, max_parents=SETS[name][2], method="exact", time_limit=options.proof_seconds, random_state=0
+    ).fit(bits)
     return {
-        "set": name, "treewidth": k, "score": f"{network.score:.2f}", "bound": f"{network.bound:.2f}",
-        "optimal": network.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
+        "set": name, "treewidth": k, "score": f"{model.score_:.2f}", "bound": f"{model.bound_:.2f}",
+        "optimal": model.network_.optimal, "s": f"{time.perf_counter() - start:.2f}", "MILP_s": PROVED[name][k - 2],
     }  # fmt: skip
 
 
@@ -184,17 +188,27 @@ def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[s
     for method in ("version-1", "version-2", "search"):
         if method == "version-1" and k > 6:
             continue
-        method_of = learn if method == "search" else partial(learn_by, method)
-        search = NetworkSearch(treewidth=k, max_parents=SETS[name][2], method="search", time_limit=options.seconds)
-        scores = [method_of(bits, replace(search, seed=seed)).score for seed in range(options.seeds)]
+        scores = [score(method, bits, k, SETS[name][2], options.seconds, seed) for seed in range(options.seeds)]
         medians[method] = float(np.median(scores))
         line[method] = " ".join(f"{value:.2f}" for value in (max(scores), min(scores), medians[method]))
         printed = PRINTED[name, k].get(method)
         if printed:
             line[f"printed_{method}"] = " ".join(f"{value:.2f}" for value in printed)
+    line |= peer_result(options.peer, "pgmpy", bits, SETS[name][2])
     line["columns_as_printed"] = name in AGREE
     line["better_than_version-2_%"] = round(100 * (1 - medians["search"] / medians["version-2"]), 2)
     return line
+
+
+def score(method: str, bits: NDArray[np.uint8], k: int, parents: int, seconds: float, seed: int) -> float:
+    """Returns the score of a network by the estimator or by a version of the paper's algorithm."""
+    if method == "search":
+        model = BoundedTreewidthNetwork(
+            k, max_parents=parents, method="search", time_limit=seconds, random_state=seed
+        ).fit(bits)
+        return float(model.score_)
+    search = NetworkSearch(treewidth=k, max_parents=parents, method="search", time_limit=seconds, seed=seed)
+    return learn_by(method, bits, search).score
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ FIRST = (
     "plot_activity.py",
     "plot_inputs.py",
     "plot_front.py",
+    "plot_papers_rules.py",
+    "plot_papers_sharing.py",
+    "plot_papers_pruning.py",
+    "plot_papers_factorization.py",
+    "plot_papers_network.py",
     "first_files.py",
     "demo.py",
 )

@@ -25,6 +25,7 @@ from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
 from _sections import Docstring, Entry, own_members, parsed
 
 import forestc
+from forestc import papers
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
@@ -179,6 +180,10 @@ def api_page() -> str:
         if inspect.isclass(thing):
             parts += [f"### {name}", _call(f"class forestc.{name}", thing), *_documented(thing)]
             parts += [] if issubclass(thing, Exception) else _members(thing)
+    parts += ["## Methods of papers", "These estimators need the extra `papers`."]
+    for name in papers.__all__:
+        thing = getattr(papers, name)
+        parts += [f"### {name}", _call(f"class forestc.papers.{name}", thing), *_documented(thing), *_members(thing)]
     return _page(parts)
 
 
@@ -254,6 +259,8 @@ def _documented(thing: Any) -> Iterator[str]:
     if errors := _errors(doc):
         yield "**Raises**"
         yield "\n".join(f"- `{name}`: {plain(why)}" for name, why in errors)
+    if notes := doc.texts.get("Notes"):
+        yield plain(_joined(notes))
     if paper := doc.texts.get("References"):
         yield f"**Reference** {plain(_joined(paper))}"
     if example := doc.texts.get("Examples"):

@@ -9,7 +9,7 @@ from typing import Any
 
 # Sections of entries: a line, and its meaning below. SECTIONS is in numpydoc's order.
 ENTRIES = ("Parameters", "Attributes", "Returns", "Raises")
-SECTIONS = (*ENTRIES, "References", "Examples")
+SECTIONS = (*ENTRIES, "Notes", "References", "Examples")
 _HEAD = re.compile(rf"^({'|'.join(SECTIONS)})\n-+$", re.MULTILINE)
 
 
@@ -27,7 +27,7 @@ class Docstring:
     """A docstring in parts.
 
     summary: the first paragraph. more: the paragraphs up to the first section. entries: by section. texts: the text of
-    References and Examples.
+    Notes, References and Examples.
     """
 
     summary: str

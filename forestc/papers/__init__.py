@@ -3,6 +3,7 @@
 The estimators are imported when they are first used.
 """
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +14,15 @@ if TYPE_CHECKING:
     from forestc.papers.pruned_ensemble import PrunedEnsemble as PrunedEnsemble
     from forestc.papers.threshold_sharing import ThresholdSharing as ThresholdSharing
 
-# The estimators, by the module that holds them.
-_HOMES = {
-    "BinaryMatrixFactorization": "forestc.papers.binary_matrix_factorization",
-    "BooleanRuleClassifier": "forestc.papers.boolean_rule_classifier",
-    "BoundedTreewidthNetwork": "forestc.papers.bounded_treewidth_network",
-    "PrunedEnsemble": "forestc.papers.pruned_ensemble",
-    "ThresholdSharing": "forestc.papers.threshold_sharing",
-}
-__all__ = sorted(_HOMES)  # noqa: PLE0605  type checkers read the imports above
+__all__ = [
+    "BinaryMatrixFactorization", "BooleanRuleClassifier", "BoundedTreewidthNetwork",
+    "PrunedEnsemble", "ThresholdSharing",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name in __all__:  # PrunedEnsemble is in pruned_ensemble.py
         import_module("forestc.options.keywords")  # errors name them
-        return getattr(import_module(_HOMES[name]), name)
+        file = re.sub("(?<=.)([A-Z])", r"_\1", name).lower()
+        return getattr(import_module(f"forestc.papers.{file}"), name)
     raise AttributeError(f"module 'forestc.papers' has no attribute {name!r}")

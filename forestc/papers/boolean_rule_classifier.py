@@ -1,30 +1,25 @@
-"""Learns Boolean rules as a scikit-learn classifier.
-
-S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018.
-"""
+"""Learns Boolean rules as a scikit-learn classifier (Dash, Gunluk and Wei, "Boolean Decision Rules via Column
+Generation", NeurIPS 2018)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.arrays import Bits
-from forestc.algorithms.covers.boolean_rules import RuleLearning, RuleLimits, RuleSets, learn_rule_sets
-from forestc.errors import MissingExtraError, ModelError, OptionError
+from forestc.algorithms.covers.boolean_rules import Form, RuleLimits, RuleSets, learn_rule_sets
+from forestc.algorithms.covers.boolean_rules_table import categories_of, condition_bits, conditions_of, table_columns
+from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT64
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.sklearn.trees import finished
-from forestc.papers.rule_conditions import RuleCondition, categories_of, conditions_of, quoted, table_columns
-from forestc.papers.search_estimator import SearchEstimator, relative_gap
+from forestc.papers.rule_conditions import ClassRule, as_literal, rules_picture
+from forestc.papers.search_estimator import Callback, SearchEstimator, relative_gap
 from forestc.passes.extract_rules.rule_forest import rule_scores, rule_trees, rules_of
 
 try:
-    from scipy.sparse import issparse
     from sklearn.base import ClassifierMixin
     from sklearn.utils import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
@@ -32,28 +27,8 @@ try:
 except ImportError:
     raise MissingExtraError("scikit-learn", "papers") from None
 
+CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": "allow-nan"}
 ROUNDS = 30  # rounds of column generation for each rule if neither rounds nor time are limited
-
-
-@dataclass(frozen=True)
-class ClassRule:
-    """The rule of a class.
-
-    clauses: each a tuple of conditions. A DNF holds if all conditions of any clause hold, a CNF if any condition of
-    every clause holds.
-    """
-
-    label: Any
-    form: Literal["dnf", "cnf"]
-    clauses: tuple[tuple[RuleCondition, ...], ...]
-
-    def __str__(self) -> str:
-        inner, outer = (" AND ", " OR ") if self.form == "dnf" else (" OR ", " AND ")
-        parts = [inner.join(map(str, clause)) for clause in self.clauses]
-        if self.form == "dnf":
-            return "\n".join(f"IF {part} THEN {self.label}" for part in parts)
-        text = outer.join(f"({part})" if inner in part and len(parts) > 1 else part for part in parts)
-        return f"IF {text or 'true'} THEN {self.label}"
 
 
 class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[misc]
@@ -78,10 +53,9 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         Most conditions of a clause. Default: no limit.
     class_weight : dict or "balanced", optional
         Weights of the classes in the loss. Default: 1 for each.
-    max_iter : int, optional
-        Most rounds of column generation for each rule. Default: 30 without a time limit, otherwise no limit.
-    time_limit : float, optional
-        Seconds for all rules. Default: no limit; then two fits are equal.
+    max_iter, time_limit : int and float, optional
+        Most rounds of column generation for each rule, and seconds for all rules. Default: 30 rounds without a time
+        limit; then two fits are equal.
     warm_start : bool, default=False
         Whether `fit` begins with the clauses that the previous `fit` found, if the conditions are the same.
     callback : callable, optional
@@ -97,24 +71,13 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         The rules as objects, in the order in which they are tried; `str` gives text.
     default_ : label
         Label of rows without a rule that holds.
-    loss_ : float
-        Hamming loss on the training rows, summed over all rules.
-    bound_ : float
-        Lower bound on the loss of any rules of this complexity over these conditions.
-    gap_ : float
-        Relative gap between `loss_` and `bound_`.
+    loss_, bound_, gap_ : float
+        Hamming loss on the training rows, summed over all rules; a lower bound on the loss of any rules of this
+        complexity over these conditions; the relative gap between the two.
     complexity_ : int
         Number of clauses plus conditions of all rules.
-    interrupted_ : bool
-        True if Ctrl-C ended the search.
-    n_iter_ : int
-        Rounds of column generation, the most of any rule.
-    classes_ : array of shape (classes,)
-        Class labels.
-    n_features_in_ : int
-        Number of columns of the training rows.
-    feature_names_in_ : array of shape (columns,)
-        Names of the columns, if all are text.
+    interrupted_, n_iter_ : bool and int
+        Whether Ctrl-C ended the search, and the most rounds of column generation of any rule.
 
     Examples
     --------
@@ -132,31 +95,13 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     """
 
     def __init__(
-        self,
-        *,
-        form: Literal["dnf", "cnf"] = "dnf",
-        complexity: int = 10,
-        quantiles: int = 10,
-        longest: int | None = None,
-        class_weight: Any = None,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        callback: Callable[[float, float, float], None] | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.form = form
-        self.complexity = complexity
-        self.quantiles = quantiles
-        self.longest = longest
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.callback = callback
-        self.verbose = verbose
-        self.random_state = random_state
+        self, *, form: Form = "dnf", complexity: int = 10, quantiles: int = 10, longest: int | None = None,
+        class_weight: Any = None, max_iter: int | None = None, time_limit: float | None = None,
+        warm_start: bool = False, callback: Callback | None = None, verbose: int = 0, random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.form, self.complexity, self.quantiles, self.longest = form, complexity, quantiles, longest
+        self.class_weight, self.max_iter, self.time_limit = class_weight, max_iter, time_limit
+        self.warm_start, self.callback, self.verbose, self.random_state = warm_start, callback, verbose, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learns rules.
@@ -182,9 +127,7 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         """
         rounds, seconds = self._limits("max_iter", ROUNDS)
         limits = RuleLimits(self.complexity, self.form, seconds, self._seed(), self.longest, rounds)
-        if self.quantiles < 2:
-            raise OptionError(f"quantiles {self.quantiles}", where=type(self).__name__, do="use at least 2")
-        X, y = self._table(X, y)
+        X, y = validate_data(self, X, y, **CHECKS)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X) * compute_sample_weight(self.class_weight, y)
         some = np.flatnonzero(weight > 0)
@@ -192,43 +135,32 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
         columns, weight = table_columns(X[some]), weight[some]
         names = getattr(self, "feature_names_in_", [f"x{index}" for index in range(X.shape[1])])
         conditions = conditions_of(columns, names, weight, self.quantiles)
-        before: RuleSets | None = getattr(self, "_sets", None)
-        again = self.warm_start and getattr(self, "_conditions", None) == conditions and before is not None
-        start = [rule.candidates for rule in before.rules] if again and before and len(self.classes_) > 1 else []
-        self._conditions, self._text = conditions, [column.dtype.kind != "f" for column in columns]
-        self._categories = [None if column.dtype.kind == "f" else categories_of(column) for column in columns]
-        if len(self.classes_) > 1:
-            groups = np.array([condition.column for condition in conditions], dtype=np.int64)
-            self._sets = learn_rule_sets(
-                self._bits(columns, range(len(conditions))), label, limits,
-                groups=groups, weight=weight, start=start, progress=self._progress,
-            )  # fmt: skip
-        else:
-            nothing = RuleLearning((), self.form, 0.0, 0, 0.0, True, False, 0, ())
-            self._sets = RuleSets(np.zeros(1, dtype=np.int64), (nothing,), (), 0)
-        rules, order = self._sets.rules, list(self._sets.order)
-        if order[-1:] == [self._sets.default]:  # the label of all rows that are left needs no rule
-            order.pop()
-        self.rules_ = [self._rule(index) for index in order if rules[index].clauses or self.form == "cnf"]
+        before = self._sets.rules if self.warm_start and getattr(self, "_conditions", None) == conditions else ()
+        self._conditions, self._categories = conditions, [categories_of(column) for column in columns]
+        self._sets: RuleSets = learn_rule_sets(
+            condition_bits(conditions, columns), label, limits, progress=self._progress, weight=weight,
+            groups=np.array([condition.column for condition in conditions], dtype=np.int64),
+            start=[rule.candidates for rule in before] if len(before) == len(self.classes_) else [],
+        )  # fmt: skip
+        rules, named = self._sets.rules, conditions.__getitem__
+        clauses = [tuple(tuple(map(named, clause)) for clause in rule.clauses) for rule in rules]
+        self.rules_ = [ClassRule(self.classes_[index], self.form, clauses[index]) for index in self._sets.tried]
         self.default_ = self.classes_[self._sets.default]
         self.loss_, self.bound_ = sum(rule.loss for rule in rules), sum(rule.bound for rule in rules)
         self.gap_ = relative_gap(self.loss_, self.bound_)
         self.complexity_ = sum(1 + len(clause) for rule in self.rules_ for clause in rule.clauses)
         self.interrupted_ = any(rule.interrupted for rule in rules)
-        self.n_iter_ = max(1, *(rule.rounds for rule in rules), 1)
+        self.n_iter_ = max([1, *(rule.rounds for rule in rules)])
         return self
-
-    def _rule(self, index: int) -> ClassRule:
-        clauses = self._sets.rules[index].clauses
-        named = tuple(tuple(self._conditions[literal] for literal in clause) for clause in clauses)
-        return ClassRule(self.classes_[index], self.form, named)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicts labels by the rules."""
         check_is_fitted(self)
-        columns = table_columns(self._table(X), self._text)
-        used = {literal for rule in self._sets.rules for clause in rule.clauses for literal in clause}
-        return np.asarray(self.classes_[self._sets.predict(self._bits(columns, sorted(used)))])
+        columns = table_columns(validate_data(self, X, reset=False, **CHECKS), self._categories)
+        bits = np.zeros((len(columns[0]), len(self._conditions)), dtype=bool)
+        used = sorted({literal for rule in self._sets.rules for clause in rule.clauses for literal in clause})
+        bits[:, used] = condition_bits([self._conditions[literal] for literal in used], columns)
+        return np.asarray(self.classes_[self._sets.predict(bits)])
 
     def export_text(self) -> str:
         """Returns the rules as lines such as `IF width <= 0.8 THEN setosa`; the first one that holds decides."""
@@ -238,46 +170,20 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     def export_graphviz(self) -> str:
         """Returns a picture of the rules in Graphviz's language: conditions lead to clauses, clauses to labels."""
         check_is_fitted(self)
-        inner, outer = ("AND", "OR") if self.form == "dnf" else ("OR", "AND")
-        lines = ["digraph rules {", "  rankdir=LR; node [shape=box];"]
-        for index, rule in enumerate(self.rules_):
-            lines.append(f"  rule{index} [label={quoted(f'{outer}: {rule.label}')}, shape=ellipse];")
-            for at, clause in enumerate(rule.clauses):
-                lines.append(
-                    f"  clause{index}_{at} [label={inner}, shape=ellipse];  clause{index}_{at} -> rule{index};"
-                )
-                lines += [f"  {quoted(condition)} -> clause{index}_{at};" for condition in clause]
-        return "\n".join([*lines, "}"]) + "\n"
+        return rules_picture(self.rules_)
 
     def as_forest(self) -> Forest:
         """Returns the rules as a Forest with a chain for each clause; `forestc.compile` takes the estimator itself."""
         check_is_fitted(self)
         if len(self.classes_) < 2:
             raise ModelError("the rules decide on one class", where=type(self).__name__, do="train on rows of two")
-        rules = rules_of(self._sets, self.form)
-        literals = [condition.as_literal(self._categories[condition.column]) for condition in self._conditions]
-        count = len(self.classes_)
-        texts = {column: tuple(values) for column, values in enumerate(self._categories) if values}
+        rules, count = rules_of(self._sets, self.form), len(self.classes_)
+        literals = [as_literal(condition, self._categories[condition.column]) for condition in self._conditions]
+        texts = {column: values for column, values in enumerate(self._categories) if values}
         return finished(
             self, type(self).__name__, rule_trees(rules, literals, count, quantized=False), number=FLOAT64,
             categories=texts, classes=labels_of(self.classes_), **rule_scores(rules, count),
         )  # fmt: skip
-
-    def _bits(self, columns: list[NDArray[Any]], literals: Sequence[int]) -> Bits:
-        """Returns (rows, conditions) whether the given conditions hold; False for all others."""
-        bits = np.zeros((len(columns[0]), len(self._conditions)), dtype=bool)
-        for literal in literals:
-            bits[:, literal] = self._conditions[literal].holds(columns[self._conditions[literal].column])
-        return bits
-
-    def _table(self, X: Any, y: Any = "no_validation") -> Any:
-        """Returns the rows, and the labels if there are any, as scikit-learn checks them."""
-        checked = validate_data(
-            self, X, y, reset=not isinstance(y, str), accept_sparse="csr", dtype=None, ensure_all_finite="allow-nan"
-        )
-        if isinstance(y, str):
-            return checked.toarray() if issparse(checked) else checked
-        return (checked[0].toarray() if issparse(checked[0]) else checked[0]), checked[1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

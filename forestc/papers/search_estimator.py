@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from forestc.algorithms.covers.column_generation import SearchState
-from forestc.errors import MissingExtraError, OptionError
+from forestc.algorithms.covers.column_generation import relative_gap as relative_gap
+from forestc.errors import MissingExtraError
 
 try:
+    from scipy.sparse import issparse
     from sklearn.base import BaseEstimator
     from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise MissingExtraError("scikit-learn", "papers") from None
 
-MOST_SEED = 2**31 - 1  # seeds are below
+Callback = Callable[[float, float, float], None]  # takes incumbent, bound and relative gap
 
 
 class SearchEstimator(BaseEstimator):  # type: ignore[misc]
@@ -26,16 +32,22 @@ class SearchEstimator(BaseEstimator):  # type: ignore[misc]
         """Returns the limits of iterations and of seconds. name: the parameter that limits iterations. usual:
         iterations if the user limits neither."""
         iterations: int | None = getattr(self, name)
-        if iterations is not None and iterations < 1:
-            raise OptionError(f"{name} {iterations}", where=type(self).__name__, do="allow at least 1")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise OptionError(f"time_limit {self.time_limit}", where=type(self).__name__, do="use seconds above 0")
-        if self.time_limit is None or math.isinf(self.time_limit):
-            return iterations or usual, math.inf
+        if self.time_limit is None or self.time_limit == math.inf:
+            return usual if iterations is None else iterations, math.inf
         return iterations, float(self.time_limit)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(MOST_SEED))
+    def _dense(self, X: Any, *, reset: bool = False, **checks: Any) -> Any:
+        """Returns a matrix, frame or sparse matrix as an array of float64, checked by scikit-learn. reset: in `fit`."""
+        if not reset:
+            check_is_fitted(self)
+        checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, **checks)
+        return checked.toarray() if issparse(checked) else checked
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _seed(self, *other: Any) -> int:
+        return int(check_random_state(*(other or [self.random_state])).randint(2**31 - 1))
 
     def _progress(self, state: SearchState) -> None:
         if self.verbose:
@@ -43,10 +55,3 @@ class SearchEstimator(BaseEstimator):  # type: ignore[misc]
         if self.callback is not None and state.value is not None:
             bound = self._worst_bound if state.bound is None else state.bound
             self.callback(state.value, bound, relative_gap(state.value, bound))
-
-
-def relative_gap(value: Any, bound: Any) -> float:
-    """Returns abs(value - bound) / abs(value): 0 if they are equal, infinity without a bound."""
-    if value == bound:
-        return 0.0
-    return abs(float(value) - float(bound)) / max(abs(float(value)), 1e-300)

@@ -8,27 +8,20 @@ its path. Algorithm 2 (Min_DBN) solves it feature by feature, by algorithm 1 (Mi
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from forestc.errors import MissingExtraError, RowsError
-from forestc.forest.conditions import NO_SET
-from forestc.forest.ir import LEAF, Forest
+from forestc.errors import MissingExtraError
+from forestc.forest.ir import Forest
 from forestc.frontends import load_object
-from forestc.frontends.sklearn.threshold_arrays import (
-    count_conditions,
-    refuse_other_trees,
-    threshold_arrays,
-    write_thresholds,
-)
+from forestc.frontends.sklearn import threshold_arrays
+from forestc.frontends.sklearn.delegation import own_method
 from forestc.passes.observation import Observe
-from forestc.passes.quick_evaluation import nodes_reached
-from forestc.passes.share_thresholds.path_change import widened
-from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, with_thresholds
+from forestc.passes.quick_evaluation import other_paths
+from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, missed
 from forestc.rows.batches import ArrayRows, Rows, reduce_rows
-from forestc.rows.encode import encode
 from forestc.rows.given import rows_for_model
 
 try:
@@ -36,27 +29,18 @@ try:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
     from sklearn.frozen import FrozenEstimator
     from sklearn.utils import check_array, get_tags
-    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 except ImportError:
     raise MissingExtraError("scikit-learn", "papers") from None
 
 
-def _has(name: str) -> Any:
-    """Makes a method available only if the estimator has it."""
-    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
-
-
+@dataclass(eq=False, repr=False)
 class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Tree ensemble with as few distinct branching conditions as its training rows allow (Min_DBN).
 
     `fit` trains the ensemble, then moves its thresholds: thresholds of one feature become equal if no row that counts
-    changes its path. `estimator_` stays an estimator of the same class, with all of its methods, and
-    `forestc.compile` takes it.
-
-    With the defaults a row may change its path only in a tree with a bootstrap sample that lacks the row. Without
-    bootstrap samples no training row changes any path. `exceptions` and `path_changeable` allow more changes;
-    `changed_rows_` shows them.
+    changes its path. With the defaults these are the rows of a tree's own bootstrap sample, or all rows without such
+    samples. `estimator_` stays an estimator of the same class, with all of its methods; `forestc.compile` takes it.
 
     Parameters
     ----------
@@ -70,7 +54,6 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Share of a node's rows that may change sides, in either direction (sigma of problem 4).
     per_tree_rows : bool, default=True
         Whether only the rows of a tree's own bootstrap sample keep their paths in it (section 6 of the paper).
-        Ensembles without bootstrap samples keep the paths of all rows.
     prefer : {"middle", "few-bits"}, default="middle"
         Threshold to take within an interval: the middle, as in the paper, or the number with the fewest binary digits,
         so that comparators in hardware are narrower.
@@ -79,18 +62,12 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator_ : classifier or regressor
         The trained ensemble with shared thresholds.
-    n_conditions_before_ : int
-        Number of distinct pairs of feature and threshold after training.
-    n_conditions_ : int
-        The same number after sharing.
+    n_conditions_before_, n_conditions_ : int
+        Numbers of distinct pairs of feature and threshold before and after sharing.
     changed_rows_ : bool array of shape (rows,)
         True for each given row with another path in at least one tree.
     n_missed_ : int
         Number of nodes with a threshold outside of the interval of problem 1.
-    n_features_in_ : int
-        Number of columns of the training rows.
-    feature_names_in_ : array of shape (columns,)
-        Names of the columns, if all are text.
     classes_ : array of shape (classes,)
         Class labels of a classifier.
 
@@ -113,20 +90,12 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     np.True_
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        exceptions: int | float = 0,
-        path_changeable: float = 0.0,
-        per_tree_rows: bool = True,
-        prefer: Literal["middle", "few-bits"] = "middle",
-    ) -> None:
-        self.estimator = estimator
-        self.exceptions = exceptions
-        self.path_changeable = path_changeable
-        self.per_tree_rows = per_tree_rows
-        self.prefer = prefer
+    estimator: Any
+    _: KW_ONLY
+    exceptions: int | float = 0
+    path_changeable: float = 0.0
+    per_tree_rows: bool = True
+    prefer: Literal["middle", "few-bits"] = "middle"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Trains the ensemble, then shares its thresholds.
@@ -161,44 +130,26 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         else:
             weights = {} if sample_weight is None else {"sample_weight": sample_weight}
             model = clone(self.estimator).fit(X, y, **weights)
-        forest = load_object(model)
-        arrays = threshold_arrays(model)
-        refuse_other_trees(forest, arrays, model)
+        before, arrays = load_object(model), threshold_arrays.threshold_arrays(model)
+        threshold_arrays.refuse_other_trees(before, arrays, model)
         validate_data(self, X, skip_check_array=True)
-        rows = _rows(X, forest, hasattr(model, "feature_names_in_"))
-        task = Observe.of(forest, self._counted(model, forest, X, sample_weight))
-        exact = reduce_rows(rows, task).nodes.bounds
-        bounds = widened(rows, task, exact, float(self.path_changeable)) if self.path_changeable else exact
-        after = with_thresholds(forest, method.thresholds(task, bounds))
-        self.n_conditions_before_ = count_conditions(forest, arrays)
-        write_thresholds(after, arrays)
-        self.n_conditions_ = count_conditions(forest, arrays)
-        moved = np.concatenate([tree.threshold for tree in after.trees])
-        plain = (task.trees.left != LEAF) & (task.trees.set_start == NO_SET)
-        self.n_missed_ = int((plain & ~((exact.low < moved) & (moved <= exact.high))).sum())
-        self.changed_rows_ = np.concatenate([_differing(forest, after, batch.X) for batch in rows.batches()])
-        self.estimator_ = model
-        return self
-
-    def _counted(self, model: Any, forest: Forest, X: Any, sample_weight: Any) -> NDArray[np.uint8] | None:
-        """Returns (trees, rows) how often each row counts for a tree's intervals; None for once each. Raises
-        RowsError."""
-        rows = _num_samples(X)
-        counted = None
-        if self.per_tree_rows and hasattr(model, "estimators_samples_") and len(model.estimators_) == len(forest.trees):
-            trained = getattr(model, "_n_samples", rows)
-            if trained != rows:
-                raise RowsError(
-                    f"per_tree_rows: {rows} rows are given, and the estimator was trained on {trained}",
-                    where="X",
-                    do="give the training rows in their order, or set per_tree_rows=False",
-                )
-            times = (np.bincount(drawn, minlength=rows) for drawn in model.estimators_samples_)
-            counted = np.stack([np.minimum(drawn, 255) for drawn in times]).astype(np.uint8)
+        rows = _rows(X, before, hasattr(model, "feature_names_in_"))
+        drawn = threshold_arrays.times_drawn(model, _num_samples(X)) if self.per_tree_rows else None
         if sample_weight is not None:
             positive = np.asarray(_check_sample_weight(sample_weight, X) > 0, dtype=np.uint8)
-            counted = positive * (np.ones((len(forest.trees), 1), dtype=np.uint8) if counted is None else counted)
-        return counted
+            drawn = positive * (np.ones((len(arrays), 1), dtype=np.uint8) if drawn is None else drawn)
+        task = Observe.of(before, drawn)
+        seen = reduce_rows(rows, task)
+        after = method.shared(task, seen, rows)
+        self.n_conditions_before_ = threshold_arrays.count_conditions(before, arrays)
+        threshold_arrays.write_thresholds(after, arrays)
+        self.n_conditions_ = threshold_arrays.count_conditions(before, arrays)
+        self.n_missed_ = int(missed(task, seen.nodes.bounds, after).sum())
+        self.changed_rows_ = np.concatenate([other_paths(before, after, batch.X) for batch in rows.batches()])
+        self.estimator_ = model
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+        return self
 
     def as_forest(self) -> Forest:
         """Reads the ensemble with shared thresholds, as `forestc.load` and `forestc.compile` do.
@@ -211,41 +162,11 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return load_object(self.estimator_)
 
-    @property
-    def classes_(self) -> Any:
-        """The class labels, (classes,)."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.classes_
-
-    @_has("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """Predicts labels or values with the shared thresholds; see the estimator's own method."""
-        return self._answer("predict", X)
-
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Predicts probabilities with the shared thresholds; see the estimator's own method."""
-        return self._answer("predict_proba", X)
-
-    @_has("predict_log_proba")  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:
-        """Predicts log-probabilities with the shared thresholds; see the estimator's own method."""
-        return self._answer("predict_log_proba", X)
-
-    @_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Computes scores with the shared thresholds; see the estimator's own method."""
-        return self._answer("decision_function", X)
-
-    @_has("score")  # type: ignore[untyped-decorator]
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Computes the estimator's own score: the accuracy of a classifier, R squared of a regressor."""
-        check_is_fitted(self)
-        return self.estimator_.score(X, y, sample_weight=sample_weight)
-
-    def _answer(self, name: str, X: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.estimator_, name)(X)
+    predict = own_method("predict", "Predicts labels or values with the shared thresholds.")
+    predict_proba = own_method("predict_proba", "Predicts probabilities with the shared thresholds.")
+    predict_log_proba = own_method("predict_log_proba", "Predicts log-probabilities with the shared thresholds.")
+    decision_function = own_method("decision_function", "Computes scores with the shared thresholds.")
+    score = own_method("score", "Computes the accuracy of a classifier, R squared of a regressor.", scores=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = deepcopy(get_tags(self.estimator))
@@ -258,8 +179,3 @@ def _rows(X: Any, forest: Forest, named: bool) -> Rows:
         return rows_for_model(X, forest)[0]
     X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     return ArrayRows(X.toarray() if issparse(X) else X)
-
-
-def _differing(before: Forest, after: Forest, X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    words = encode(before, X)
-    return np.asarray((nodes_reached(before, words) != nodes_reached(after, words)).any(axis=1), dtype=bool)

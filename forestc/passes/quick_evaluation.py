@@ -55,6 +55,12 @@ def nodes_reached(forest: Forest, words: NDArray[Any], trees: TreeArrays | None 
     return leaves_reached(trees or concatenated_trees(forest), words)
 
 
+def other_paths(before: Forest, after: Forest, X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Returns which rows reach another leaf in at least one tree, (rows,). X: (rows, features)."""
+    words = encode(before, X)
+    return np.asarray((nodes_reached(before, words) != nodes_reached(after, words)).any(axis=1))
+
+
 def answers_to(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     """Returns the forest's answers to raw rows (rows, columns): class indices, or the values of a regression."""
     return answers_of(forest, evaluate_quickly(forest, encode(forest, rows)))

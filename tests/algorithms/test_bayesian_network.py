@@ -172,7 +172,7 @@ def test_counted_takes_parents_in_any_order_and_many_rows():
     [
         (np.zeros((4, 3), dtype=np.uint8), "rows of shape (4, 3) for a network of 2 variables"),
         (np.zeros(2, dtype=np.uint8), "rows of shape (2,) for a network of 2 variables"),
-        (np.zeros((4, 2)), "rows of float64 instead of states; rows; give the states as uint8"),
+        (np.full((4, 2), 0.5), "states must be whole numbers; rows of type float64; number the states"),
         (np.array([[0, 0], [1, 2]], dtype=np.uint8), "state 2 of 2; row 1, variable 1"),
         (np.array([[0, 0], [1, 1], [-1, 0]]), "state -1 of 2; row 2, variable 0"),
     ],

@@ -11,13 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.covers.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
-from forestc.algorithms.covers.binary_matrix_factorization import (
-    best_rows,
-    boolean_product,
-    factorize,
-    k_greedy,
-    searched,
-)
+from forestc.algorithms.covers.binary_matrix_factorization import best_rows, factorize
+from forestc.algorithms.covers.factor_search import WeightedMatrix, boolean_product, k_greedy, searched
 from forestc.errors import OptionError, RowsError
 
 
@@ -143,12 +138,21 @@ def test_an_interrupt_keeps_the_best_factors_so_far():
     assert found.bound <= found.error == np.count_nonzero(boolean_product(found.A, found.B) != X) < X.sum()
 
 
-def test_local_search_never_ends_worse_than_it_began():
-    X = random_matrix(3, 30, 10)
-    start = k_greedy(X == 1, np.ones(X.shape), 4, np.random.default_rng(0))
-    found = searched(X == 1, np.ones(X.shape), start, 200, 0)
-    assert found.error <= start.error < X.sum()
-    assert found.error == np.count_nonzero(boolean_product(found.A, found.B) != X)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", [(30, 10), (70, 130)])
+def test_local_search_counts_weighted_errors_and_never_ends_worse_than_it_began(seed, shape):
+    random = np.random.default_rng(seed)
+    X, known = random.random(shape) < 0.5, random.random(shape) < 0.9
+    problem = WeightedMatrix(X, known, random.integers(1, 6, shape[0]), random.integers(1, 4, shape[1]))
+    start = k_greedy(problem, 4, random)
+    for found in searched(problem, [start, start], 200, seed):
+        assert found.error <= start.error < problem.weight[X].sum()
+        assert found.error == problem.weight[boolean_product(found.A, found.B) != X].sum()
+        for bits in (found.A, found.B):  # no flip of a single bit lowers the error
+            for at in random.permutation(bits.size)[:40]:
+                bits.flat[at] ^= True
+                assert problem.weight[boolean_product(found.A, found.B) != X].sum() >= found.error
+                bits.flat[at] ^= True
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -167,7 +171,7 @@ def test_a_fit_without_a_time_limit_is_repeatable_and_begins_with_given_factors(
     X = random_matrix(2, 30, 12)
     one, two = (factorize(X, 3, rounds=3, time_limit=np.inf, seed=1) for _ in range(2))
     assert np.array_equal(one.A, two.A) and one.error == two.error and one.bound == two.bound
-    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=(one.A, one.B), seed=7)
+    more = factorize(X, 3, rounds=1, time_limit=np.inf, start=one.B, seed=7)
     assert more.error <= one.error
     with pytest.raises(OptionError, match="neither time nor rounds"):
         factorize(X, 3, time_limit=np.inf)

@@ -9,7 +9,6 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from papers.boolean_rules.binarization import binarization
 from thinned import thinned
 
 from forestc.algorithms.covers.boolean_pricing import beam_search, best_clauses, literals_of
@@ -21,9 +20,17 @@ from forestc.algorithms.covers.boolean_rules import (
     learn_rule_sets,
     learn_rules,
 )
+from forestc.algorithms.covers.boolean_rules_table import condition_bits, conditions_of, table_columns
 from forestc.errors import OptionError, RowsError
 
 LONG = 10**17
+
+
+def bits_of(*columns, quantiles=10):
+    """Returns the bits of a table's conditions, and the column of each."""
+    made = table_columns(np.array(columns, dtype=object).T)
+    conditions = conditions_of(made, [f"x{index}" for index in range(len(made))], np.ones(len(columns[0])), quantiles)
+    return condition_bits(conditions, made), np.array([condition.column for condition in conditions])
 
 
 def every_clause(literals, longest):
@@ -74,9 +81,8 @@ def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, 
 def test_the_exact_search_finds_the_clause_of_highest_worth(seed, longest, price, chains):
     random = np.random.default_rng(seed)
     numbers = random.integers(0, 4, (40, 2)).astype(float)
-    made = binarization([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]], quantiles=4)
-    bits = made.transform([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]])
-    literals = literals_of(bits, made.groups if chains else None)
+    bits, groups = bits_of(*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)], quantiles=4)
+    literals = literals_of(bits, groups if chains else None)
     weight = np.where(random.random(40) < 0.5, random.random(40), -1.0 * random.integers(0, 2, 40))
     gains = {}
     for clause in every_clause(bits.shape[1], min(longest, 3)):
@@ -99,12 +105,11 @@ def test_chains_change_the_speed_but_not_the_rule():
     random = np.random.default_rng(1)
     columns = list(random.normal(size=(3, 200)))
     y = (columns[0] > 0.2) & (columns[1] < 0.5) | (columns[2] > 1.3)
-    made = binarization(columns)
-    bits = made.transform(columns)
-    literals = literals_of(bits, made.groups)
+    bits, groups = bits_of(*columns)
+    literals = literals_of(bits, groups)
     assert literals.codes.shape[1] == 3  # Each feature has one code.
     assert np.array_equal(literals.covered((0, 30)), bits[:, 0] & bits[:, 30])
-    one, two = (learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=each) for each in (None, made.groups))
+    one, two = (learn_rules(bits, y, RuleLimits(8, time_limit=30), groups=each) for each in (None, groups))
     assert one.optimal and two.optimal
     assert (one.loss, one.complexity) == (two.loss, two.complexity)
     shuffled = random.integers(0, 3, bits.shape[1])  # Shuffled literals form no groups.
@@ -236,14 +241,14 @@ def test_several_classes_and_their_priorities():
     random = np.random.default_rng(0)
     number = random.integers(0, 9, 150).astype(float)
     label = np.array(["low", "mid", "top"])[np.digitize(number, [3, 6])]
-    made = binarization([number])
-    found = learn_rule_sets(made.transform([number]), label, RuleLimits(4), groups=made.groups)
-    assert (found.predict(made.transform([number])) == label).all()
+    bits, groups = bits_of(number)
+    found = learn_rule_sets(bits, label, RuleLimits(4), groups=groups)
+    assert (found.predict(bits) == label).all()
     assert found.classes.tolist() == ["low", "mid", "top"] and found.complexity <= 12
-    two = learn_rule_sets(made.transform([number]), label == "top", RuleLimits(4))
-    assert two.rules[0].clauses == () and two.complexity == 2
-    with pytest.raises(RowsError, match="one class"):
-        learn_rule_sets(made.transform([number]), np.zeros(150), RuleLimits(4))
+    two = learn_rule_sets(bits, label == "top", RuleLimits(4))
+    assert two.rules[0].clauses == () and two.complexity == 2 and two.tried == (1,)
+    one = learn_rule_sets(bits, np.full(150, 7), RuleLimits(4))
+    assert one.tried == () and (one.predict(bits) == 7).all()
 
 
 def test_weights_of_classes_move_the_rule_to_the_rare_class():
@@ -252,24 +257,6 @@ def test_weights_of_classes_move_the_rule_to_the_rare_class():
     assert learn_rules(bits, y, RuleLimits(2)).clauses == ()
     assert class_weights(y).sum() == pytest.approx(100)
     assert learn_rules(bits, y, RuleLimits(2), weight=class_weights(y)).clauses == ((0,),)
-
-
-def test_bits_of_a_table():
-    columns = [
-        np.array([1.0, 2.0, np.nan, 4.0]),
-        np.array(list("aabc")),
-        np.array(list("xxxx")),
-        np.array(list("pqpq")),
-    ]
-    made = binarization(columns, quantiles=2)
-    output = [(bit.feature, bit.relation, bit.value) for bit in made.bits]
-    assert output == [
-        (0, "<=", 2.0), (0, ">", 2.0), (1, "==", "a"), (1, "!=", "a"), (1, "==", "b"), (1, "!=", "b"), (1, "==", "c"),
-        (1, "!=", "c"), (3, "==", "p"), (3, "==", "q"),
-    ]  # fmt: skip
-    assert made.transform(columns)[:, :3].astype(int).tolist() == [[1, 0, 1], [1, 0, 1], [0, 0, 0], [0, 1, 0]]
-    with pytest.raises(RowsError, match="no feature"):
-        binarization([np.zeros(4)])
 
 
 def test_large_tables_are_also_priced_by_samples_and_the_last_word_is_on_all_rows():

@@ -17,6 +17,7 @@ from docs.blocks import blocks
 from markdown_it import MarkdownIt
 
 import forestc
+from forestc import papers
 from forestc.cli import app
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
@@ -222,5 +223,5 @@ def test_generated_pages_have_every_option_and_name(generate):
     manifest = generate.manifest_page()
     assert "| `latency_cycles` | integer (may be absent) |" in manifest and "## `made.options`" in manifest
     api = generate.api_page()
-    assert all(f"\n### {name}\n" in api for name in forestc.__all__)
+    assert all(f"\n### {name}\n" in api for name in (*forestc.__all__, *papers.__all__))
     assert not re.search(r" at 0x[0-9a-f]{6}", api)  # An address would differ in each run.

@@ -49,6 +49,10 @@ KINDS = {
     "bagging": ensemble.BaggingClassifier(n_estimators=5, max_features=0.5, random_state=0),
     "boosting": ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0),
     "hist": ensemble.HistGradientBoostingClassifier(max_iter=5),
+    "voting": ensemble.VotingClassifier(
+        [("a", ensemble.RandomForestClassifier(3, random_state=0)), ("b", tree.DecisionTreeClassifier(random_state=0))],
+        voting="soft",
+    ),
     "initial tree": ensemble.GradientBoostingClassifier(
         n_estimators=3, init=tree.DecisionTreeClassifier(max_depth=4, random_state=0), random_state=0
     ),

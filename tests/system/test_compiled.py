@@ -15,7 +15,7 @@ from forestc.system.compiled import _kept_in
 PACKAGE = Path(forestc.__file__).parent
 TWO_OF_FORESTC = """
 import numpy as np
-from forestc.algorithms.networks.family_scores import popcount
+from forestc.algorithms.bit_words import popcount
 from forestc.algorithms.networks.random_words import draw, seeded
 draw(seeded(0)), popcount(np.uint64(7))
 """

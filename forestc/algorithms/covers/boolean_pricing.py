@@ -44,6 +44,18 @@ class SpanLiterals(NamedTuple):
         return result
 
 
+def grouped_rows(bits: Bits) -> tuple[Ints, Ints]:
+    """Returns the first index of each distinct row, in ascending order of rows, and each row's place there."""
+    packed = np.packbits(np.ascontiguousarray(bits), axis=1)
+    # Sorting words is several times as fast as np.unique, which compares rows byte by byte.
+    words = np.pad(packed, ((0, 0), (0, 8 - packed.shape[1] % 8))).view(">u8").astype(np.uint64)
+    order = np.lexsort(words.T[::-1])
+    new = np.append(np.ones(len(order[:1]), dtype=bool), (words[order[1:]] != words[order[:-1]]).any(axis=1))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
+
+
 def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
     """Encodes literals as ranges of integer codes. bits: (rows, literals) True where a literal holds. groups:
     (literals,) feature of each literal; helps speed only."""
@@ -55,7 +67,8 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
     pending = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     while pending:
         members = pending.pop(0)
-        patterns, code = np.unique(bits[:, members], axis=0, return_inverse=True)
+        first, code = grouped_rows(bits[:, members])
+        patterns = bits[first][:, members]
         order = _ordered(patterns)
         spans = [_span(column) for column in patterns[order].T]
         literal_spans = [
@@ -71,7 +84,7 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> SpanLiterals:
         for literal, span in literal_spans:
             feature[literal] = len(codes)
             low[literal], high[literal], inverted[literal] = start[-1] + span[0], start[-1] + span[1], span[2]
-        codes.append(start[-1] + rank[code.reshape(-1)])
+        codes.append(start[-1] + rank[code])
         start.append(start[-1] + len(order))
     joined = np.stack(codes, axis=1) if codes else np.zeros((len(bits), 0))
     return SpanLiterals(np.ascontiguousarray(joined, np.int32), np.array(start), feature, low, high, inverted)

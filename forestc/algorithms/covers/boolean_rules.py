@@ -24,6 +24,7 @@ from forestc.algorithms.covers.boolean_pricing import (
     all_clauses,
     beam_search,
     best_clauses,
+    grouped_rows,
     literals_of,
 )
 from forestc.algorithms.covers.column_generation import (
@@ -52,7 +53,7 @@ SAMPLE_STEPS = 3 * 10**7  # steps of the exact search over a sample at most
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3
 PROGRAM_NODES = 50  # nodes of the final integer program at most if rounds and time are limited
 # Limits the steps of the final integer program, and of listing clauses for it, if there is no time limit.
-PROGRAM_STEPS, LISTING_STEPS = 10**9, 3 * 10**8
+PROGRAM_STEPS, LISTING_STEPS = 25 * 10**7, 3 * 10**8
 PROGRAM_SHARE = 0.25  # share of the time reserved for the final integer program
 FIRST_COMPLEXITY = 4  # starts with this complexity if no clauses are given, then doubles it
 SMALLER_SHARE = 0.75  # share of the time limit for rules of smaller complexity
@@ -195,7 +196,8 @@ def _learnt(
     until = begin + (1 - PROGRAM_SHARE) * (deadline - begin)
     generated = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
     interrupted, proved = generated.interrupted, False
-    if not interrupted and generated.bound < selection.best[0]:
+    proves = limits.timed or problem.cover.budget == limits.complexity  # without a clock, smaller rules need no proof
+    if proves and not interrupted and generated.bound < selection.best[0]:
         # An integer program over all clauses that can help may prove the rule optimal.
         try:
             lists = rounds is None or not limits.timed
@@ -234,7 +236,7 @@ def _compile() -> None:
 
 def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, Bits, Floats]:
     bits, y = np.asarray(bits), np.asarray(y)
-    if bits.ndim != 2 or not len(bits) or not np.isin(bits, (0, 1)).all():
+    if bits.ndim != 2 or not len(bits) or not (bits.dtype == bool or np.isin(bits, (0, 1)).all()):
         raise RowsError("rules are learnt from a table of bits", where=f"bits of shape {bits.shape}", do="pass 0 and 1")
     if y.shape != (len(bits),) or not np.isin(y, (0, 1)).all():
         raise RowsError(
@@ -270,12 +272,9 @@ class _RuleProblem:
         bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
     ) -> _RuleProblem:
         holds_somewhere = np.flatnonzero(bits.any(axis=0))  # a literal that always holds gives the clause "true"
-        _, first = np.unique(np.packbits(bits[:, holds_somewhere], axis=0), axis=1, return_index=True)
-        identity = holds_somewhere[np.sort(first)]
+        identity = holds_somewhere[np.sort(grouped_rows(bits[:, holds_somewhere].T)[0])]
         selected = np.flatnonzero(weight > 0)
-        packed = np.packbits(bits[selected][:, identity], axis=1)
-        _, first_row, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        inverse = inverse.reshape(-1)
+        first_row, inverse = grouped_rows(bits[selected][:, identity])
         mass, against = (
             np.bincount(inverse, np.where(y[selected] == side, weight[selected], 0.0), minlength=len(first_row)).astype(
                 np.float64
@@ -381,6 +380,12 @@ class RuleSets:
         return np.asarray(self.classes[_decided(claims, self.order, self.default)])
 
     @property
+    def tried(self) -> tuple[int, ...]:
+        """Class indices whose rules can hold, in order, without the default class at the end."""
+        order = self.order[:-1] if self.order[-1:] == (self.default,) else self.order
+        return tuple(index for index in order if self.rules[index].clauses or self.rules[index].form == "cnf")
+
+    @property
     def complexity(self) -> int:
         """Sum of the complexities of all rules."""
         return sum(rule.complexity for rule in self.rules)
@@ -403,13 +408,11 @@ def learn_rule_sets(
     progress: Progress | None = None,
 ) -> RuleSets:
     """Learns a rule for each class against the rest; with two classes, only for the second. The time limit is for all
-    rules together. start: clauses to begin with, for each class. Raises RowsError if all rows are of one class."""
+    rules together. start: clauses to begin with, for each class. If all rows are of one class, it is the default."""
     y = np.asarray(y)
     classes, label = np.unique(y, return_inverse=True)
     label = label.reshape(-1)
-    if len(classes) < 2:
-        raise RowsError("all rows are of one class", where=f"{len(y):,} rows", do="pass rows of two classes or more")
-    learnt = range(1, 2) if len(classes) == 2 else range(len(classes))
+    learnt = range(1, 2) if len(classes) == 2 else range(len(classes) if len(classes) > 1 else 0)
     _compile()
     end = time.monotonic() + limits.time_limit
     rules: list[RuleLearning] = []
@@ -426,8 +429,8 @@ def learn_rule_sets(
     claims = np.zeros((len(classes), len(y)), dtype=bool)
     for index, rule in zip(learnt, rules, strict=False):
         claims[index] = rule.predict(np.asarray(bits, dtype=bool))
-    order, default = _priorities(claims, label, weight) if len(classes) > 2 else ((1,), 0)
-    nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, bool(rules[-1].interrupted), 0, ())
+    order, default = _priorities(claims, label, weight) if len(classes) > 2 else (tuple(learnt), 0)
+    nothing = RuleLearning((), "dnf", 0.0, 0, 0.0, False, any(rule.interrupted for rule in rules), 0, ())
     rule_of = dict(zip(learnt, rules, strict=False))
     return RuleSets(classes, tuple(rule_of.get(index, nothing) for index in range(len(classes))), order, default)
 

@@ -36,6 +36,12 @@ class SearchState:
 
 Progress = Callable[[SearchState], None]
 
+
+def relative_gap(value: float, bound: float) -> float:
+    """Returns abs(value - bound) / abs(value): 0 if they are equal, infinity without a bound."""
+    return 0.0 if value == bound else abs(float(value) - float(bound)) / max(abs(float(value)), 1e-300)
+
+
 COLUMNS_A_ROUND = 20  # columns that a pricing takes from one search at most
 MOST_DROPPED = 3  # columns that one try of `refill` drops at most
 MOST_IN_VAIN = 100  # stops `refill` after this many tries without a better cover

@@ -68,6 +68,8 @@ def solve(
     threshold = program.columns(1, upper=most)
     right = program.columns(len(patterns.gain), cost=np.abs(patterns.gain))
     for row, gain in enumerate(patterns.gain):
+        if not running.left:
+            return Solved(start, bound, 0)
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
         # Constraints (2) and (5) apply if the row's `right` is 1; otherwise `slack` lifts them.
@@ -95,7 +97,7 @@ def solve(
     if steps is not None:
         entries = sum(len(terms) for _, terms in program.rows)
         options["mip_max_nodes"] = most_nodes(steps, entries)
-    solver = make_highs(time_limit=running.left, seed=seed, mip_rel_gap=0.0, **options)
+    solver = make_highs(seed=seed, mip_rel_gap=0.0, **options)
     # All variables are integers: with continuous ones, HiGHS 1.14 called wrong solutions optimal.
     columns, lowest = len(program.cost), [least for least, _ in program.rows]
     lines = [(list(terms), list(terms.values())) for _, terms in program.rows]
@@ -110,7 +112,7 @@ def solve(
     lost = float(patterns.gain[patterns.gain < 0].sum())
     calls = None if steps is None else most_calls(options["mip_max_nodes"])
     watch = partial(_tell, running, start.gained, bound, lost)
-    if run(solver, calls, watch=watch, patient=True):
+    if run(solver, calls, running.left, watch=watch, patient=True):
         running.interrupt()
     info = solver.getInfo()
     solution = np.array(solver.getSolution().col_value)

@@ -69,7 +69,13 @@ def search(
     best: MemberChoice | None = None
     for number, first in enumerate(_starts(task, limits, effort.starts, random, begin)):
         smooth = SMOOTH[number % len(SMOOTH)]
-        choice = _climb(task, limits, first, scans, smooth, random, most_times, few, running)
+        try:
+            choice = _climb(task, limits, first, scans, smooth, random, most_times, few, running)
+        except KeyboardInterrupt:
+            if running is None:
+                raise
+            running.interrupt()
+            choice = None
         if choice is not None and (best is None or _better(choice, best, few)):
             best = choice
             if running is not None:

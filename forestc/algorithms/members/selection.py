@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -100,17 +100,19 @@ def select(
     tau: float = 0.0,
     gamma: float = 0.0,
     max_members: int | None = None,
-    time_limit: float | None = 60.0,
+    time_limit: float | None = None,
     seed: int = 0,
     starts: int = 16,
     effort: float = 1.0,
     begin: Sequence[int] = (),
     report: Report | None = None,
+    prove: bool = True,
 ) -> Selection:
     """Returns the best members and threshold found for 0/1 votes, (rows, members). Ctrl-C ends the search early.
 
     tau, gamma: least diversities; with either, at least two members are chosen.
-    time_limit: seconds; None limits the work instead, repeatably; 0 leaves out bounds of sets and the integer program.
+    time_limit: seconds; None limits the work instead, repeatably.
+    prove: False leaves out bounds of sets and the integer program.
     effort: multiplies the limits of the work.
     begin: indices of members to start from.
     report: receives the best objective and the bound after each change.
@@ -133,10 +135,12 @@ def select(
         running.report = lambda value, bound: report((base + value) / rows, (base + bound) / rows)
     first = np.zeros(votes.shape[1], dtype=np.int64)
     first[list(begin)] = 1
-    work = member_search.Effort(starts) if time_limit is not None else member_search.Effort(starts, work=WORK * effort)
+    work = member_search.Effort(starts)
+    if time_limit is None:
+        work = replace(work, work=(WORK if prove else work.work) * effort)
     with running.part(PAIRS_SHARE):
         cuts = vote_bounds.bound(patterns, 0, running=running)
-    with running.part(SEARCH_SHARE):
+    with running.part(SEARCH_SHARE if prove else 1.0):
         choice = member_search.search(
             patterns, limits, work, seed=seed, enough=cuts.pairs,
             begin=first if len(begin) else None, running=running,
@@ -147,12 +151,12 @@ def select(
     running.tell(choice.gained, bound)
     steps = round(STEPS * effort) if time_limit is None else None
     rounds = math.inf if time_limit else math.ceil(ROUNDS * effort)
-    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
+    if prove and running.left > 0 and choice.gained < bound - _tiny(patterns):
         with running.part(BOUND_SHARE):
             cuts = vote_bounds.bound(patterns, running.left, rounds, running, steps)
         bound = min(bound, cuts.value)
         running.tell(choice.gained, bound)
-    if time_limit != 0 and running.left > 0 and choice.gained < bound - _tiny(patterns):
+    if prove and running.left > 0 and choice.gained < bound - _tiny(patterns):
         try:
             solved = member_program.solve(patterns, limits, choice, cuts.sets, bound, steps, running, seed)
             choice, bound = solved.found, min(bound, solved.bound)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,3 +56,16 @@ class SelectionRun:
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
+
+
+def progress(name: str, verbose: bool, callback: Callable[[float, float, float], object] | None) -> Report:
+    """Returns a report that prints the objective, its bound and the gap, and calls back with them."""
+
+    def report(objective: float, bound: float) -> None:
+        gap = (bound - objective) / max(abs(objective), 1e-12)
+        if verbose:
+            sys.stdout.write(f"{name}: objective {objective:.6f}, bound {bound:.6f}, gap {100 * gap:.2f} %\n")
+        if callback is not None:
+            callback(objective, bound, gap)
+
+    return report

@@ -116,8 +116,8 @@ def bound(
     wished, worth = float(patterns.gain[patterns.gain > 0].sum()), np.abs(patterns.gain)
     covering, by_pairs, loss = _Covering(worth), 0.0, 0.0
     try:
-        pool = _conflicts(patterns)
-        by_pairs = loss = _packed(pool, worth)
+        pool = _conflicts(patterns, running)
+        by_pairs = loss = _packed(pool, worth, running)
         solved = covering.add_violated(pool, running.left, PAIRS_A_ROUND)
         by_pairs = loss = max(loss, covering.lp)
         if solved and time_limit > 0 and wished > loss:
@@ -167,7 +167,7 @@ def _by_larger_sets(
     return loss
 
 
-def _conflicts(patterns: Patterns) -> list[Ints]:
+def _conflicts(patterns: Patterns, running: SelectionRun) -> list[Ints]:
     """Returns pairs of rows that conflict: one of positive gain, and one of negative gain that has all of its votes.
     Rows of positive gain without votes are always lost, and come alone, first."""
     wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
@@ -182,17 +182,19 @@ def _conflicts(patterns: Patterns) -> list[Ints]:
         positive, negative = np.nonzero(votes[some] @ against == 0)
         pairs.append(np.stack([some[positive], unwished[negative]], axis=1))
         count += len(positive)
-        if count > MOST_PAIRS:
+        if count > MOST_PAIRS or not running.left:
             break
     return [alone[:, None], np.concatenate(pairs)]
 
 
-def _packed(pool: Pool, worth: Floats) -> float:
+def _packed(pool: Pool, worth: Floats, running: SelectionRun) -> float:
     """Returns a quick lower bound on the loss. Each conflict in turn adds the least worth left of its rows, and takes
     it from them."""
     left = worth.tolist()
     loss = 0.0
     for rows in (rows for sets in pool for rows in sets.tolist()):
+        if not running.left:
+            break
         least = min(left[row] for row in rows)
         if least > 0:
             loss += least

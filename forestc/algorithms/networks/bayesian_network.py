@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite, nan, prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.arrays import Bytes, Floats, Int32s, Ints
 from forestc.algorithms.networks.elimination_order import min_fill_order, moral_graph, separators
@@ -84,7 +86,7 @@ class BayesianNetwork:
         shares: Floats = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
         return shares
 
-    def log_likelihood(self, rows: Bytes) -> Floats:
+    def log_likelihood(self, rows: NDArray[Any]) -> Floats:
         """Returns the natural logarithm of the probability of each row, (rows,). Raises RowsError for rows that are not
         states."""
         rows = checked_rows(rows, self.states)
@@ -102,6 +104,16 @@ class BayesianNetwork:
         if m < 0:
             raise OptionError(f"the least count {m} is negative", where="least count", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
+
+
+def conditional(network: BayesianNetwork, rows: NDArray[Any], column: int) -> Floats:
+    """Returns (rows, states) the probabilities of a column's states given all other columns of a row."""
+    changed, logs = rows.copy(), []
+    for state in range(network.states[column]):
+        changed[:, column] = state
+        logs.append(network.log_likelihood(changed))
+    shares = np.exp(np.stack(logs, axis=1) - np.max(logs, axis=0)[:, None])
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def counted(
@@ -138,7 +150,7 @@ def table_shape(states: Sequence[int], parents: Sequence[Sequence[int]], i: int)
     return prod(states[parent] for parent in parents[i]), states[i]
 
 
-def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
+def checked_rows(rows: NDArray[Any], states: Sequence[int]) -> Bytes:
     """Returns the rows as uint8. Raises RowsError if they are not states of the variables."""
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):
@@ -147,15 +159,15 @@ def checked_rows(rows: Bytes, states: Sequence[int]) -> Bytes:
             where="rows",
             do="give an array (rows, variables) of states",
         )
-    if rows.dtype.kind not in "biu":
-        raise RowsError(f"rows of {rows.dtype} instead of states", where="rows", do="give the states as uint8")
+    if rows.dtype.kind not in "biuf" or (rows.dtype.kind == "f" and (rows != np.floor(rows)).any()):
+        raise RowsError("states must be whole numbers", where=f"rows of type {rows.dtype}", do="number the states")
     if len(rows):
         wrong = np.flatnonzero((rows.max(axis=0) >= np.array(states)) | (rows.min(axis=0) < 0))
         if len(wrong):
             i = int(wrong[0])
             row = int(np.flatnonzero((rows[:, i] >= states[i]) | (rows[:, i] < 0))[0])
             raise RowsError(
-                f"state {rows[row, i]} of {states[i]}",
+                f"state {rows[row, i]:.0f} of {states[i]}",
                 where=f"row {row}, variable {i}",
                 do="give states from 0 on, below the variable's number",
             )

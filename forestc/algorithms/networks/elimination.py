@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bits, Ints, Words
-from forestc.algorithms.networks.family_scores import popcount
+from forestc.algorithms.bit_words import popcount
 from forestc.system.compiled import compiled
 
 ONE = np.uint64(1)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Floats, Ints
+from forestc.algorithms.bit_words import popcount
 from forestc.algorithms.networks.elimination_order import moral_graph
-from forestc.algorithms.networks.family_scores import FamilyScorer, popcount, useful_parent_sets
+from forestc.algorithms.networks.family_scores import FamilyScorer, useful_parent_sets
 from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
 from forestc.system.compiled import compiled
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forestc.algorithms.arrays import Bytes, Floats, Ints, Words
+from forestc.algorithms.bit_words import popcount
 from forestc.system.compiled import compiled
 
 MOST_CELLS = 1 << 16  # configurations of a scored set at most, unless all columns are binary
@@ -106,14 +107,6 @@ def packed(distinct: Bytes, weight: Ints) -> tuple[Words, Ints, Words]:
 def _rise(prior: float, rows: int) -> Floats:
     """Returns log gamma(n + prior) - log gamma(prior) for n = 0 .. rows."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
-
-
-@compiled()
-def popcount(x: np.uint64) -> np.uint64:
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @compiled()

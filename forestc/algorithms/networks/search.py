@@ -25,6 +25,7 @@ from forestc.system.compiled import compiled, share_out
 
 MOST_PARTNERS = 30  # columns of highest gain that are candidates for new parents
 HOT_SHARE = 0.3  # multiplies the median gain of best partners into the first temperature
+PARTNER_SHARE = 0.5  # share of the time limit for the choice of candidate parents at most
 COLD = 0.1  # ends annealing at this temperature, in nats
 SHARES = (0.02, 0.08, 0.3, 0.6)  # shares of the time limit for the successive runs of a thread
 # Limits the moves of a run, per column and in all, if `samples` is given.
@@ -291,9 +292,15 @@ def search(
     """
     runs = Runs(scorer, end, better, stop)
     n = len(scorer.states)
-    partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
+    partners = (np.arange(n)[:, None] + np.arange(1, min(n - 1, MOST_PARTNERS) + 1)) % n
     gains = np.zeros(partners.shape)
-    share_out(n, lambda first, past: best_partners(for_thread(scorer, 1024), first, past, partners, gains))
+    begin = time.monotonic()
+
+    def choose(first: int, past: int) -> None:
+        if time.monotonic() <= begin + PARTNER_SHARE * (end - begin):  # later columns keep arbitrary partners
+            best_partners(for_thread(scorer, 1024), first, past, partners, gains)
+
+    share_out(n, choose)
     hot = max(1.0, HOT_SHARE * float(np.median(gains[:, 0])))
     plan = AnnealingPlan(k, most, partners, gains, hot, seed, start)
     if start:

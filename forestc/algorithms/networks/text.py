@@ -70,6 +70,13 @@ def _cells(table: Ints) -> str:
     return "".join(f" {word}" for word in words)
 
 
+def graphviz(network: BayesianNetwork, names: Sequence[str]) -> str:
+    """Returns a picture of the network in Graphviz's language. names: of the columns."""
+    nodes = ['"' + str(name).replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names]
+    arcs = [f"  {nodes[parent]} -> {nodes[i]};" for i, family in enumerate(network.parents) for parent in family]
+    return "\n".join(["digraph network {", *(f"  {node};" for node in nodes), *arcs, "}"]) + "\n"
+
+
 def parsed(text: str) -> BayesianNetwork:
     """Returns the network of a text. Raises ModelError for an invalid text. Untrusted text is safe: sizes are checked
     before memory is allocated."""

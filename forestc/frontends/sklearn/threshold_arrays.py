@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import ModelError, RowsError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FLOAT32
@@ -21,7 +21,9 @@ def threshold_arrays(model: Any) -> list[NDArray[Any]]:
         return [model.tree_.threshold]
     if hasattr(model, "_predictors"):
         return [predictor.nodes["num_threshold"] for stage in model._predictors for predictor in stage]
-    members = [member for member in np.ravel(getattr(model, "estimators_", [])) if hasattr(member, "get_params")]
+    listed = getattr(model, "estimators_", [])
+    listed = listed.ravel() if isinstance(listed, np.ndarray) else listed  # an array is of stages and classes
+    members = [member for member in listed if hasattr(member, "get_params")]
     first = getattr(model, "init_", None)
     return [array for member in (first, *members) for array in threshold_arrays(member)] if members else []
 
@@ -60,3 +62,19 @@ def write_thresholds(after: Forest, arrays: list[NDArray[Any]]) -> None:
         t = tree.threshold[here]
         single = np.nextafter(t.astype(np.float32), np.float32(-np.inf)).astype(np.float64)
         array[tree.ids[here]] = np.where(narrow[tree.feature[here]], single, np.nextafter(t, -np.inf))
+
+
+def times_drawn(model: Any, rows: int) -> NDArray[np.uint8] | None:
+    """Returns how often each tree was trained on each row, (trees, rows), at most 255; None for all rows once, and for
+    members with several trees. Raises RowsError for another number of rows."""
+    if not hasattr(model, "estimators_samples_") or not all(hasattr(member, "tree_") for member in model.estimators_):
+        return None
+    trained = getattr(model, "_n_samples", rows)
+    if trained != rows:
+        raise RowsError(
+            f"per_tree_rows: {rows} rows are given, and the estimator was trained on {trained}",
+            where="X",
+            do="give the training rows in their order, or set per_tree_rows=False",
+        )
+    times = (np.bincount(drawn, minlength=rows) for drawn in model.estimators_samples_)
+    return np.stack([np.minimum(drawn, 255) for drawn in times]).astype(np.uint8)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from forestc.algorithms.covers.boolean_rules import Form
 from forestc.errors import ModelError
 from forestc.forest.conditions import INFINITY, Below, Condition, InSpans, OneOf
 from forestc.forest.ir import LEAF, Forest, Tree
@@ -51,14 +53,20 @@ def rules_text(forest: Forest) -> str:
             continue  # the rule never holds
         if not held or (ands and max(fixed, default=lowest) > lowest):
             return "\n".join([*lines, f"ELSE {name}"]) + "\n"  # the rule always holds
-        if ands:
-            lines += [f"IF {' AND '.join(_literals(forest, clause, 'and'))} THEN {name}" for clause in held]
-        else:
-            ored = [" OR ".join(_literals(forest, clause, "or")) for clause in held]
-            ored = [f"({text})" if len(held) > 1 and " OR " in text else text for text in ored]
-            lines.append(f"IF {' AND '.join(ored)} THEN {name}")
+        joined = "and" if ands else "or"
+        lines += rule_lines("dnf" if ands else "cnf", [_literals(forest, clause, joined) for clause in held], name)
     default = 0 if two else next((k for k in values if min(values[k]) == lowest), 0)
     return "\n".join([*lines, f"ELSE {forest.classes[default]}"]) + "\n"
+
+
+def rule_lines(form: Form, clauses: Sequence[Sequence[str]], label: object) -> list[str]:
+    """Returns a rule as lines of text. clauses: the conditions of each as text."""
+    if form == "dnf":
+        return [f"IF {' AND '.join(clause)} THEN {label}" for clause in clauses]
+    parts = [" OR ".join(clause) for clause in clauses]
+    if len(parts) > 1:
+        parts = [f"({part})" if len(clause) > 1 else part for part, clause in zip(parts, clauses, strict=True)]
+    return [f"IF {' AND '.join(parts) or 'true'} THEN {label}"]
 
 
 def _clause(forest: Forest, index: int) -> list[_Literal]:

@@ -112,13 +112,17 @@ class ShareThresholds:
         assert rows is not None
         task = Observe.of(forest)
         seen = reduce_rows(rows, task)
-        bounds = seen.nodes.bounds
-        if self.path_change:
-            bounds = widened(rows, task, bounds, float(self.path_change))
-        result = with_thresholds(forest, self.thresholds(task, bounds))
+        result = self.shared(task, seen, rows)
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
         promise: Promise = KeepsPaths() if self.lossless else Within(limit)
         return PassResult(result, (promise,), _report(task, seen, result, rows))
+
+    def shared(self, task: Observe, seen: Observation, rows: Rows) -> Forest:
+        """Returns the forest with shared thresholds. seen: what the task read from the rows."""
+        bounds = seen.nodes.bounds
+        if self.path_change:
+            bounds = widened(rows, task, bounds, float(self.path_change))
+        return with_thresholds(task.forest, self.thresholds(task, bounds))
 
     def thresholds(self, task: Observe, bounds: NodeBounds) -> FloatArray:
         """Returns the thresholds (nodes,) after sharing. All but the exceptions are within their bounds."""
@@ -148,7 +152,7 @@ def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict
     forest, exact = task.forest, seen.nodes.bounds
     new = np.concatenate([tree.threshold for tree in result.trees])
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
-    past = plain & ~((exact.low < new) & (new <= exact.high))
+    past = missed(task, exact, result)
     after, within = seen, exact
     if past.any():  # rows take other paths now, which changes the intervals
         after = reduce_rows(fit, Observe.of(result))
@@ -181,6 +185,13 @@ def _report(task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict
         },
         "chosen_on_held_out": False,
     }
+
+
+def missed(task: Observe, exact: NodeBounds, after: Forest) -> NDArray[np.bool_]:
+    """Returns True for each node with a threshold outside of the interval that keeps all paths, (nodes,)."""
+    new = np.concatenate([tree.threshold for tree in after.trees])
+    plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+    return np.asarray(plain & ~((exact.low < new) & (new <= exact.high)))
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
