@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forestc.boards.client import Board
 from forestc.boards.wires import Target
 from forestc.checks.engines import Difference, Engine, difference
 from forestc.checks.vectors import Vectors, results
 from forestc.engine.vectors import results_of
+from forestc.errors import BoardError
 from forestc.forest.evaluate import Evaluation
 from forestc.manifest.design import Design
+from forestc.toolchain.run import is_ended
 
 BOARD = "board"
+PIECE = 256  # rows between two looks at whether the check was ended
 
 
 class BoardEngine(Engine):
@@ -28,12 +34,18 @@ class BoardEngine(Engine):
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         start = time.perf_counter()
-        got = self.board.results(vectors.words)
+        starts = range(0, max(1, len(vectors.words)), PIECE)
+        got = np.concatenate([self._some(vectors.words[at : at + PIECE]) for at in starts])
         self.seconds += time.perf_counter() - start
         self.rows += len(got)
         if self.board.identity.target == Target.ENGINE:
             return difference(got, results_of(self.design.engine, evaluation))
         return difference(got, results(self.design.netlist, evaluation))
+
+    def _some(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        if is_ended():  # A board is slow, and the user waits for the end of the check.
+            raise BoardError("the check ended before all rows were sent", where=self.tool, do="check again")
+        return self.board.results(words)
 
     def figures(self) -> dict[str, Any]:
         """Returns rows a second, and the number of requests that were sent again."""
