@@ -25,8 +25,8 @@ from forestc.toolchain.yosys import need_yosys
 
 NAME, REPORT = "forestc", "report.json"
 LEAST_CLOCKS = 8  # clocks of a bit, at least
-INEXACT = 0.02  # how far the line's rate may be from the baud rate: a UART stands about 0.04 of both ends together
-LOGIC = ("ICESTORM_LC", "TRELLIS_COMB", "LUT4")  # nextpnr's names for cells with a LUT
+INEXACT = 0.02  # limits the relative error of the baud rate; a UART tolerates about 0.04 for both ends together
+LOGIC = ("ICESTORM_LC", "TRELLIS_COMB", "LUT4")  # lists nextpnr's names for cells with a LUT
 SUFFIXES = (".bin", ".bit", ".fs")
 
 
@@ -139,7 +139,7 @@ def pads(platform: Any, timing: Timing) -> Module:
 
 # Names programs of Amaranth's build that make nothing for the bitstream.
 _LEFT_OUT = ("dfu-suffix",)
-_OPTIONS = {"--family": "family=", "--cst": "cst="}  # of nextpnr-gowin, which himbaechel takes as --vopt
+_OPTIONS = {"--family": "family=", "--cst": "cst="}  # maps options of nextpnr-gowin to himbaechel's --vopt
 
 
 def _translated(program: str, arguments: list[str], timing: Timing) -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""The hardware behind a serial line: a core, its AXI4-Stream wrapper or an engine, as Verilog and Amaranth instances."""
+"""The hardware behind a serial line: a core, its AXI4-Stream wrapper or an engine, as Verilog and instances of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards that Amaranth's boards lack, and serial lines on header pins of boards that have none."""
+"""Boards that Amaranth lacks, and serial lines on header pins of boards without one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ColorlightI5(LatticeECP5Platform):  # type: ignore[misc]
         Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), _LATTICE),
         UARTResource(0, rx="H18", tx="J17", attrs=_LATTICE),
     ]
-    connectors = []  # type: ignore[var-annotated]  # noqa: RUF012
+    connectors = ()
 
 
 class TangNano20K(GowinPlatform):  # type: ignore[misc]
@@ -68,4 +68,9 @@ class TangNano20K(GowinPlatform):  # type: ignore[misc]
         Resource("clk27", 0, Pins("4", dir="i"), Clock(27e6), Attrs(IO_TYPE="LVCMOS33")),
         UARTResource(0, rx="70", tx="69", attrs=Attrs(PULL_MODE="UP", IO_TYPE="LVCMOS33")),
     ]
-    connectors = []  # type: ignore[var-annotated]  # noqa: RUF012
+    connectors = ()
+
+    def toolchain_prepare(self, fragment: Any, name: str, **given: Any) -> Any:
+        """Returns Amaranth's build, without carry chains: on this chip they have given wrong results."""
+        options = {"synth_opts": ["-noalu"], "gowin_pack_opts": ["--sspi_as_gpio", "--mspi_as_gpio"]}
+        return super().toolchain_prepare(fragment, name, **options, **given)

