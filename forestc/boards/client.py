@@ -27,7 +27,7 @@ LOADED, REFUSED = 1, 2
 _PROGRAM = "program the board with the bitstream of this design, or give the folder of the board's design"
 
 
-class BoardClient(FittedEstimator):
+class Board(FittedEstimator):
     """A design on a board, and a fitted scikit-learn estimator that answers as the chip does.
 
     Requests whose answers do not come, or come damaged, are sent again. A board that changes its design or image, or is
@@ -291,10 +291,6 @@ class BoardClient(FittedEstimator):
     def _need_scores(self) -> None:
         if self._wire is None or not any(field.port.kind == "score" for field in self._wire.fields):
             raise AttributeError("the design on the board gives no scores: compile with outputs='both'")
-
-
-# Names the client as users do; `forestc.costs.boards` has a class of that name.
-Board = BoardClient
 
 
 def _read(path: Path) -> bytes:
