@@ -89,9 +89,8 @@ class SerialLink:
         while left.any():
             while waiting and len(sent) < window:
                 start, stop, before = waiting.pop()
-                if not (here := np.flatnonzero(left[start:stop])).size:
+                if not left[start:stop].any():  # A late answer had these items.
                     continue
-                start += int(here[0])
                 end = min(stop, start + size)
                 waiting += [(end, stop, before)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
