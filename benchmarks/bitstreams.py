@@ -28,7 +28,7 @@ MEASURES = ("forestc/boards", "forestc/costs/boards.py", "forestc/toolchain")
 BOARDS = (
     "icebreaker", "upduino", "hx8k", "ulx3s-25f", "orangecrab-25f", "colorlight-i5", "tang-nano-9k", "tang-nano-20k",
 )  # fmt: skip
-DESIGNS: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {  # data, model and options of each design
+DESIGNS: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {  # lists data, model and options
     "iris, forest": (load_iris, RandomForestClassifier(5, max_depth=4, random_state=0), {"latency": 2}),
     "wine, boosted, streamed": (
         load_wine,
