@@ -377,9 +377,19 @@ def boards_page() -> str:
                 ("board", "chip", "value of `--device`", "device of forestc", "tools", "remark"),
                 [(*_board(board, board.device)[:4], _tools(board), plain(board.remark)) for board in FPGAS],
             ),
-            "`forestc synth` places the core alone, to measure it. A bitstream also needs your own top module and the "
-            "pins of the board: the [FPGA tutorial](../tutorials/fpga.md#make-a-bitstream) makes one. For "
-            "another board, name the [device](devices.md) on it.",
+            "`forestc synth` places the core alone, to measure it. For another board, name the [device](devices.md) on "
+            "it.",
+            "## Bitstreams",
+            "    forestc bitstream out --board icebreaker\n    forestc program NAME-icebreaker.bin --board icebreaker",
+            "A bitstream answers rows over a serial line: see [Boards](../howto/boards.md).",
+            table(
+                ("board", "value of `--board`", "serial line", "description"),
+                [
+                    (board.title, ", ".join(map(_code, board.names)), plain(board.uart), _code(board.platform))
+                    for board in FPGAS
+                    if board.platform
+                ],
+            ),
         )
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs, fits
-from forestc.boards.frames import Kind
-from forestc.boards.link import TRIES, Link, LostError, Parts
+from forestc.boards.frames import FrameKind
+from forestc.boards.link import TRIES, LostError, Parts, SerialLink
 from forestc.boards.simulated import is_simulated, simulated_board
 from forestc.boards.wires import PROTOCOL, Identity, Target, Wire, wire_of
 from forestc.errors import BoardError, OptionError, RowsError
@@ -76,7 +76,7 @@ class Board(FittedEstimator):
             if simulated := is_simulated(port):
                 path = stack.enter_context(simulated_board(port, self._needed()))
             usual = TIMEOUT_OF_SIMULATION if simulated else TIMEOUT
-            self._link = Link(path, baud, usual if timeout is None else timeout)
+            self._link = SerialLink(path, baud, usual if timeout is None else timeout)
             stack.callback(self._link.close)
             self._identity = self._identify()
             if self.design is not None:
@@ -193,7 +193,7 @@ class Board(FittedEstimator):
 
         most = identity.most // max(identity.row, identity.result)
         parts = Parts(len(rows), most, lambda start, stop: rows[start:stop].tobytes(), take)
-        self._link.run(Kind.ROWS, parts, identity.window)
+        self._link.run(FrameKind.ROWS, parts, identity.window)
         if self._identify() != identity:  # A bitstream or an image was loaded while rows were under way.
             raise BoardError("the board changed while it answered", where=self._name, do="open the board again")
         return results
@@ -233,7 +233,7 @@ class Board(FittedEstimator):
         at = lost = state = 0
         for _ in range(len(data) + TRIES):
             try:
-                answer = self._link.ask(Kind.LOAD, (at // 4).to_bytes(4, "little") + data[at : at + size], tries=1)
+                answer = self._link.ask(FrameKind.LOAD, (at // 4).to_bytes(4, "little") + data[at : at + size], tries=1)
             except LostError:
                 if (lost := lost + 1) == TRIES:
                     raise
@@ -267,7 +267,7 @@ class Board(FittedEstimator):
         return Evaluation(leaves, scores, values, np.stack(labels, axis=1), index)
 
     def _identify(self) -> Identity:
-        payload = self._link.ask(Kind.IDENTIFY)
+        payload = self._link.ask(FrameKind.IDENTIFY)
         if (identity := Identity.of(payload)) is None:
             what = f"the board does not speak version {PROTOCOL} of the protocol"
             raise BoardError(what, where=self._name, do="program it with a bitstream of this version of forestc")
@@ -275,17 +275,16 @@ class Board(FittedEstimator):
 
     def _checked_wire(self, design: Design) -> Wire:
         """Returns how the design's rows travel. Raises BoardError if the board has another design."""
-        found = self._identity
-        known = [target for target in Target if found.target == target]
-        if not known:
-            what = f"the board has a target of kind {found.target}"
+        said = self._identity
+        if said.target not in list(Target):
+            what = f"the board has a target of kind {said.target}"
             raise BoardError(what, where=self._name, do="program it with a bitstream of this version of forestc")
-        wire = wire_of(design, known[0])
-        if found.design != wire.design:
-            what = f"the board has the design {found.design.hex()}, and the folder has {wire.design.hex()}"
+        wire = wire_of(design, Target(said.target))
+        if said.design != wire.design:
+            what = f"the board has the design {said.design.hex()}, and the folder has {wire.design.hex()}"
             raise BoardError(what, where=self._name, do=_PROGRAM)
-        if (found.row, found.result) != (wire.row, wire.result):
-            what = f"the board takes {found.row} bytes a row and gives {found.result}, not {wire.row} and {wire.result}"
+        if (said.row, said.result) != (wire.row, wire.result):
+            what = f"the board takes {said.row} bytes a row and gives {said.result}, not {wire.row} and {wire.result}"
             raise BoardError(what, where=self._name, do=_PROGRAM)
         return wire
 

@@ -14,7 +14,7 @@ SEQUENCES = 1 << 16  # limits sequence numbers, which then begin again
 HEAD, CRC = struct.Struct("<BHH"), struct.Struct("<I")
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """The kinds of requests, and of the answer to a request that the board does not take."""
 
     IDENTIFY = 0x01
@@ -67,5 +67,5 @@ class FrameReader:
         """Returns the frames that these bytes complete."""
         *complete, rest = (self._rest + data).split(FLAG)
         self._rest = rest[: self._limit + 1]  # one more than fits, so that a frame that is too long stays so
-        found = [decoded(stuffed) for stuffed in complete if len(stuffed) <= self._limit]
-        return [frame for frame in found if frame is not None]
+        frames = [decoded(stuffed) for stuffed in complete if len(stuffed) <= self._limit]
+        return [frame for frame in frames if frame is not None]

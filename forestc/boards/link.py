@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from forestc.boards.frames import ANSWER, SEQUENCES, Frame, FrameReader, Kind, encoded
+from forestc.boards.frames import ANSWER, SEQUENCES, Frame, FrameKind, FrameReader, encoded
 from forestc.errors import BoardError, MissingExtraError
 
 TRIES = 64  # limits requests for the same rows
@@ -52,7 +52,7 @@ class _Sent:
     at: float  # time of sending
 
 
-class Link:
+class SerialLink:
     """An open port. Requests that the board does not answer in time are sent again, with fewer items."""
 
     def __init__(self, port: str, baud: int, timeout: float) -> None:
@@ -62,13 +62,13 @@ class Link:
         # Answers to an earlier program's requests may still arrive, so numbers do not begin at 0.
         self._sequence = secrets.randbelow(SEQUENCES)
         self._heard = time.monotonic()
-        self._clocks = {kind: _Clock(timeout) for kind in Kind}
+        self._clocks = {kind: _Clock(timeout) for kind in FrameKind}
 
     def close(self) -> None:
         self._port.close()
 
-    def ask(self, kind: Kind, payload: bytes = b"", tries: int = TRIES) -> bytes:
-        """Returns the payload of the answer to one request. Raises LostError after so many tries."""
+    def ask(self, kind: FrameKind, payload: bytes = b"", tries: int = TRIES) -> bytes:
+        """Returns the payload of the answer to one request. Raises LostError after `tries` of them."""
         answers: list[bytes] = []
 
         def take(start: int, stop: int, answer: bytes) -> bool:
@@ -78,7 +78,7 @@ class Link:
         self.run(kind, Parts(1, 1, lambda start, stop: payload, take), tries=tries)
         return answers[0]
 
-    def run(self, kind: Kind, parts: Parts, window: int = 1, tries: int = TRIES) -> None:
+    def run(self, kind: FrameKind, parts: Parts, window: int = 1, tries: int = TRIES) -> None:
         """Sends requests for all items until each is answered. window: requests under way. Raises LostError after
         `tries` requests for the same items, BoardError for a silent board and an impossible answer."""
         left, size, clock = np.ones(parts.count, dtype=bool), parts.most, self._clocks[kind]
@@ -89,9 +89,8 @@ class Link:
         while left.any():
             while waiting and len(sent) < window:
                 start, stop, before = waiting.pop()
-                if not (here := np.flatnonzero(left[start:stop])).size:
+                if not left[start:stop].any():  # A late answer had these items.
                     continue
-                start += int(here[0])
                 end = min(stop, start + size)
                 waiting += [(end, stop, before)] if end < stop else []
                 sequence = self._send(kind, parts.payload(start, end))
@@ -103,7 +102,7 @@ class Link:
                     what = f"the board has sent nothing for {SILENCE * self.timeout:.0f} s"
                     raise BoardError(what, where=self.where, do=NO_ANSWER)
                 lost = list(sent)
-            elif frame.sequence in asked and frame.kind in (kind + ANSWER, Kind.PROBLEM + ANSWER):
+            elif frame.sequence in asked and frame.kind in (kind + ANSWER, FrameKind.PROBLEM + ANSWER):
                 request = asked[frame.sequence]
                 if frame.kind != kind + ANSWER or not parts.take(request.start, request.stop, frame.payload):
                     self._refuse(frame)
@@ -123,7 +122,7 @@ class Link:
                 waiting.append((request.start, request.stop, request.before + 1))
             size = max(1, size // 2) if lost else size
 
-    def _send(self, kind: Kind, payload: bytes) -> int:
+    def _send(self, kind: FrameKind, payload: bytes) -> int:
         """Sends a request and returns its sequence."""
         self._sequence = (self._sequence + 1) % SEQUENCES
         try:
@@ -152,7 +151,7 @@ class Link:
 
     def _refuse(self, frame: Frame) -> NoReturn:
         """Raises BoardError for an answer that is none to its request."""
-        code = frame.payload[0] if frame.kind == Kind.PROBLEM + ANSWER and frame.payload else 0
+        code = frame.payload[0] if frame.kind == FrameKind.PROBLEM + ANSWER and frame.payload else 0
         other = f"the board answered with a frame of kind {frame.kind:#04x} and {len(frame.payload)} bytes"
         what, do = _PROBLEMS.get(code, (other, "program the board with the bitstream of this design"))
         raise BoardError(what, where=self.where, do=do)

@@ -50,9 +50,9 @@ class Identity:
         """Returns the identity in an answer; None if it is no identity of this protocol."""
         if len(payload) != _IDENTITY.size:
             return None
-        found = cls(*_IDENTITY.unpack(payload))
-        fits = 0 < max(found.row, found.result) <= found.most and min(found.window, found.row, found.result) > 0
-        return found if found.protocol == PROTOCOL and fits else None
+        said = cls(*_IDENTITY.unpack(payload))
+        fits = max(said.row, said.result) <= said.most and min(said.window, said.row, said.result) > 0
+        return said if said.protocol == PROTOCOL and said.target in [*Target] and fits else None
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,20 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.boards.client import Board
 from forestc.boards.wires import Target
 from forestc.checks.engines import Difference, Engine, difference
 from forestc.checks.vectors import Vectors, results, taken
 from forestc.engine.vectors import results_of
+from forestc.errors import BoardError
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.manifest.design import Design
+from forestc.toolchain.run import is_ended
 
 BOARD = "board"
+PIECE = 256  # rows between two looks at whether the check was ended
 
 
 class BoardEngine(Engine):
@@ -35,7 +39,8 @@ class BoardEngine(Engine):
             vectors, why, left_out = taken(forest, vectors, raw)
             evaluation = evaluate_words(forest, vectors.words)
         start = time.perf_counter()
-        got = self.board.results(vectors.words if raw is None else vectors.raw)
+        given = vectors.words if raw is None else vectors.raw
+        got = np.concatenate([self._some(given[at : at + PIECE]) for at in range(0, max(1, len(given)), PIECE)])
         self.seconds += time.perf_counter() - start
         self.rows += len(got)
         if self.board.identity.target == Target.C:
@@ -45,6 +50,11 @@ class BoardEngine(Engine):
         if self.board.identity.target == Target.ENGINE:
             return difference(got, results_of(self.design.engine, evaluation))
         return difference(got, results(self.design.netlist, evaluation))
+
+    def _some(self, words: NDArray[Any]) -> NDArray[np.int64]:
+        if is_ended():  # A board is slow, and the user waits for the end of the check.
+            raise BoardError("the check ended before all rows were sent", where=self.tool, do="check again")
+        return self.board.results(words)
 
     def figures(self) -> dict[str, Any]:
         """Returns rows a second, and the number of requests that were sent again."""

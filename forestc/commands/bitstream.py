@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.costs.boards import board_of
-from forestc.errors import MissingExtraError, MissingToolError, OptionError, check_exists
+from forestc.errors import MissingExtraError, MissingToolError, OptionError, ToolError, check_exists
 from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, table, titled
@@ -115,7 +115,7 @@ def program(options: ProgramOptions) -> Shown:
     OptionError
         If the board is unknown, or there is no such file.
     ToolError
-        If openFPGALoader is missing or fails.
+        If openFPGALoader is missing or fails, as without a board.
     """
     board, path, start = board_of(options.board), Path(options.bitstream), time.perf_counter()
     check_exists(path, OptionError)
@@ -125,6 +125,11 @@ def program(options: ProgramOptions) -> Shown:
         raise MissingToolError(f"{LOADER} was not found", do=f'pip install "forestc[board]", or install {LOADER}')
     options.progress(f"{LOADER} for {board.title}")
     flags = ["--write-flash"] if options.flash else []
-    run_tool([command, "--board", board.loader, *flags, str(path.absolute())], Path.cwd(), seconds=SECONDS)
+    try:
+        run_tool([command, "--board", board.loader, *flags, str(path.absolute())], Path.cwd(), seconds=SECONDS)
+    except ToolError as error:
+        if "shared libraries" in error.where:
+            error.do = "install the library that it names; Debian: apt install libftdi1-2"
+        raise
     figures = {"board": board.title, "file": str(path), "seconds": round(time.perf_counter() - start, 3)}
     return Shown(figures, titled(f"{path.name} on {board.title}"))

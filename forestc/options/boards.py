@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from forestc.options.fields import argument, flag, option
-from forestc.options.shared import FOLDER, Progress, native_option, quiet
+from forestc.options.shared import BAUD, FOLDER, Progress, native_option, quiet
 
 _BOARD = flag("--board", "the board, such as icebreaker, ulx3s-25f or tang-nano-9k", "BOARD")
 
@@ -22,7 +22,7 @@ class BitstreamOptions:
     clock_mhz: float | None = option(
         None, "--clock", "clock of the gateware: the board's (default), or that divided by an even number", "MHZ"
     )
-    baud: int = option(115_200, "--baud", "bits a second of the serial line", "N", least=1)
+    baud: int = option(BAUD, "--baud", "bits a second of the serial line", "N", least=1)
     seed: int = option(1, "--seed", "seed of place and route", least=0)
     native: bool = native_option()
     progress: Progress = quiet

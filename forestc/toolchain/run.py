@@ -95,6 +95,12 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
             raise
 
 
+def is_ended() -> bool:
+    """Returns True if another task of the same `together` failed, or the user interrupted it."""
+    batch = _SHARED.get()
+    return batch is not None and batch.ended
+
+
 def run_tool(
     command: Sequence[str],
     cwd: Path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 import time
 
 import numpy as np
@@ -18,10 +19,13 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 import forestc
 from forestc.boards import link
 from forestc.boards.client import Board
+from forestc.checks.board import BoardEngine
+from forestc.checks.vectors import Vectors
 from forestc.engine.image import image_of
 from forestc.engine.vectors import packed_results, results_of
 from forestc.errors import BoardError, MissingExtraError, OptionError, RowsError
 from forestc.forest.evaluate import evaluate_words
+from forestc.toolchain.run import together
 
 QUICK = 0.05  # seconds of a time-out
 
@@ -56,7 +60,7 @@ def test_a_board_is_a_predictor_as_the_design_is(design):
             assert np.array_equal(getattr(client, name)(X), getattr(design, name)(X)), name
         assert client.identity.design.hex() == design.manifest["hash"][:16] and client.identity.most == 200
         assert is_classifier(client) and not is_regressor(client) and clone(client) is client
-        assert client.n_features_in_ == X.shape[1] and client.resends == 0
+        assert client.n_features_in_ == X.shape[1]
         assert len(client.predict(X[:0])) == 0
         with pytest.raises(RowsError, match="shape"):
             client.predict(X[:, :2])
@@ -297,3 +301,22 @@ def test_check_counts_the_differences_of_a_board(design):
         assert "board" not in other.engines and "board" not in other.figures
         with pytest.raises(OptionError, match="no port"):
             forestc.check(design, X[:40], engines=["board"])
+
+
+def test_a_check_that_ends_does_not_wait_for_its_board(design):
+    """Another engine fails, or the user interrupts: the rows that are left are not sent."""
+    answered = threading.Event()
+
+    def fail():
+        assert answered.wait(10)
+        raise OptionError("an engine failed", where="a test")
+
+    words = np.repeat(design.quantize(X), 40, axis=0)
+    vectors = Vectors(words, words.astype(float), "random")
+    with fake(design, fault=lambda count, line: answered.set() or line if count > 2 else line) as board:
+        with Board(board.port, design) as client:
+            engine = BoardEngine(design, client, board.port)
+            with pytest.raises(OptionError, match="an engine failed"):
+                together([fail, lambda: engine.compare(vectors, evaluate_words(design.forest, words))])
+        rows = (board.answers - 3) * (board.most // board.row)
+        assert engine.rows == 0 and rows < len(words)

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from serial_bench import DIVISOR, Line, frame
+from serial_bench import DIVISOR, Line, SimulatedBoard, frame
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
@@ -49,7 +49,9 @@ def test_rows_are_answered_as_by_the_evaluator(variant, model, tmp_path, need_to
     line = Line().ask(frame(IDENTIFY, 0xFFFF))
     line.ask(*(frame(ROWS, 0x7D7E + at, part.tobytes()) for at, part in enumerate(parts[:2])))  # two are under way
     line.ask(frame(ROWS, 3, parts[2].tobytes()))
-    (kind, sequence, identity), *answers = line.run(top_verilog(design, DIVISOR + 1), tmp_path, DIVISOR + 1)
+    (kind, sequence, identity), *answers = line.run(
+        top_verilog(design, DIVISOR + 1), tmp_path, SimulatedBoard(divisor=DIVISOR + 1)
+    )
     assert (kind, sequence) == (IDENTIFY | ANSWER, 0xFFFF)
     sizes = struct.pack("<BBBBHHH", 1, 1, 2, 0, 512, rows.shape[1], hardware.result)
     assert identity == sizes + bytes.fromhex(design.manifest["hash"][:16]) + bytes(4)

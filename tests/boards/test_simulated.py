@@ -17,7 +17,7 @@ from forestc.boards.simulated import Line, line_of
 from forestc.errors import BoardError, MissingExtraError, OptionError
 
 X, Y = load_iris(return_X_y=True)
-NOISY = "sim:damaged=0.01,lost=0.001"
+NOISY = "sim:damaged=0.004,lost=0.001"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def tools(need_tool):
 
 @pytest.fixture(scope="module")
 def design(tmp_path_factory):
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, Y)
+    model = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, Y)
     folder = tmp_path_factory.mktemp("simulated") / "out"
     return forestc.compile(model, X, folder, label=Y, outputs="both", targets=["verilog"]).design
 
@@ -55,8 +55,8 @@ def test_a_simulated_board_predicts_and_ends_with_its_client(tools, design):
 
 
 def test_an_engine_behind_a_simulated_port(tools, tmp_path):
-    forestc.make_engine(tmp_path / "engine", trees=3, nodes=64, features=4, classes=3, walkers=1, scores=True)
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, Y)
+    forestc.make_engine(tmp_path / "engine", trees=2, nodes=32, features=4, classes=3, walkers=1, scores=True)
+    model = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, Y)
     design = forestc.compile(
         model, X, tmp_path / "out", label=Y, targets=["engine"], engine=tmp_path / "engine",
         passes="quantize-inputs{input_bits=8},round-leaves{leaf_bits=8}",

@@ -1,13 +1,14 @@
-"""Talks to gateware in Icarus Verilog, with frames of its own."""
+"""Talks to simulated gateware, with frames of its own."""
 
 from __future__ import annotations
 
 import struct
-import subprocess
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from forestc.toolchain.run import run_tool
 from hdl_templates import render
 
 DIVISOR = 8  # clocks of a bit
@@ -34,6 +35,22 @@ def answers(data: bytes) -> list[Answer]:
     return found
 
 
+@dataclass(frozen=True)
+class SimulatedBoard:
+    """What is simulated."""
+
+    top: str = "board_top"
+    ports: Mapping[str, str] = field(default_factory=lambda: {name: name for name in ("clk", "rst", "rx", "tx")})
+    divisor: int = DIVISOR
+    reset: bool = True
+    settle: int = 8  # clocks before the first byte
+    compiled: bool = False  # True to simulate by Verilator
+    defines: tuple[str, ...] = ()
+
+
+GATEWARE = SimulatedBoard()
+
+
 class Line:
     """What is sent to a board, in the order of time."""
 
@@ -57,14 +74,30 @@ class Line:
         self.lines.append(f"c {clocks:x}")
         return self
 
-    def run(self, files: Mapping[str, str], folder: Path, divisor: int = DIVISOR) -> list[Answer]:
-        """Simulates `board_top` of these files, and returns its answers."""
+    def run(self, files: Mapping[str, str], folder: Path, board: SimulatedBoard = GATEWARE) -> list[Answer]:
+        """Simulates these files, and returns the board's answers."""
         bench = render(
-            "check/serial_bench.v.j2", top="board_top", ports={name: name for name in ("clk", "rst", "rx", "tx")},
-            divisor=divisor, sent="sent.txt", received="received.txt", reset=True, settle=8, patience=PATIENCE,
-        )  # fmt: skip
+            "check/serial_bench.v.j2", **asdict(board), sent="sent.txt", received="received.txt", patience=PATIENCE
+        )
         for name, text in {**files, "bench.v": bench, "sent.txt": "\n".join(self.lines) + "\n"}.items():
             (folder / name).write_text(text)
-        subprocess.run(["iverilog", "-g2005", "-o", "bench.vvp", "bench.v", *files], cwd=folder, check=True)
-        subprocess.run(["vvp", "-n", "bench.vvp"], cwd=folder, check=True, capture_output=True)
+        sources = ["bench.v", *files]
+        if board.compiled:
+            flags = [
+                "-Wno-fatal",
+                "-Wno-lint",
+                "-CFLAGS",
+                "-O1",
+                "--top-module",
+                "bench",
+                "--Mdir",
+                "made",
+                "-o",
+                "bench",
+            ]
+            run_tool(["verilator", "--binary", "--timing", *flags, *board.defines, *sources], folder)
+            run_tool([str(folder / "made" / "bench")], folder)
+        else:
+            run_tool(["iverilog", "-g2005", *board.defines, "-o", "bench.vvp", *sources], folder)
+            run_tool(["vvp", "-n", "bench.vvp"], folder)
         return answers(bytes(int(byte, 16) for byte in (folder / "received.txt").read_text().split()))
