@@ -33,7 +33,7 @@ from forestc.system.writing import replacing, writing
 
 @takes(ImageOptions)
 def make_image(options: ImageOptions) -> Shown:
-    """Turns a model into the image that an engine loads, or several models into images whose rows have the same words.
+    """Turns a model into the image that an engine loads, or several models into images with common words.
 
     Each image is compared with its quantized forest; several also on the rows.
 

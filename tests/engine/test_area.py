@@ -82,5 +82,5 @@ def test_the_engine_of_a_compiled_folder(tmp_path):
     assert measured["clocks_per_row"] == clocks and measured["rows_per_second"] is None
     (result,) = open_design(tmp_path / "out").results()
     assert result.on == "ecp5-25k" and result.figures["lut"] == measured["lut"] > 0
-    report(design, tmp_path / "page.html")
+    report(design.folder, tmp_path / "page.html")
     assert "rows a second" in (tmp_path / "page.html").read_text()
