@@ -55,7 +55,7 @@ MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/bac
 SMALL = 20  # LUTs of a design that is too small for `worst`
 # Holds, by device, the LUTs from which a design is not placed on it.
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}
-# Names the device whose path costs times one factor serve another device, of which few designs are placed.
+# Names the device that lends its path costs, times a factor, to a device with few placed designs.
 SCALED = {"gw1nr-9": "ice40-hx8k", "gw2ar-18": "ice40-hx8k"}
 OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
 ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
