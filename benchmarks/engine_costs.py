@@ -52,7 +52,7 @@ def costs(features: Floats, actual: Floats) -> Floats:
 def main() -> None:
     parser = arguments(__doc__, MEASURES, "cache")
     options = parser.parse_args()
-    made, rows = engines(8 if options.small else COUNT), []
+    made, rows = engines(3 if options.small else COUNT), []
     cached = json.loads(options.cache.read_text()) if options.cache and options.cache.exists() else {}
     features = np.array([features_of(capacity) for capacity in made], float)
     for family in FITTED[1:2] if options.small else FITTED:

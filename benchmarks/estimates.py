@@ -7,7 +7,7 @@ trees, depths, leaf bits and latencies drawn by a fixed seed; the designs of a s
 design is synthesized for every family; the smaller ones are placed and routed. --cache FILE stores the figures by the
 SHA-256 of the Verilog, so that a run continues where the last one ended (`--minutes N` ends it early). Then the costs
 are fitted. The printed errors are of data sets outside the fit: the designs of each set are estimated with costs and
-ranges fitted on the other sets. `--targets` names the families and devices to fit; the costs of the others stay.
+ranges fitted on the other sets. `--targets` names the families and devices to fit; the other costs stay.
 `--recipes` names the recipes to make designs by. A range holds nine of ten designs. `worst` is the largest factor
 between a design's figure and its estimate, among designs with a figure of at least `SMALL`. --write writes
 forestc/costs/fitted.json.
@@ -55,6 +55,8 @@ MEASURES = ("forestc/costs", "forestc/lowering", "forestc/netlist", "forestc/bac
 SMALL = 20  # LUTs of a design that is too small for `worst`
 # Holds, by device, the LUTs from which a design is not placed on it.
 PLACED = {"ecp5-85k": 500, "ice40-hx8k": 400, "gw1nr-9": 900, "gw2ar-18": 900}
+# Names the device that lends its path costs, times a factor, to a device with few placed designs.
+SCALED = {"gw1nr-9": "ice40-hx8k", "gw2ar-18": "ice40-hx8k"}
 OUTLIER = 0.1  # limits the difference of logarithms that counts in full; a larger value gives outliers more weight
 ROUNDS = 12  # rounds of finding the slowest path and fitting its costs; more rounds take longer
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "lut": 1.0, "add": 1.0, "compare": 1.0}
@@ -352,6 +354,29 @@ def fit_paths(
     return path_costs(samples, sizes), ends(ratios), error_figures(samples, outside, inside)
 
 
+def scale_paths(
+    samples: Sequence[Measured], costs: dict[str, float], paths: dict[str, float]
+) -> tuple[dict[str, float], tuple[float, float], dict[str, Any]]:
+    """Multiplies another device's path costs `paths` by the median ratio of the periods. costs: of LUTs. Returns the
+    same as `fit_paths`."""
+    sizes = luts(samples, np.array([costs[name] for name in LUT_FEATURES]))
+    periods, real = np.zeros(len(samples)), np.array([design.figure for design in samples])
+    for i, design in enumerate(samples):
+        path = design.mapped.path_features(paths, sizes[i])
+        periods[i] = sum(paths[name] * path[name] for name in PATH_FEATURES)
+    factors, outside = 1000 / (real * periods), np.zeros(len(samples))
+    for on, rest in left_out(samples):
+        outside[rest] = 1000 / np.maximum(FASTEST_NS, np.median(factors[on]) * periods[rest])
+    ratios = real / outside
+    inside = [False] * len(samples)
+    for on, rest in left_out(samples):
+        low, high = ends(ratios[on])
+        for i in rest:
+            inside[i] = low <= ratios[i] <= high
+    scaled = {name: round(cost * float(np.median(factors)), 4) for name, cost in paths.items()}
+    return scaled, ends(ratios), error_figures(samples, outside, inside)
+
+
 def fit(
     made: Sequence[Made], figures: dict[str, Any], targets: Sequence[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -374,7 +399,9 @@ def fit(
             table["LUT_COSTS"][target], table["NINE_OF_TEN"][target], errors = fit_luts(samples)
         else:
             costs = table["LUT_COSTS"][family.name]
-            table["PATH_COSTS_NS"][target], table["NINE_OF_TEN"][target], errors = fit_paths(samples, costs)
+            paths = table["PATH_COSTS_NS"].get(SCALED.get(target, ""))
+            fitted_paths = fit_paths(samples, costs) if paths is None else scale_paths(samples, costs, paths)
+            table["PATH_COSTS_NS"][target], table["NINE_OF_TEN"][target], errors = fitted_paths
         low, high = table["NINE_OF_TEN"][target]
         lines.append({"target": target, "figure": figure, **errors, "nine_of_ten": f"{low} to {high}"})
         print(lines[-1], flush=True)

@@ -26,6 +26,7 @@ SCRIPTS = sorted(
 )
 SLOW = (
     "estimates",  # It synthesizes for all families.
+    "engine_costs",  # It synthesizes engines.
     "slower_devices",  # It places and routes twice.
     "levels",
     "installs",  # It makes an environment.

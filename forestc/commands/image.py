@@ -33,7 +33,7 @@ from forestc.system.writing import replacing, writing
 
 @takes(ImageOptions)
 def make_image(options: ImageOptions) -> Shown:
-    """Turns a model into the image that an engine loads, or several models into images whose rows have the same words.
+    """Turns a model into the image that an engine loads, or several models into images with common words.
 
     Each image is compared with its quantized forest; several also on the rows.
 
@@ -129,7 +129,9 @@ def _several(source: object) -> list[object]:
 def _rows_of(options: ImageOptions, sources: Sequence[object]) -> list[object]:
     """Returns the rows of each source. Raises OptionError if they are neither one file nor one for each."""
     rows = options.rows
-    listed = isinstance(rows, tuple) or (isinstance(rows, list) and all(isinstance(one, str | Path) for one in rows))
+    listed = isinstance(rows, tuple) or (
+        isinstance(rows, list) and all(isinstance(given, str | Path) for given in rows)
+    )
     given = list(rows) if listed and len(rows) else [rows]
     if len(given) not in (1, len(sources)):
         raise OptionError(
@@ -161,31 +163,31 @@ def _quantized(
 def _named(sources: Sequence[object], made: Sequence[_Quantized]) -> dict[str, _Quantized]:
     """Returns the models by the names of their images; equal names get a number."""
     names = [
-        Path(source).stem if isinstance(source, str | Path) else identifier(one.forest.name)
-        for source, one in zip(sources, made, strict=True)
+        Path(source).stem if isinstance(source, str | Path) else identifier(model.forest.name)
+        for source, model in zip(sources, made, strict=True)
     ]
     return {
-        name if names.count(name) == 1 else f"{name}_{number}": one
-        for number, (name, one) in enumerate(zip(names, made, strict=True), 1)
+        name if names.count(name) == 1 else f"{name}_{number}": model
+        for number, (name, model) in enumerate(zip(names, made, strict=True), 1)
     }
 
 
 def _images(options: ImageOptions, capacity: Capacity, made: dict[str, _Quantized]) -> Shown:
     """Writes the images of several models, with common words."""
-    forests = {name: one.forest for name, one in made.items()}
+    forests = {name: model.forest for name, model in made.items()}
     if differing_missing(forests):
         with suppress(OptionError):  # A model may take no missing values; `with_common_words` then names the column.
-            made = {name: _quantized(options, one.source, one.rows, "always") for name, one in made.items()}
-        forests = {name: one.forest for name, one in made.items()}
+            made = {name: _quantized(options, model.source, model.rows, "always") for name, model in made.items()}
+        forests = {name: model.forest for name, model in made.items()}
     common = dict(zip(forests, with_common_words(forests), strict=True))
     _check_widths(common, capacity)
     figures, images = {}, {}
     for name, forest in common.items():
         images[name] = image = _image(forest, capacity, options.progress)
         options.progress("comparing the image with the forest on the rows")
-        one = made[name]
-        compared = 0 if one.opened is None else compare_rows(one.forest, forest, capacity, image, one.opened)
-        figures[name] = _figures(forest, capacity, image) | one.figures | {"rows_compared": compared}
+        model = made[name]
+        compared = 0 if model.opened is None else compare_rows(model.forest, forest, capacity, image, model.opened)
+        figures[name] = _figures(forest, capacity, image) | model.figures | {"rows_compared": compared}
     if options.out is not None:
         _write(Path(options.out), {f"{name}.bin": image.bytes for name, image in images.items()})
     columns = {column: note for forest in common.values() for column, note in _columns(forest).items()}

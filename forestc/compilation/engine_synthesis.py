@@ -32,9 +32,8 @@ def engine_synthesis(capacity: Capacity, options: SynthOptions, clocks: int | No
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "engine.v"
         path.write_text(text, encoding="utf-8")
-        figures = tool_figures(
-            Synthesized(capacity.name, [path], connected(capacity.name, ports_of(text, capacity.name))), options
-        )
+        view = connected(capacity.name, ports_of(text, capacity.name))
+        figures = tool_figures(Synthesized(capacity.name, [path], view, capacity.memory == "spram"), options)
     rate = rows_per_second(capacity, figures["fmax_mhz"], clocks)
     estimate = engine_estimate(capacity, options.device, clocks)
     return figures | {"estimate": estimate, "latency_cycles": 0, "stream": False} | rate

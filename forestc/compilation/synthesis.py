@@ -141,7 +141,7 @@ def _registered(source: Synthesized, device: Device, native: bool) -> Path:
     top, family, folder = "forestc_registered", device.family, source.files[0].parent
     wrapper = folder / "top.v"
     wrapper.write_text(render("verilog/registered.v.j2", top=top, serial=family.few_pins, **source.view))
-    flows = family.synthesis
+    flows = source.flows(device)
     if family.mapped:
         (folder / "cells.v").write_text(render(family.mapped))
         flows = tuple(f"{flow}; techmap -map cells.v" for flow in flows)
@@ -250,6 +250,12 @@ class Synthesized:
     module: str
     files: Sequence[Path]
     view: Mapping[str, Any]
+    large_memories: bool = False  # True to put memories into the single-port RAM of an iCE40 UltraPlus
+
+    def flows(self, device: Device) -> tuple[str, ...]:
+        """Returns yosys's commands for the device."""
+        more = "synth_ice40 -spram " if self.large_memories else "synth_ice40 "
+        return tuple(flow.replace("synth_ice40 ", more) for flow in device.family.synthesis)
 
 
 def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
@@ -259,7 +265,7 @@ def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
     family = target.family
     start = time.perf_counter()
     progress(f"yosys for {device}")
-    cells = synthesize(list(source.files), source.module, family.synthesis, native=native)
+    cells = synthesize(list(source.files), source.module, source.flows(target), native=native)
     seconds["synthesis"] = round(time.perf_counter() - start, 3)
     figures: dict[str, Any] = {
         "device": device,

@@ -20,13 +20,13 @@ MHZ: Mapping[str, float] = {"ecp5": 71.8, "ice40": 61.5}
 
 def features_of(capacity: Capacity) -> tuple[float, ...]:
     """Returns the sizes that an engine's area depends on, in the order of the costs."""
-    each = capacity.walkers
+    walkers = capacity.walkers
     return (
         1.0,
-        each,
-        each * capacity.word_bits,
-        each * capacity.node_bits,
-        each * capacity.value_bits,
+        walkers,
+        walkers * capacity.word_bits,
+        walkers * capacity.node_bits,
+        walkers * capacity.value_bits,
         capacity.outputs * capacity.score_bits,
         capacity.result_bits + capacity.tdata_bits,
     )

@@ -56,7 +56,11 @@ def add_synthesis(folder: Path, figures: Mapping[str, Any]) -> str:
     or "". Raises ForestcError if engine.json can't be read."""
     path = folder / CAPACITY
     content = read_engine(path)
-    others = [one for one in content.get("synthesis", []) if one.get("device") != figures["device"]]
+    others = [
+        figures_before
+        for figures_before in content.get("synthesis", [])
+        if figures_before.get("device") != figures["device"]
+    ]
     try:
         write_text(path, json.dumps(content | {"synthesis": [*others, dict(figures)]}, indent=1) + "\n")
     except OSError as error:

@@ -47,9 +47,9 @@ def with_common_words(forests: Mapping[str, Forest]) -> list[Forest]:
 
     Raises ModelError, with the column and both models, if no type holds the thresholds of all.
     """
-    (first, one), *others = forests.items()
+    (first, forest), *others = forests.items()
     for name, other in others:
-        if clash := _clash(one, other):
+        if clash := _clash(forest, other):
             raise ModelError(
                 f"{first} and {name} have other columns",
                 where=clash,
@@ -61,11 +61,11 @@ def with_common_words(forests: Mapping[str, Forest]) -> list[Forest]:
     return [_retyped(forest, types) for forest in forests.values()]
 
 
-def _clash(one: Forest, other: Forest) -> str:
+def _clash(forest: Forest, other: Forest) -> str:
     """Returns a difference between two forests' columns; "" if there is none."""
-    if one.width != other.width:
-        return f"{one.width} columns and {other.width}"
-    names = dict(zip(one.row_columns, one.features, strict=True))
+    if forest.width != other.width:
+        return f"{forest.width} columns and {other.width}"
+    names = dict(zip(forest.row_columns, forest.features, strict=True))
     for column, feature in zip(other.row_columns, other.features, strict=True):
         same = names.get(column, feature)
         if same.name != feature.name and same.named and feature.named:
@@ -103,9 +103,9 @@ def _common(reads: Sequence[_Read]) -> NumberType:
     return number
 
 
-def _differ(one: _Read, other: _Read, first: NumberType, second: NumberType) -> ModelError:
+def _differ(read: _Read, other: _Read, first: NumberType, second: NumberType) -> ModelError:
     return ModelError(
-        f"column {one.feature.name!r} is {first} in {one.model} and {second} in {other.model}", where="common words",
+        f"column {read.feature.name!r} is {first} in {read.model} and {second} in {other.model}", where="common words",
         do="train both with one library on rows of one kind, or quantize both with quantize-inputs{input=fixed}",
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import forestc
 from forestc.commands.report import report
+from forestc.compilation import synthesis
 from forestc.compilation.engine_synthesis import ports_of
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.engine.area import COSTS, MHZ, engine_estimate, features_of, rows_per_second
@@ -69,6 +70,15 @@ def test_an_engine_is_estimated_and_synthesized(tmp_path):
     assert open_engine(tmp_path / "engine").walkers == 1
 
 
+def test_large_memories_of_an_up5k(tmp_path, monkeypatch):
+    forestc.make_engine(tmp_path / "engine", trees=40, nodes=22_000, features=16, device="ice40-up5k")
+    flows = []
+    monkeypatch.setattr(synthesis, "synthesize", lambda files, top, given, **_: flows.extend(given) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        forestc.synth(tmp_path / "engine", "ice40-up5k")
+    assert flows == ["synth_ice40 -spram -top {top}"]
+
+
 def test_the_engine_of_a_compiled_folder(tmp_path):
     model, X, y = trained("forest-binary")
     model = clone(model).set_params(n_estimators=2, max_depth=2).fit(X, y)
@@ -82,5 +92,5 @@ def test_the_engine_of_a_compiled_folder(tmp_path):
     assert measured["clocks_per_row"] == clocks and measured["rows_per_second"] is None
     (result,) = open_design(tmp_path / "out").results()
     assert result.on == "ecp5-25k" and result.figures["lut"] == measured["lut"] > 0
-    report(design, tmp_path / "page.html")
-    assert "rows a second" in (tmp_path / "page.html").read_text()
+    report(design.folder, tmp_path / "page.html")
+    assert "Measured on devices" in (tmp_path / "page.html").read_text()
