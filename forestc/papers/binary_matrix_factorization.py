@@ -82,15 +82,15 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         OptionError if a parameter is invalid, RowsError if the matrix holds other numbers."""
         rounds, seconds = self._limits("max_iter", ROUNDS)
         X = self._dense(X, reset=True, ensure_all_finite="allow-nan")
-        found = factorize(
+        factors = factorize(
             X, self.n_components, rho=self.rho, time_limit=seconds, rounds=rounds, seed=self._seed(),
             start=getattr(self, "components_", None) if self.warm_start else None, progress=self._progress,
         )  # fmt: skip
-        self.components_, self.reconstruction_error_, self.bound_ = found.B, found.error, found.bound
-        self.gap_, self.interrupted_ = relative_gap(found.error, found.bound), found.interrupted
-        self.model_error_, self.model_bound_ = found.model_error, found.model_bound
-        self.relaxation_, self.relaxation_optimal_ = found.relaxation, found.complete
-        self.n_iter_ = max(1, found.rounds)
+        self.components_, self.reconstruction_error_, self.bound_ = factors.B, factors.error, factors.bound
+        self.gap_, self.interrupted_ = relative_gap(factors.error, factors.bound), factors.interrupted
+        self.model_error_, self.model_bound_ = factors.model_error, factors.model_bound
+        self.relaxation_, self.relaxation_optimal_ = factors.relaxation, factors.complete
+        self.n_iter_ = max(1, factors.rounds)
         return self
 
     def transform(self, X: Any) -> Bits:

@@ -266,7 +266,7 @@ class _BestFactors:
         while vain < RESTARTS and self.best.error > 0 and (not run or time.monotonic() < until):
             before = self.best.error
             random = [np.random.default_rng((self.seed, index)) for index in range(threads())]
-            starts = [k_greedy(self.problem, self.k, each, until) for each in random]
+            starts = [k_greedy(self.problem, self.k, matrix, until) for matrix in random]
             for start in starts:
                 self.offer(start)
             self.improve(starts, tries, until)
