@@ -27,11 +27,13 @@ SCRIPTS = sorted(
 SLOW = (
     "estimates",  # It synthesizes for all families.
     "slower_devices",  # It places and routes twice.
+    "bitstreams",  # It places and routes.
     "levels",
     "installs",  # It makes an environment.
 )
 NUMBERS = ("transfusion", "parkinsons", "pima", "bmf_zoo", "breast_w")  # lists the tables that --small reads
 NEEDS = {
+    "bitstreams": "icebox_vlog",
     "budgets": "arm-none-eabi-gcc",
     "exactness": "iverilog",
     "firmware_costs": "arm-none-eabi-gcc",

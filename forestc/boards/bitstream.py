@@ -31,7 +31,7 @@ SUFFIXES = (".bin", ".bit", ".fs")
 
 
 @dataclass(frozen=True)
-class Timing:
+class BoardClock:
     """The clock of the gateware and of a bit."""
 
     board_mhz: float
@@ -44,7 +44,7 @@ class Timing:
         return self.board_mhz / self.parts
 
     @staticmethod
-    def of(board_mhz: float, clock_mhz: float | None, baud: int) -> Timing:
+    def of(board_mhz: float, clock_mhz: float | None, baud: int) -> BoardClock:
         """Returns the timing for a clock and a baud rate. Raises OptionError if the board's clock can't give them."""
         parts = round(board_mhz / clock_mhz) if clock_mhz else 1
         if (parts != 1 and parts % 2) or not parts or abs(board_mhz / parts - (clock_mhz or board_mhz)) > 0.01:
@@ -59,7 +59,7 @@ class Timing:
                 f"a clock of {board_mhz / parts:g} MHz does not give {baud} baud", where="--baud",
                 do=f"give at most {int(board_mhz * 1e6 / parts / LEAST_CLOCKS)}, such as 115200",
             )  # fmt: skip
-        return Timing(board_mhz, parts, divisor)
+        return BoardClock(board_mhz, parts, divisor)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Bitstream:
     lut: int  # logic cells that are used
     available: int  # logic cells of the chip
     fmax_mhz: float
-    timing: Timing
+    timing: BoardClock
     seconds: Mapping[str, float]  # by step
 
 
@@ -82,7 +82,7 @@ def build(
     """Returns the bitstream of a compiled design or an engine. Raises OptionError for impossible clocks, ForestcError
     if the design does not reach the clock, ToolError if a tool fails."""
     platform = platform_of(board)
-    timing = Timing.of(platform.default_clk_frequency / 1e6, clock_mhz, baud)
+    timing = BoardClock.of(platform.default_clk_frequency / 1e6, clock_mhz, baud)
     need_yosys(native)
     start, seconds = time.perf_counter(), dict[str, float]()
     for name, text in top_verilog(source, timing.divisor, native=native).items():
@@ -116,7 +116,7 @@ def build(
     return made
 
 
-def pads(platform: Any, timing: Timing) -> Module:
+def pads(platform: Any, timing: BoardClock) -> Module:
     """Returns the module around `board_top`: buffers of the serial line's pads, and the clock."""
     m = Module()
     line = platform.request("uart", 0, dir={signal.name: "-" for signal in platform.lookup("uart", 0).ios})
@@ -142,7 +142,7 @@ _LEFT_OUT = ("dfu-suffix",)
 _OPTIONS = {"--family": "family=", "--cst": "cst="}  # maps options of nextpnr-gowin to himbaechel's --vopt
 
 
-def _translated(program: str, arguments: list[str], timing: Timing) -> tuple[str, list[str]]:
+def _translated(program: str, arguments: list[str], timing: BoardClock) -> tuple[str, list[str]]:
     """Returns a command of Amaranth's build as its present program takes it."""
     if program != "nextpnr-gowin":
         return program, arguments

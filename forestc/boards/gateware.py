@@ -11,8 +11,8 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Module, Mux, ResetSignal, Signal
 
-from forestc.boards.hardware import ENGINE, WORD, Hardware, Port, Source, hardware_of
-from forestc.boards.uart import CRC_BYTES, FLAG, HEAD, Request, frame_receiver, frame_sender
+from forestc.boards.hardware import ENGINE, WORD, Hardware, HardwarePort, Source, hardware_of
+from forestc.boards.uart import CRC_BYTES, FLAG, HEAD, ReceivedFrame, frame_receiver, frame_sender
 from forestc.toolchain.yosys import run_yosys
 
 TOP = "board_top"
@@ -41,7 +41,7 @@ def top_verilog(source: Source, divisor: int, *, native: bool = False) -> dict[s
 
 
 @dataclass(frozen=True)
-class Job:
+class CurrentRequest:
     """The request that is answered."""
 
     kind: Any
@@ -49,8 +49,8 @@ class Job:
     left: Any  # bytes of the payload that the reader has not taken
 
     @staticmethod
-    def new() -> Job:
-        return Job(Signal(8), Signal(16), Signal(16))
+    def new() -> CurrentRequest:
+        return CurrentRequest(Signal(8), Signal(16), Signal(16))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def top(hardware: Hardware, divisor: int, ports: Mapping[str, Any]) -> Module:
     most = 1 << (max(PAYLOAD, hardware.row, hardware.result) - 1).bit_length()
     request = frame_receiver(m, ports["rx"], divisor, most, (hardware.row, hardware.result))
     answer = frame_sender(m, ports["tx"], divisor)
-    port, job, image = Port.of(hardware), Job.new(), Image.new()
+    port, job, image = HardwarePort.of(hardware), CurrentRequest.new(), Image.new()
     hardware.connect(m, port)
     _reader(m, hardware, port, request, job, image)
     held = Mux(port.status[0], image.crc, 0) if hardware.target == ENGINE else Const(0, 32)
@@ -169,7 +169,9 @@ def top(hardware: Hardware, divisor: int, ports: Mapping[str, Any]) -> Module:
     return m
 
 
-def _reader(m: Module, hardware: Hardware, port: Port, request: Request, job: Job, image: Image) -> None:
+def _reader(
+    m: Module, hardware: Hardware, port: HardwarePort, request: ReceivedFrame, job: CurrentRequest, image: Image
+) -> None:
     """Adds the machine that hands a payload to the hardware: rows, or words of an image."""
     loads = hardware.target == ENGINE
     part = Signal(8 * max(hardware.beat, WORD * loads))
@@ -209,7 +211,7 @@ def _reader(m: Module, hardware: Hardware, port: Port, request: Request, job: Jo
             _load(m, port, job, image)
 
 
-def _load(m: Module, port: Port, job: Job, image: Image) -> None:
+def _load(m: Module, port: HardwarePort, job: CurrentRequest, image: Image) -> None:
     """Adds the reader's states that load an image into an engine."""
     accepted, begun, last = Signal(), Signal(), Signal()
     total = Signal(32)

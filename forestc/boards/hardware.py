@@ -25,7 +25,7 @@ WORD = 4  # bytes of a word of an image
 
 
 @dataclass(frozen=True)
-class Port:
+class HardwarePort:
     """Signals between the serial line and the hardware."""
 
     beat: Any  # stays until it is taken
@@ -41,10 +41,10 @@ class Port:
     status: Any  # of an engine
 
     @staticmethod
-    def of(hardware: Hardware) -> Port:
+    def of(hardware: Hardware) -> HardwarePort:
         beat, result = Signal(8 * hardware.beat), Signal(8 * hardware.result)
         flags = (Signal() for _ in range(4))
-        return Port(
+        return HardwarePort(
             beat, next(flags), next(flags), result, next(flags), next(flags),
             Signal(8 * WORD), Signal(), Signal(), Signal(), Signal(32),
         )  # fmt: skip
@@ -61,7 +61,7 @@ class Hardware:
     result: int  # bytes of a result
     design: bytes  # 8 bytes that tell designs apart
     files: Mapping[str, str]  # Verilog, by file name
-    connect: Callable[[Module, Port], None]  # adds the instance to a module
+    connect: Callable[[Module, HardwarePort], None]  # adds the instance to a module
 
 
 Source = Hardware | Design | Capacity | str | Path
@@ -105,10 +105,10 @@ def _of_core(design: Design) -> Hardware:
     )
 
 
-def _core(netlist: Netlist, module: str) -> Callable[[Module, Port], None]:
+def _core(netlist: Netlist, module: str) -> Callable[[Module, HardwarePort], None]:
     x_bits, y_bits = max(1, width_of(input_fields(netlist))), width_of(output_fields(netlist))
 
-    def connect(m: Module, port: Port) -> None:
+    def connect(m: Module, port: HardwarePort) -> None:
         y, started, done, out_valid = Signal(y_bits), Signal(), Signal(), Signal()
         ports = {"i_x": port.beat[:x_bits], "o_y": y}
         m.d.comb += [port.result.eq(y), port.beat_ready.eq(port.result_valid & port.result_ready)]
@@ -125,10 +125,10 @@ def _core(netlist: Netlist, module: str) -> Callable[[Module, Port], None]:
     return connect
 
 
-def _stream(netlist: Netlist, stream: Stream) -> Callable[[Module, Port], None]:
+def _stream(netlist: Netlist, stream: Stream) -> Callable[[Module, HardwarePort], None]:
     result_bits, latest = max(1, width_of(output_fields(netlist))), stream.beats - 1
 
-    def connect(m: Module, port: Port) -> None:
+    def connect(m: Module, port: HardwarePort) -> None:
         index, ready, data = Signal(range(stream.beats)), Signal(), Signal(stream.result_bits)
         row = Signal(stream.padded_bits)
         m.d.comb += [
@@ -177,7 +177,7 @@ def _engine(capacity: Capacity) -> Hardware:
             do="write the engine again with --load stream",
         )  # fmt: skip
 
-    def connect(m: Module, port: Port) -> None:
+    def connect(m: Module, port: HardwarePort) -> None:
         m.submodules.engine = Instance(
             capacity.name,
             i_aclk=ClockSignal(), i_aresetn=~ResetSignal(),

@@ -16,7 +16,7 @@ CRC_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Request:
+class ReceivedFrame:
     """The last frame that arrived whole. `take` frees the receiver; the payload stays until the next `take`."""
 
     held: Any  # 1 while a frame waits
@@ -85,13 +85,13 @@ def transmitter(m: Module, tx: Any, byte: Any, valid: Any, divisor: int) -> Any:
     return ready
 
 
-def frame_receiver(m: Module, rx: Any, divisor: int, most: int, sizes: tuple[int, int]) -> Request:
+def frame_receiver(m: Module, rx: Any, divisor: int, most: int, sizes: tuple[int, int]) -> ReceivedFrame:
     """Adds a receiver of frames. most: bytes of a payload, a power of 2. sizes: bytes of a row and of a result."""
     row, result = sizes
     byte, valid = receiver(m, rx, divisor)
     escaped, spoilt, index, in_row = Signal(), Signal(), Signal(range(most + 16)), Signal(range(row))
     half, address, clear = Signal(), Signal(range(most)), Signal()
-    request = Request(
+    request = ReceivedFrame(
         Signal(),
         Signal(),
         Signal(8),

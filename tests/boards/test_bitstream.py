@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.boards.bitstream import Timing, pads
+from forestc.boards.bitstream import BoardClock, pads
 from forestc.boards.platforms import platform_of
 from forestc.commands.bitstream import bitstream
 from forestc.costs.boards import FPGAS, board_of
@@ -38,10 +38,10 @@ def design(tmp_path_factory):
 @pytest.mark.parametrize("board", SUPPORTED, ids=lambda board: board.names[0])
 def test_each_board_has_a_clock_a_line_and_a_loader(board):
     platform = platform_of(board)
-    timing = Timing.of(platform.default_clk_frequency / 1e6, None, 115_200)
+    timing = BoardClock.of(platform.default_clk_frequency / 1e6, None, 115_200)
     assert timing.parts == 1 and board.uart and board.loader
     assert abs(timing.mhz * 1e6 / timing.divisor / 115_200 - 1) < 0.01
-    slow = Timing.of(timing.board_mhz, timing.board_mhz / 4, 115_200)
+    slow = BoardClock.of(timing.board_mhz, timing.board_mhz / 4, 115_200)
     plan = platform.prepare(pads(platform, slow), "top")
     used = [text for name, text in plan.files.items() if name.endswith((".pcf", ".lpf", ".cst"))]
     text = used[0] if isinstance(used[0], str) else used[0].decode()
@@ -56,7 +56,7 @@ def test_the_boards_of_the_page_are_there():
 
 def test_the_tang_nano_20k_has_no_carry_chains():
     platform = platform_of(board_of("Tang Nano 20K"))
-    plan = platform.prepare(pads(platform, Timing.of(27, None, 115_200)), "top")
+    plan = platform.prepare(pads(platform, BoardClock.of(27, None, 115_200)), "top")
     assert "synth_gowin -noalu" in str(plan.files["top.ys"])
 
 
@@ -65,7 +65,7 @@ def test_the_tang_nano_20k_has_no_carry_chains():
     (12, None, 1_500_000, 1, 8),
 ])  # fmt: skip
 def test_timing(given, clock, baud, parts, divisor):
-    timing = Timing.of(given, clock, baud)
+    timing = BoardClock.of(given, clock, baud)
     assert (timing.parts, timing.divisor) == (parts, divisor)
 
 
@@ -75,7 +75,7 @@ def test_timing(given, clock, baud, parts, divisor):
 ])  # fmt: skip
 def test_impossible_timing(clock, baud, why):
     with pytest.raises(OptionError, match=why):
-        Timing.of(12, clock, baud)
+        BoardClock.of(12, clock, baud)
 
 
 @pytest.mark.parametrize("arguments, why", [
