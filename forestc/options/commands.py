@@ -47,7 +47,7 @@ class CheckOptions(DrawnRows):
         None,
         "--engines",
         "what to run, a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, "
-        "amaranth, engine, engine-icarus, image, board (with --port); default: one for each file",
+        "amaranth, engine, engine-icarus, image; with --port also board; default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
