@@ -40,7 +40,8 @@ def designs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def placed(designs):
     """Returns a function that gives the figures of a design on a device, computed once."""
-    return cache(lambda latency, device: synth(designs[latency], device))
+    # With seed 1 nextpnr finds no route for the clock on this device.
+    return cache(lambda latency, device: synth(designs[latency], device, seed=1 + (device == "machxo2-1200")))
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,10 @@ def test_placed_and_routed(placed, device):
         used = figures["placed"]["used"] + figures["carry"]
         assert 0 < used < figures["placed"]["available"]
         assert len(figures["tools"]) == 2
-    assert 0 < plain["fmax_mhz"] < pipelined["fmax_mhz"]
+    if DEVICES[device].family.timed:
+        assert 0 < plain["fmax_mhz"] < pipelined["fmax_mhz"]
+    else:
+        assert plain["fmax_mhz"] is pipelined["fmax_mhz"] is None
 
 
 @pytest.mark.parametrize("device", only(["ice40-hx8k", "lut6", "ecp5-25k", "xcup"], 0))
