@@ -291,7 +291,8 @@ def tool_figures(source: Synthesized, options: SynthOptions) -> dict[str, Any]:
                 what += f" on {device}, where it takes {used}"
             raise ToolError(what, where=error.where, do=error.do) from None
         seconds["place and route"] = round(time.perf_counter() - start, 3)
-        figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
+        mhz = placed.fmax_mhz if family.timed else None
+        figures["fmax_mhz"] = None if mhz is None else round(mhz, 2)
         figures["placed"] = {"used": placed.used, "available": placed.available}
         figures["tools"].append(placed.version)
     return figures | {"seconds": seconds}

@@ -96,6 +96,7 @@ class DeviceFamily:
     few_pins: bool = False
     pins: tuple[str, str] = ("", "")  # nextpnr's option for a file of pins, and the file's line; empty without one
     mapped: str = ""  # template of cells that replace others before placing; empty if there is none
+    timed: bool = True  # False if nextpnr's timing misses paths, so that no clock is reported
     timed_on: str = ""  # device with fitted path costs; empty if there is none
 
 
@@ -229,6 +230,7 @@ GATEMATE = DeviceFamily(
     chain_cells=2.0,
     nextpnr="himbaechel-gatemate",
     logic_cell="CPE_LT",
+    timed=False,
     few_pins=True,
 )
 FAMILIES: Mapping[str, DeviceFamily] = {

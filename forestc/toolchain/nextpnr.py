@@ -62,6 +62,10 @@ def place(
     try:
         run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds, writes=writes)
     except ToolError as error:
+        if "Failed to route" in error.where:
+            raise ToolError(
+                "nextpnr finds no routes with this seed", where=error.where, do="give another --seed"
+            ) from None
         if not _TOO_LARGE.search(error.where):
             raise
         raise ToolError(
