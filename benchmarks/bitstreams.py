@@ -19,7 +19,7 @@ from tools import arguments, save, show
 import forestc
 from forestc.boards.bitstream import Bitstream, build
 from forestc.boards.platforms import platform_of
-from forestc.costs.boards import Board, board_of
+from forestc.costs.boards import BoardEntry, board_of
 from forestc.forest.evaluate import evaluate_words
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import package_folders, run_tool
@@ -65,7 +65,7 @@ def main() -> None:
     show("bitstreams", rows, options)
 
 
-def _row(design: forestc.Design, board: Board, X: Any, small: bool) -> dict[str, Any]:
+def _row(design: forestc.Design, board: BoardEntry, X: Any, small: bool) -> dict[str, Any]:
     start, clock = time.perf_counter(), platform_of(board).default_clk_frequency
     made = build(design, board, baud=int(clock / DIVISOR))
     row = {
@@ -79,7 +79,7 @@ def _row(design: forestc.Design, board: Board, X: Any, small: bool) -> dict[str,
     return row | {"rows_read_back": checked[0], "differences": checked[1]}
 
 
-def _read_back(design: forestc.Design, made: tuple[Bitstream, Board], X: Any, count: int) -> tuple[int, int]:
+def _read_back(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, count: int) -> tuple[int, int]:
     """Returns the number of rows that the unpacked bitstream was asked, and of results unlike the evaluator's."""
     drawn = np.random.default_rng(0).choice(len(X), count)
     words = design.quantize(np.asarray(X)[drawn])
@@ -102,7 +102,7 @@ def _read_back(design: forestc.Design, made: tuple[Bitstream, Board], X: Any, co
 Unpacked = tuple[dict[str, str], SimulatedBoard]
 
 
-def _ice40(made: Bitstream, board: Board, folder: Path) -> Unpacked:
+def _ice40(made: Bitstream, board: BoardEntry, folder: Path) -> Unpacked:
     """Returns the netlist that IceStorm reads in the file."""
     platform = platform_of(board)
     (folder / "made.bin").write_bytes(made.data)
@@ -132,10 +132,10 @@ def _board(top: str, ports: Mapping[str, str], defines: tuple[str, ...]) -> Simu
 # Maps the device's family to a function that unpacks its bitstreams. ECP5: ecpunpack gives the settings of each tile,
 # and no tool makes a netlist of them. Gowin: gowin_unpack's netlist lacks the mode of a block RAM and the function of a
 # carry.
-_UNPACKERS: Mapping[str, Callable[[Bitstream, Board, Path], Unpacked]] = {"ice40": _ice40}
+_UNPACKERS: Mapping[str, Callable[[Bitstream, BoardEntry, Path], Unpacked]] = {"ice40": _ice40}
 
 
-def _unpacker(board: Board) -> Callable[[Bitstream, Board, Path], Unpacked] | None:
+def _unpacker(board: BoardEntry) -> Callable[[Bitstream, BoardEntry, Path], Unpacked] | None:
     return _UNPACKERS.get(board.device.partition("-")[0])
 
 

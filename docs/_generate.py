@@ -27,7 +27,7 @@ from _sections import Docstring, Entry, own_members, parsed
 import forestc
 from forestc import papers
 from forestc.cli import app as command_line
-from forestc.costs.boards import FPGAS, PROCESSORS, Board
+from forestc.costs.boards import FPGAS, PROCESSORS, BoardEntry
 from forestc.manifest.content import schema
 from forestc.options.c import COptions
 from forestc.options.fields import Group, options_of
@@ -394,12 +394,12 @@ def boards_page() -> str:
     )
 
 
-def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
+def _board(board: BoardEntry, target: str, remark: str = "") -> tuple[str, ...]:
     shown = _code(target) or "none"
     return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, plain(remark)
 
 
-def _tools(board: Board) -> str:
+def _tools(board: BoardEntry) -> str:
     if not board.device:
         return "none that forestc runs"
     return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP

@@ -12,12 +12,12 @@ from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform, OrangeCr
 from amaranth_boards.resources import UARTResource
 from amaranth_boards.upduino_v3 import UpduinoV3Platform
 
-from forestc.costs.boards import Board
+from forestc.costs.boards import BoardEntry
 
 _LATTICE = Attrs(IO_TYPE="LVCMOS33")
 
 
-def platform_of(board: Board) -> Any:
+def platform_of(board: BoardEntry) -> Any:
     """Returns the Amaranth platform of a board."""
     module, _, name = board.platform.partition(":")
     made: Callable[[], Any] = getattr(import_module(module), name)

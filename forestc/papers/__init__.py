@@ -3,7 +3,6 @@
 The estimators are imported when they are first used.
 """
 
-import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +13,18 @@ if TYPE_CHECKING:
     from forestc.papers.pruned_ensemble import PrunedEnsemble as PrunedEnsemble
     from forestc.papers.threshold_sharing import ThresholdSharing as ThresholdSharing
 
-__all__ = [
-    "BinaryMatrixFactorization", "BooleanRuleClassifier", "BoundedTreewidthNetwork",
-    "PrunedEnsemble", "ThresholdSharing",
-]  # fmt: skip
+_MODULES = {
+    "BinaryMatrixFactorization": "binary_matrix_factorization",
+    "BooleanRuleClassifier": "boolean_rule_classifier",
+    "BoundedTreewidthNetwork": "bounded_treewidth_network",
+    "PrunedEnsemble": "pruned_ensemble",
+    "ThresholdSharing": "threshold_sharing",
+}
+__all__ = sorted(_MODULES)  # noqa: PLE0605  type checkers read the imports above
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:  # PrunedEnsemble is in pruned_ensemble.py
-        import_module("forestc.options.keywords")  # errors name them
-        file = re.sub("(?<=.)([A-Z])", r"_\1", name).lower()
-        return getattr(import_module(f"forestc.papers.{file}"), name)
+    if name in _MODULES:
+        import_module("..options.keywords", __name__)  # errors name them
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module 'forestc.papers' has no attribute {name!r}")
