@@ -260,8 +260,10 @@ class Study:
 
     @cached_property
     def front(self) -> Trials:
-        """The Pareto front of the trials that keep all limits: no other is at least as good in all goals and better in
-        one. Sorted by the goals, best first; of equal trials the first is taken."""
+        """The Pareto front of the trials that keep all limits, sorted by the goals, best first.
+
+        No other trial is at least as good in all goals and better in one. Of equal trials the first is taken.
+        """
         candidates = [trial for trial in self.trials if self.kept(trial)]
         points = {self.costs(trial): trial for trial in sorted(candidates, key=lambda trial: -trial.number)}
         best = (

@@ -38,11 +38,11 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Cost of covering a zero in the master problem; each covering counts.
     max_iter, time_limit : int, float, optional
         Most rounds of column generation (20 if neither is given) and seconds. Without a time limit two fits are equal.
-    warm_start, verbose : bool, default=False
-        Whether `fit` begins with the factors of the previous `fit`, if the shapes are the same; whether to print the
-        progress.
-    callback, random_state : callable, int or RandomState instance, optional
-        Called with (incumbent, bound, gap) during the search; seed of the search.
+    warm_start, callback : bool, callable, optional
+        Whether `fit` begins with the factors of the previous `fit`, if the shapes are the same; called with (incumbent,
+        bound, gap) during the search.
+    verbose, random_state : bool, int or RandomState instance, optional
+        Whether to print the progress; seed of the search.
 
     Attributes
     ----------
@@ -78,8 +78,7 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.warm_start, self.callback, self.verbose, self.random_state = warm_start, callback, verbose, random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorizes a matrix of zeros and ones; NaN is a missing entry. Ignores y. Returns the transformer. Raises
-        OptionError if a parameter is invalid, RowsError if the matrix holds other numbers."""
+        """Factorizes a matrix of zeros and ones, where NaN is a missing entry. Returns the transformer."""
         rounds, seconds = self._limits("max_iter", ROUNDS)
         X = self._dense(X, reset=True, ensure_all_finite="allow-nan")
         factors = factorize(

@@ -45,10 +45,10 @@ class BoundedTreewidthNetwork(SearchEstimator):
         Number of states of each column. Default: the largest state plus one, at least 2.
     n_runs, time_limit : int, float, optional
         Runs of the search (4 if neither is given) and seconds. Without a time limit two fits are equal.
-    warm_start, verbose : bool, default=False
-        Whether `fit` begins with the network of the previous `fit`; whether to print the progress.
-    callback, random_state : callable, int or RandomState instance, optional
-        Called with (incumbent, bound, gap) during the search; seed of the search.
+    warm_start, callback : bool, callable, optional
+        Whether `fit` begins with the network of the previous `fit`; called with (incumbent, bound, gap) in the search.
+    verbose, random_state : bool, int or RandomState instance, optional
+        Whether to print the progress; seed of the search.
 
     Attributes
     ----------
@@ -87,8 +87,7 @@ class BoundedTreewidthNetwork(SearchEstimator):
         self.callback, self.verbose, self.random_state = callback, verbose, random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learns a network from rows of states, each column's numbered from 0. Ignores y. Returns the estimator. Raises
-        OptionError if a parameter is invalid, RowsError if the values are not states."""
+        """Learns a network from rows of states, each column's numbered from 0. Returns the estimator."""
         samples, seconds = self._limits("n_runs", RUNS)
         search = NetworkSearch(
             treewidth=self.treewidth, max_parents=self.max_parents, ess=self.ess, method=self.method,
@@ -125,13 +124,12 @@ class BoundedTreewidthNetwork(SearchEstimator):
         return np.asarray(self.conditional(X, column).argmax(axis=1))
 
     def probability(self, event: Event, given: Event | None = None) -> float:
-        """Returns the probability of an event, under evidence if there is any. Both map indices or names of columns to
-        a state or a collection of states. Raises OptionError for an unknown one, or for impossible evidence."""
+        """Returns the probability of an event, under evidence; both map columns to a state or several."""
         self._check_fitted()
         return float(self._tree.given(self._indexed(given)).probabilities_of([self._indexed(event)])[0])
 
     def sample(self, n_samples: int = 1, *, given: Event | None = None, random_state: Any = None) -> Bytes:
-        """Draws rows, (n_samples, columns), under evidence as in `probability`. Raises OptionError as it does."""
+        """Draws rows, (n_samples, columns), under evidence as in `probability`."""
         self._check_fitted()
         return self._tree.sample(n_samples, np.random.default_rng(self._seed(random_state)), self._indexed(given))
 
@@ -147,7 +145,7 @@ class BoundedTreewidthNetwork(SearchEstimator):
 
     @classmethod
     def read(cls, path: str | Path) -> BoundedTreewidthNetwork:
-        """Returns a fitted estimator from a file that `write` wrote. Raises ModelError if the file holds no network."""
+        """Returns a fitted estimator from a file that `write` wrote."""
         with located(str(path)):
             network = parsed(Path(path).read_text(encoding="utf-8"))
         model = cls(network.treewidth, max_parents=max(map(len, network.parents)), ess=network.ess)

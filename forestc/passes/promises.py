@@ -65,8 +65,7 @@ class PromiseCheck(Generic[P]):
         self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
-        """Compares inputs beside thresholds, evaluated before the pass (`old`) and after it (`new`). Raises CheckError
-        if the promise is broken; does nothing for promises about rows."""
+        """Checks inputs beside thresholds, evaluated before the pass (`old`) and after it (`new`): here none."""
 
     def on_held_out(self, loss: Loss) -> None:
         """Takes the accuracy that the forest after the pass loses against the model."""

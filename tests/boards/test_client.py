@@ -197,7 +197,7 @@ def test_silence_noise_and_other_protocols_are_errors(design):
         Board(board.port, design, timeout=0.01)
     with fake(design, version=2) as board, pytest.raises(BoardError, match="version 1 of the protocol"):
         Board(board.port, design)
-    with fake(design, target=4) as board, pytest.raises(BoardError, match="kind 4"):
+    with fake(design, target=4) as board, pytest.raises(BoardError, match="version 1 of the protocol"):
         Board(board.port, design)
     with fake(design, most=1) as board, pytest.raises(BoardError, match="protocol"):
         Board(board.port, design)

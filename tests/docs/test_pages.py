@@ -32,7 +32,7 @@ PAGES = sorted(
 NOTES = ROOT / "benchmarks" / "NOTES.md"
 COMMANDS = typer.main.get_command(app).commands
 README_LINES = 60
-MARKS = Counter({"limit": 1, "clock": 2, "example": 2, "published": 2})
+MARKS = Counter({"limit": 1, "clock": 1, "example": 2, "published": 2})
 
 
 def name(path: Path) -> str:
