@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.backends.c import check
 from forestc.backends.engine import engine_of
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
-from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles, repeated_roles
+from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles, later_roles
 from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
@@ -549,9 +549,10 @@ def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]
     sealed = manifest["sha256"]["fields"]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
-    implied, repeated = implied_roles(manifest["options"]), repeated_roles(manifest["options"])
-    if not repeated & manifest["files"].keys():  # Earlier versions wrote these files beside the Verilog alone.
-        implied -= repeated
+    implied = implied_roles(manifest["options"])
+    for later in later_roles(manifest["options"]):
+        if not later & manifest["files"].keys():  # An earlier version wrote the folder.
+            implied -= later
     changed += [f"{MANIFEST}: files, {role}" for role in sorted(implied ^ manifest["files"].keys())]
     hashed = manifest["sha256"]["files"]
     changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*manifest["files"].values()} - hashed.keys())]
