@@ -372,7 +372,7 @@ def boards_page() -> str:
             "[Figures on a microcontroller](../howto/measure.md#processors-and-tools) lists compilers and emulators.",
             "## FPGAs",
             "    forestc compile model.json --rows train.csv --device icebreaker --clock 12 -o out\n"
-            "    forestc synth out --device icebreaker",
+            "    forestc synth out --device icebreaker    # again, for a compiled folder; compile --device ran it",
             table(
                 ("board", "chip", "value of `--device`", "device of forestc", "tools", "remark"),
                 [(*_board(board, board.device)[:4], _tools(board), plain(board.remark)) for board in FPGAS],

@@ -153,7 +153,7 @@ class _CppWriter:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """Returns a list with an entry for each net: the net itself or, for a register, the net that it delays."""
+        """Returns a list with an entry for each net: the net itself or, for a register, its chain's start."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, ir.Register) else net)

@@ -18,7 +18,7 @@ def file_name(netlist: Netlist) -> str:
 
 
 def emit(forest: Forest, netlist: Netlist, row: LaneLayout, result: LaneLayout) -> str:
-    """Returns the text of the module. row, result: the layouts of rows and results in a stream."""
+    """Returns the text of the Python module. row, result: the layouts of rows and results in a stream."""
     features = zip(forest.features, row.lanes, strict=True)
     view = {
         "module": module_name(netlist),

@@ -42,7 +42,7 @@ def _shared_roles(options: Mapping[str, Any], roles: Sequence[str]) -> tuple[str
 def _of_language(
     language: str, languages: Sequence[str], shared: Sequence[str], files: Mapping[str, tuple[str, str]]
 ) -> dict[str, tuple[str, str]]:
-    """Returns a language's files by role. shared: roles of the files that each language's folder holds."""
+    """Returns {role: file}. Except for the first language, roles in `shared` get the prefix SECOND, to be distinct."""
     return {SECOND * (role in shared and language != languages[0]) + role: file for role, file in files.items()}
 
 

@@ -230,7 +230,7 @@ def quantize(
     level : int, optional
         0 (exact) to 3 (smallest). Default: 1.
     tolerance : float or str, optional
-        At levels 2 and 3: the accuracy that may be lost on other rows.
+        At levels 2 and 3: the accuracy that may be lost on held-out rows, or on folds of the rows without them.
     missing : {"auto", "always"}, default="auto"
         Accept missing values where rows have some, or wherever the model does.
 

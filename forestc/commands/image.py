@@ -57,7 +57,7 @@ def make_image(options: ImageOptions) -> Shown:
     level : int, optional
         0 (exact) to 3 (smallest). Default: 1.
     tolerance : float or str, optional
-        At levels 2 and 3: the accuracy that may be lost on other rows.
+        At levels 2 and 3: the accuracy that may be lost on held-out rows, or on folds of the rows without them.
     passes : str or sequence of Pass, optional
         Passes to run instead of the level's.
     trust_pickle : bool, default=False

@@ -50,7 +50,7 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     samples : int, optional
         Number of search runs, used instead of `seconds`; the result is then the same each time.
     least_count : int, default=0
-        Replace smaller counts of rows by 0, as `InputModel.with_least_count` does.
+        Replace counts of rows below this by 0, as `InputModel.with_least_count` does.
     seed : int, default=0
         Seed of the search.
     trust_pickle : bool, default=False

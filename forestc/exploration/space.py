@@ -38,7 +38,7 @@ LATENCIES = 6  # cycles of latency that the search tries at most
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # lists goals that make the latency a parameter of the search
 # C layouts that a search tries, the usually smallest first.
 LAYOUTS = ("nodes", *(layout for layout in get_args(Layout) if layout != "nodes"))
-# Bits of leaves before a pass that fits the leaves again.
+# Bits to which round-leaves rounds leaves if a later pass fits them again.
 BITS_BEFORE_FITTING = 6
 # Bits of leaves for prune-trees in the first designs of a search.
 KEPT_LEAF_BITS = 4

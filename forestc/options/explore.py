@@ -76,9 +76,11 @@ class ExploreOptions:
         "last possible one",
     )
     trial_seconds: float = option(
-        600.0, "--trial-seconds", "time limit of one step of a trial, in seconds, with --jobs", "SECONDS"
+        600.0, "--trial-seconds", "time limit of one step of a trial, in seconds; not with --scheduler", "SECONDS"
     )
-    trial_mb: int | None = option(None, "--trial-mb", "memory limit of a trial, in MB, with --jobs", "MB", least=1)
+    trial_mb: int | None = option(
+        None, "--trial-mb", "memory limit of a trial, in MB; not with --scheduler", "MB", least=1
+    )
     native: bool = native_option()
     prove: bool = option(True, "--no-prove", "check the front without proofs")
     trust_pickle: bool = trust_option()

@@ -31,7 +31,7 @@ class StreamOptions:
     Raises
     ------
     OptionError
-        If a number is outside its range, or `tdata_bits` is no power of 2 and `align` is not 0.
+        If a number is outside its range, or `align` is not 0 and `tdata_bits` is neither 0 nor a power of 2.
 
     Examples
     --------

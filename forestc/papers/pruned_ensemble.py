@@ -162,7 +162,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
         return self
 
     def _valid(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """Returns rows for the candidates, and labels if given. Candidates check the values."""
+        """Checks and returns rows, and labels if given. Candidates that were trained on frames get X as it is."""
         finite = "allow-nan" if get_tags(self).input_tags.allow_nan else True
         valid = validate_data(self, X, y, accept_sparse="csr", dtype=None, ensure_all_finite=finite, **options)
         inner = self.estimator.estimator if isinstance(self.estimator, FrozenEstimator) else self.estimator

@@ -45,8 +45,8 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : classifier or regressor
-        A tree, forest, bagging or boosting of scikit-learn. `fit` trains a clone. A fitted one inside a
-        `FrozenEstimator` is not trained again; a copy gets the new thresholds.
+        A tree, forest, bagging or boosting of scikit-learn. `fit` trains a clone. Of a fitted one inside
+        a `FrozenEstimator`, `fit` changes the thresholds in a copy and trains nothing.
     exceptions : int or float, default=0
         Number of a feature's nodes, or share if below 1, that may miss every shared threshold and then take the nearest
         one (c of problem 5, by algorithm 3).

@@ -281,7 +281,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T
     tree_heads = ("pass", "trees", "conditions in all trees", "comparators", "LUTs (price)", "chosen on")
     more = [
         ("exceptions", ("pass", "thresholds moved past rows"), moved),
-        ("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned),
+        ("splits pruned", ("pass", "splits", "cost", "price", "scores"), pruned),
         ("trees kept", tree_heads, chosen),
         ("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs),
         ("on the rows held out", ("pass", "rows", "measure", "before", "after", "chosen on them"), accuracies),

@@ -231,7 +231,7 @@ def _of_kind(name: str, source: Forest, X: Floats, y: NDArray[Any]) -> Retrain:
 
 
 def _spread(forest: Forest, X: Floats) -> float:
-    """Returns a sum of standard deviations of first trees' values, which grows with the learning rate."""
+    """Returns the summed spread of each output's first tree over rows, proportional to the learning rate."""
     first = {output: tree for tree in reversed(forest.trees) for output in tree.outputs}
     trees = list(dict.fromkeys(first.values()))
     reached = nodes_reached(replace(forest, trees=tuple(trees)), encode(forest, X))

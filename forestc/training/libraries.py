@@ -133,7 +133,7 @@ def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
         "verbosity": -1,
     }
     if price := float(options.get("price") or 0.0):
-        # Peter et al. 2017: a split has a price; a column costs an 8-bit comparison.
+        # After Peter et al. 2017: each split costs its price; a column's first use costs an 8-bit comparison.
         settings |= {
             "cegb_tradeoff": price * len(X),
             "cegb_penalty_split": task.prices.split,

@@ -38,7 +38,7 @@ from forestc.errors import OptionError, RowsError
 from forestc.system.compiled import interruptible, threads
 
 RESTARTS = 4  # runs of the local search, per thread
-# Limits the tries of a run: at least, at most, per bit of a factor, and words read by all tries.
+# Limits the tries of a run: their least and most number, tries per bit of the smaller factor, words read in total.
 LEAST_TRIES, MOST_TRIES, TRIES_A_BIT, WORDS_READ = 50, 20_000, 50, 10**8
 FIRST_SHARE, LAST_SHARE = 16, 4  # divides and multiplies the tries of the first and the last runs in a time limit
 # Divides the time limit: local search, integer programs, bound from MIP(1 / k).

@@ -43,7 +43,7 @@ class SelectionRun:
             self.until = until
 
     def tell(self, value: float, bound: float) -> None:
-        """Calls `report` after a change, until Ctrl-C; a KeyboardInterrupt in it counts as Ctrl-C."""
+        """Reports value and bound if either changed, but not after Ctrl-C. A KeyboardInterrupt in `report` counts."""
         try:
             if not self.interrupted and (value, bound) != self.last:
                 self.last = value, bound

@@ -278,7 +278,7 @@ class Walk:
 
     @staticmethod
     def leaf(shape: EngineShape, nodes: Ints, address: int, slot: SlotRead) -> dict[int, int]:
-        """Returns the nonzero values that a walker at this leaf adds in a slot, as {output: value}."""
+        """Returns {output: value} for the nonzero values that a walker adds at this leaf. slot: its outputs."""
         added: dict[int, int] = {}
         for output in range(slot.first, slot.first + slot.count):
             node = int(nodes[address]) if address < len(nodes) else 0

@@ -326,7 +326,7 @@ def read_isolation(model: BaseEstimator, where: str) -> Forest:
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # Like the library, the test takes powers of an array; scalar powers may differ.
+    # `inlier` computes powers of arrays, as scikit-learn does; powers of scalars may round differently.
     least = least_score(inlier, where)
     return finished(
         model,
