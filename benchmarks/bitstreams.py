@@ -81,22 +81,22 @@ def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, i
     checked: tuple[int | None, int | None] = (None, None)
     noticed = None
     if _unpacker(board):
-        checked = _read_back(design, (made, board), X, counts[0])
+        checked = read_back(design, (made, board), X, counts[0])
         if counts[1]:
-            noticed = sum(_notices(design, (made, board), X, seed) for seed in range(counts[1]))
+            noticed = sum(notices(design, (made, board), X, seed) for seed in range(counts[1]))
     read_back = {"rows_read_back": checked[0], "differences": checked[1]}
     return row | read_back | {"bits_flipped": counts[1] if noticed is not None else None, "flips_noticed": noticed}
 
 
-def _notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:
+def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:
     """Returns whether answers are wrong or missing after one bit of a LUT is inverted in the bitstream."""
     try:
-        return _read_back(design, made, X, FLIPPED_ROWS, seed)[1] > 0
+        return read_back(design, made, X, FLIPPED_ROWS, seed)[1] > 0
     except (AssertionError, struct.error):  # A frame is damaged.
         return True
 
 
-def _read_back(
+def read_back(
     design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, count: int, flip: int | None = None
 ) -> tuple[int, int]:
     """Returns the number of rows that the unpacked bitstream was asked, and of results unlike the evaluator's."""
