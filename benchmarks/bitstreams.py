@@ -84,8 +84,8 @@ def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, i
         checked = read_back(design, (made, board), X, counts[0])
         if counts[1]:
             noticed = sum(notices(design, (made, board), X, seed) for seed in range(counts[1]))
-    read_back = {"rows_read_back": checked[0], "differences": checked[1]}
-    return row | read_back | {"bits_flipped": counts[1] if noticed is not None else None, "flips_noticed": noticed}
+    figures = {"rows_read_back": checked[0], "differences": checked[1]}
+    return row | figures | {"bits_flipped": counts[1] if noticed is not None else None, "flips_noticed": noticed}
 
 
 def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:
