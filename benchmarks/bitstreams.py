@@ -47,7 +47,7 @@ DESIGNS: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {  # lists data, model 
 ROWS, ANSWERED = 2, 0x82
 DIVISOR = 12  # clocks of a bit
 COUNT = 1000  # rows of each design
-FLIPS, FLIPPED_ROWS = 3, 20  # LUT bits that are inverted, one by one, and the rows asked of each
+FLIPS, FLIPPED_ROWS = 12, 20  # most LUT bits that are inverted, one by one, and the rows asked of each
 SETTLE = 2000  # clocks of the longest reset after configuration, and more
 
 
@@ -83,9 +83,10 @@ def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, i
     if _unpacker(board):
         checked = read_back(design, (made, board), X, counts[0])
         if counts[1]:
-            noticed = sum(notices(design, (made, board), X, seed) for seed in range(counts[1]))
+            seeds = (seed for seed in range(counts[1]) if notices(design, (made, board), X, seed))
+            noticed = next(seeds, None)
     figures = {"rows_read_back": checked[0], "differences": checked[1]}
-    return row | figures | {"bits_flipped": counts[1] if noticed is not None else None, "flips_noticed": noticed}
+    return row | figures | {"flips_until_noticed": None if noticed is None else noticed + 1}
 
 
 def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:

