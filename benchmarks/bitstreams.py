@@ -3,7 +3,9 @@ its UART pins with the evaluator."""
 
 from __future__ import annotations
 
+import random
 import re
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gowin_netlist import gowin_netlist
 from serial_bench import Line, SimulatedBoard, frame
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -44,6 +47,7 @@ DESIGNS: Mapping[str, tuple[Any, Any, dict[str, Any]]] = {  # lists data, model 
 ROWS, ANSWERED = 2, 0x82
 DIVISOR = 12  # clocks of a bit
 COUNT = 1000  # rows of each design
+FLIPS, FLIPPED_ROWS = 12, 20  # most LUT bits that are inverted, one by one, and the rows asked of each
 SETTLE = 2000  # clocks of the longest reset after configuration, and more
 
 
@@ -60,26 +64,42 @@ def main() -> None:
             for board in map(board_of, boards):
                 # Of boards without a reader, the first design tells the figures.
                 if (number == 0 or _unpacker(board)) and not (options.small and number):
-                    rows.append({"board": board.title, "design": name, **_row(design, board, X, options.small)})
+                    flips = FLIPS if number == 0 and not options.small else 0
+                    counts = (20 if options.small else COUNT, flips)
+                    rows.append({"board": board.title, "design": name, **_row(design, board, X, counts)})
                     save("bitstreams", rows, options)
     show("bitstreams", rows, options)
 
 
-def _row(design: forestc.Design, board: BoardEntry, X: Any, small: bool) -> dict[str, Any]:
+def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, int]) -> dict[str, Any]:
     start, clock = time.perf_counter(), platform_of(board).default_clk_frequency
     made = build(design, board, baud=int(clock / DIVISOR))
     row = {
         "seconds": round(time.perf_counter() - start, 1), "lut": made.lut, "of": made.available,
         "fmax_MHz": round(made.fmax_mhz, 1), "clock_MHz": made.timing.mhz, "bytes": len(made.data),
     }  # fmt: skip
-    unpacker = _unpacker(board)
     checked: tuple[int | None, int | None] = (None, None)
-    if unpacker:
-        checked = _read_back(design, (made, board), X, 20 if small else COUNT)
-    return row | {"rows_read_back": checked[0], "differences": checked[1]}
+    noticed = None
+    if _unpacker(board):
+        checked = read_back(design, (made, board), X, counts[0])
+        if counts[1]:
+            seeds = (seed for seed in range(counts[1]) if notices(design, (made, board), X, seed))
+            noticed = next(seeds, None)
+    figures = {"rows_read_back": checked[0], "differences": checked[1]}
+    return row | figures | {"flips_until_noticed": None if noticed is None else noticed + 1}
 
 
-def _read_back(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, count: int) -> tuple[int, int]:
+def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:
+    """Returns whether answers are wrong or missing after one bit of a LUT is inverted in the bitstream."""
+    try:
+        return read_back(design, made, X, FLIPPED_ROWS, seed)[1] > 0
+    except (AssertionError, struct.error):  # A frame is damaged.
+        return True
+
+
+def read_back(
+    design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, count: int, flip: int | None = None
+) -> tuple[int, int]:
     """Returns the number of rows that the unpacked bitstream was asked, and of results unlike the evaluator's."""
     drawn = np.random.default_rng(0).choice(len(X), count)
     words = design.quantize(np.asarray(X)[drawn])
@@ -90,7 +110,7 @@ def _read_back(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: An
     with tempfile.TemporaryDirectory() as name:
         unpack = _unpacker(made[1])
         assert unpack is not None
-        files, board = unpack(*made, Path(name))
+        files, board = unpack(*made, Path(name), flip)
         answers = line.run(files, Path(name), board)
     size = -(-sum(int(output["bits"]) for output in design.manifest["outputs"]) // 8)
     data = b"".join(payload for kind, _, payload in answers if kind == ANSWERED)
@@ -102,14 +122,14 @@ def _read_back(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: An
 Unpacked = tuple[dict[str, str], SimulatedBoard]
 
 
-def _ice40(made: Bitstream, board: BoardEntry, folder: Path) -> Unpacked:
+def _ice40(made: Bitstream, board: BoardEntry, folder: Path, flip: int | None) -> Unpacked:
     """Returns the netlist that IceStorm reads in the file."""
     platform = platform_of(board)
     (folder / "made.bin").write_bytes(made.data)
     run_tool([*need_command("iceunpack"), "made.bin", "made.asc"], folder)
-    line = platform.lookup("uart", 0)
-    pins = {"clk": platform.lookup(platform.default_clk, 0).ios[0].names[0]}
-    pins |= {signal.name: signal.ios[0].names[0] for signal in line.ios if signal.name in ("rx", "tx")}
+    if flip is not None:
+        (folder / "made.asc").write_text(_flipped((folder / "made.asc").read_text(), flip))
+    pins = _pins(platform)
     (folder / "pins.pcf").write_text("".join(f"set_io {name} {pin}\n" for name, pin in pins.items()))
     text = run_tool(["icebox_vlog", "-d", platform.package.lower(), "-p", "pins.pcf", "made.asc"], folder).decode()
     head, body = text.split(");", 1)  # It declares ports again as wires, which Verilator refuses.
@@ -118,6 +138,37 @@ def _ice40(made: Bitstream, board: BoardEntry, folder: Path) -> Unpacked:
     ports = {name: name for name in pins}
     defines = ("-DNO_ICE40_DEFAULT_ASSIGNMENTS",)
     return {"netlist.v": f"{head});{body}", "cells.v": cells}, _board("chip", ports, defines)
+
+
+def _flipped(text: str, seed: int) -> str:
+    """Returns IceStorm's text of a bitstream with one bit of a used LUT inverted."""
+    lines = text.splitlines(keepends=True)
+    tiles = [at + 1 for at, line in enumerate(lines) if line.startswith(".logic_tile")]
+    # The bits of a LUT are 16 of 20 in two lines of a tile.
+    places = [(row, column) for row in (0, 1) for column in range(36, 46) if (row, column) not in _NO_LUT_BITS]
+    luts = [
+        line for tile in tiles for line in range(tile, tile + 16, 2)
+        if "1" in {lines[line + row][column] for row, column in places}
+    ]  # fmt: skip
+    drawn = random.Random(seed)
+    line, (row, column) = drawn.choice(luts), drawn.choice(places)
+    old = lines[line + row]
+    lines[line + row] = f"{old[:column]}{'10'[int(old[column])]}{old[column + 1 :]}"
+    return "".join(lines)
+
+
+def _gowin(made: Bitstream, board: BoardEntry, folder: Path, flip: int | None) -> Unpacked:
+    """Returns the netlist that gowin_unpack and this project's models of cells make of the file."""
+    platform = platform_of(board)
+    chip = (platform._chipdb_device, platform.part)
+    text, ports = gowin_netlist(made.data, chip, _pins(platform), folder, flip)
+    return {"netlist.v": text}, _board("chip", ports, ())
+
+
+def _pins(platform: Any) -> dict[str, str]:
+    pins = {"clk": platform.lookup(platform.default_clk, 0).ios[0].names[0]}
+    line = platform.lookup("uart", 0).ios
+    return pins | {signal.name: signal.ios[0].names[0] for signal in line if signal.name in ("rx", "tx")}
 
 
 def _declared(names: list[str], ports: Mapping[str, str]) -> str:
@@ -129,13 +180,15 @@ def _board(top: str, ports: Mapping[str, str], defines: tuple[str, ...]) -> Simu
     return SimulatedBoard(top, ports, DIVISOR, reset=False, settle=SETTLE, compiled=True, defines=defines)
 
 
+# Lists the places of a logic cell's carry and flip-flop settings (18, 19, 8 and 9 in IceStorm's numbers).
+_NO_LUT_BITS = ((0, 44), (0, 45), (1, 44), (1, 45))
+Unpacker = Callable[[Bitstream, BoardEntry, Path, int | None], Unpacked]
 # Maps the device's family to a function that unpacks its bitstreams. ECP5: ecpunpack gives the settings of each tile,
-# and no tool makes a netlist of them. Gowin: gowin_unpack's netlist lacks the mode of a block RAM and the function of a
-# carry.
-_UNPACKERS: Mapping[str, Callable[[Bitstream, BoardEntry, Path], Unpacked]] = {"ice40": _ice40}
+# and no tool makes a netlist of them.
+_UNPACKERS: Mapping[str, Unpacker] = {"ice40": _ice40, "gw1nr": _gowin, "gw2ar": _gowin}
 
 
-def _unpacker(board: BoardEntry) -> Callable[[Bitstream, BoardEntry, Path], Unpacked] | None:
+def _unpacker(board: BoardEntry) -> Unpacker | None:
     return _UNPACKERS.get(board.device.partition("-")[0])
 
 
