@@ -33,9 +33,10 @@ cut, cut_before = unpack.chipdb.tile_bitmap, []
 def cut_tiles(db, bitmap, **options):
     tiles = cut(db, bitmap, **options)
     luts = [] if flip < 0 or cut_before else [
-        (tile, bits) for place, tile in sorted(tiles.items()) for name, bel in sorted(db[place].bels.items())
-        if name.startswith("LUT") for bits in [[bit for fuses in bel.flags.values() for bit in fuses]]
-        if 0 < sum(int(tile[row][column]) for row, column in bits) < 16
+        (tile, [fuse for bit in range(12, 16) for fuse in bel.flags[bit]])  # Unused inputs of a LUT are 1.
+        for place, tile in sorted(tiles.items()) for name, bel in sorted(db[place].bels.items())
+        if name.startswith("LUT")
+        and 0 < sum(int(tile[row][column]) for fuses in bel.flags.values() for row, column in fuses) < 16
     ]
     cut_before.append(True)
     if luts:
