@@ -297,7 +297,8 @@ def search(
     begin = time.monotonic()
 
     def choose(first: int, past: int) -> None:
-        if time.monotonic() <= begin + PARTNER_SHARE * (end - begin):  # later columns keep arbitrary partners
+        # If time runs out, later columns keep arbitrary partners.
+        if samples is not None or time.monotonic() <= begin + PARTNER_SHARE * (end - begin):
             best_partners(for_thread(scorer, 1024), first, past, partners, gains)
 
     share_out(n, choose)
