@@ -42,7 +42,7 @@ RESTARTS = 4  # runs of the local search, per thread
 LEAST_TRIES, MOST_TRIES, TRIES_A_BIT, WORDS_READ = 50, 20_000, 50, 10**8
 FIRST_SHARE, LAST_SHARE = 16, 4  # divides and multiplies the tries of the first and the last runs in a time limit
 # Divides the time limit: local search, integer programs, bound from MIP(1 / k).
-SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.3, 0.2, 0.1
+SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 # Limits the ones of a matrix with a column generation, in all and per square root of a second: the time of a master
 # problem grows with their square. Of a larger matrix the local search takes all the time.
 MOST_ONES, ONES_A_ROOT = 50_000, 3_000
