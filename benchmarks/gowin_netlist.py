@@ -134,17 +134,17 @@ def gowin_netlist(
     (folder / "made.fs").write_bytes(data)
     seed = "-1" if flip is None else str(flip)
     arguments = ["-d", chip[0], "-o", "unpacked.v", "-s", "pads.cst", "made.fs", seed, chip[1]]
-    told = json.loads(run_tool([sys.executable, "-c", _UNPACK, *arguments], folder).splitlines()[-1])
-    if told["modes"] not in ({}, _MODE):
-        raise ToolError(f"the block RAM has a mode without a model: {told['modes']}", where="made.fs")
+    unpacked = json.loads(run_tool([sys.executable, "-c", _UNPACK, *arguments], folder).splitlines()[-1])
+    if unpacked["modes"] not in ({}, _MODE):
+        raise ToolError(f"the block RAM has a mode without a model: {unpacked['modes']}", where="made.fs")
     pads = {
         location: name for name, location in re.findall(r'IO_LOC "(\w+)" (\w+);', (folder / "pads.cst").read_text())
     }
-    cells, ports = _cells((folder / "unpacked.v").read_text(), told), dict[str, str]()
+    cells, ports = _cells((folder / "unpacked.v").read_text(), unpacked), dict[str, str]()
     for name, pin in pins.items():
-        pad = cells[pads[told["pins"][pin]]]
+        pad = cells[pads[unpacked["pins"][pin]]]
         ports[pad.ports["IO" if pad.kind == "PAD" else "I"]] = name
-    cells = _reached(cells, [cells[pads[told["pins"][pin]]] for pin in pins.values()])
+    cells = _reached(cells, [cells[pads[unpacked["pins"][pin]]] for pin in pins.values()])
     body = "\n".join(_instances(cells))
     driven = {net for cell in cells.values() for net in cell.driven()} | {*ports}
     used = {net for cell in cells.values() for nets in cell.ports.values() for net in _nets(nets)}
@@ -169,11 +169,11 @@ def _reached(cells: Mapping[str, Cell], ends: list[Cell]) -> dict[str, Cell]:
     return {name: cell for name, cell in cells.items() if name in found}
 
 
-def _cells(text: str, told: Mapping[str, Any]) -> dict[str, Cell]:
+def _cells(text: str, unpacked: Mapping[str, Any]) -> dict[str, Cell]:
     """Returns the cells of gowin_unpack's Verilog on nets with one name each."""
-    source = dict(told["aliases"])
+    source = dict(unpacked["aliases"])
     source |= {source.get(net, net): driver for net, driver in re.findall(r"^assign `?(\w+) = `?(\w+);$", text, re.M)}
-    for segment in told["segments"]:
+    for segment in unpacked["segments"]:
         _join(segment, source)
     carries = re.findall(r"^ALU (\w+)_ALU_(\d) ", text, re.M)
     zero = {f"{tile}_F{place}" for tile, place in carries if source.pop(f"{tile}_F{place}", "") == "VSS"}
