@@ -65,7 +65,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
     effort : float, default=1.0
         Factor on the work of the choice without a time limit. Two fits are equal then.
     time_limit : float, optional
-        Seconds for the choice, without training, in place of `effort`.
+        Seconds for the choice, without training and voting of the candidates, in place of `effort`.
     warm_start : bool, default=False
         Whether the next `fit` also starts from the members of the last one.
     callback : callable, optional

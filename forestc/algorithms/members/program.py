@@ -14,6 +14,10 @@ from forestc.algorithms.members.search import MemberChoice
 from forestc.algorithms.members.selection_run import SelectionRun
 from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
+# Assumes this many seconds for a nonzero entry of a program, until HiGHS begins its search.
+SECONDS_AN_ENTRY = 3e-6
+ENTRIES_A_PAIR = 9  # nonzero entries that limits on diversity add for two members
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -41,6 +45,12 @@ class _Program:
 
     def at_least(self, lowest: float, terms: dict[int, float]) -> None:
         self.rows.append((lowest, terms))
+
+
+def seconds_to_build(patterns: Patterns, limits: Limits) -> float:
+    """Estimates the seconds until HiGHS begins its search."""
+    pairs = 0 if limits.diversity is None else patterns.members * (patterns.members - 1) // 2
+    return SECONDS_AN_ENTRY * (np.count_nonzero(patterns.votes) + ENTRIES_A_PAIR * pairs)
 
 
 def solve(

@@ -151,12 +151,14 @@ def select(
     running.tell(choice.gained, bound)
     steps = round(STEPS * effort) if time_limit is None else None
     rounds = math.inf if time_limit else math.ceil(ROUNDS * effort)
+    needed = 0.0 if time_limit is None else member_program.seconds_to_build(patterns, limits)
+    with_program = needed < (1 - BOUND_SHARE) * running.left
     if prove and running.left > 0 and choice.gained < bound - _tiny(patterns):
-        with running.part(BOUND_SHARE):
+        with running.part(BOUND_SHARE if with_program else 1.0):
             cuts = vote_bounds.bound(patterns, running.left, rounds, running, steps)
         bound = min(bound, cuts.value)
         running.tell(choice.gained, bound)
-    if prove and running.left > 0 and choice.gained < bound - _tiny(patterns):
+    if prove and with_program and running.left > 0 and choice.gained < bound - _tiny(patterns):
         try:
             solved = member_program.solve(patterns, limits, choice, cuts.sets, bound, steps, running, seed)
             choice, bound = solved.found, min(bound, solved.bound)
