@@ -13,9 +13,9 @@ from typing import Any
 from forestc.errors import ToolError
 from forestc.toolchain.run import package_folders, run_tool
 
-# Runs gowin_unpack, which drops the LUT of a carry cell, the mode of a block RAM and the long wires, and takes the last
-# of four spines for a clock tap. This keeps them, takes the spine that ends at the tap, tells names of pads by pin, and
-# inverts a bit of a used LUT if a seed is given.
+# Runs gowin_unpack, which drops the LUT of a carry cell, the mode of a block RAM, the long wires, and wires that
+# gowin_pack cuts from others; of four spines for a clock tap it takes the last. This keeps them, takes the spine that
+# ends at the tap, tells names of pads by pin, and inverts a bit of a used LUT if a seed is given.
 _UNPACK = """
 import importlib.resources, json, random, sys
 part, flip = sys.argv.pop(), int(sys.argv.pop())
@@ -52,6 +52,10 @@ def read_attributes(tile, logic, fuses, names, table):
     return found
 
 def parse_tile(db, row, col, *given, **options):
+    tile = db[row, col]
+    for dest, groups in tile.alonenode.items():  # gowin_pack sets these bits too, unless a source stands in the group
+        for source, bits in tile.pips.get(dest, {}).items():
+            tile.pips[dest][source] = bits.union(*(fuses for sources, fuses in groups if source not in sources))
     bels, pips, clocks = parse(db, row, col, *given, **options)
     for dest in [dest for dest in clocks if dest.startswith("GT")]:
         sources = db[row, col].clock_pips[dest]

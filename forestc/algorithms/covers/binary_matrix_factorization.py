@@ -46,6 +46,7 @@ SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1
 # Limits the ones of a matrix with a column generation, in all and per square root of a second: the time of a master
 # problem grows with their square. Of a larger matrix the local search takes all the time.
 MOST_ONES, ONES_A_ROOT = 50_000, 3_000
+MEMORY = 0.7  # weighs the mean of the duals so far against the current duals
 OVERLAP_COSTS = (1.0, 0.95)  # sets rho in each integer program over the generated columns
 # Limits nodes and entries of these programs if there is no time limit; larger programs are left out.
 PROGRAM_NODES, PROGRAM_ENTRIES = 100, 20_000
@@ -195,6 +196,7 @@ class _Bicliques:
     rho: float  # cost of covering a zero
     index: Ints  # (n, m) master problem's row of each 1 in X, otherwise -1
     random: np.random.Generator
+    mean: Floats  # (rows of the master problem,) mean of the duals so far, where the last ones weigh most
 
     def matrix(self, duals: Floats) -> Floats:
         H = -self.rho * self.problem.weight
@@ -211,11 +213,13 @@ class _Bicliques:
         return [self.column(biclique.rows, biclique.columns) for biclique in bicliques[:COLUMNS_A_ROUND]]
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
-        bicliques = greedy_bicliques(self.matrix(duals), self.random)
-        return self.columns([biclique for biclique in bicliques if biclique.weight > price])
+        # A degenerate master problem has many optimal duals: their mean finds columns where the last ones find none.
+        self.mean[:] = MEMORY * self.mean + (1 - MEMORY) * duals if self.mean.any() else duals
+        return [*self.fitting(duals, price, math.inf), *self.fitting(self.mean, price, math.inf)]
 
     def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
-        return self.quick(duals, price)  # all columns have size 1, so each fits
+        bicliques = greedy_bicliques(self.matrix(duals), self.random)  # all columns have size 1, so each fits
+        return self.columns([biclique for biclique in bicliques if biclique.weight > price])
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
         bicliques, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)
@@ -290,7 +294,8 @@ class _BestFactors:
         index = np.full(ones.shape, -1, dtype=np.int64)
         index[ones] = np.arange(np.count_nonzero(ones))
         cover = Cover(weight[ones], float(self.k), 1.0, rho == 1.0)
-        return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed))
+        mean = np.zeros(np.count_nonzero(ones))
+        return cover, _Bicliques(self.problem, rho, index, np.random.default_rng(self.seed), mean)
 
     def generated(self, rho: float, deadline: float) -> Generated:
         """Runs column generation, and records its best cover as factors."""
