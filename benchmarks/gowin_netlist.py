@@ -13,7 +13,7 @@ from typing import Any
 from forestc.errors import ToolError
 from forestc.toolchain.run import package_folders, run_tool
 
-# Runs gowin_unpack, which drops the LUT of a carry cell, the mode of a block RAM, the long wires, and wires that
+# Runs gowin_unpack. By itself it drops the LUT of a carry cell, the mode of a block RAM, long wires, and wires that
 # gowin_pack cuts from others; of four spines for a clock tap it takes the last. This keeps them, takes the spine that
 # ends at the tap, tells names of pads by pin, and inverts a bit of a used LUT if a seed is given.
 _UNPACK = """

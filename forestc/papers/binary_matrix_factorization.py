@@ -72,7 +72,7 @@ class BinaryMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def __init__(
         self, n_components: int = 2, *, rho: float = 1.0, max_iter: int | None = None, time_limit: float | None = None,
-        warm_start: bool = False, callback: Callback | None = None, verbose: int = 0, random_state: Any = None,
+        warm_start: bool = False, callback: Callback | None = None, verbose: bool | int = 0, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.n_components, self.rho, self.max_iter, self.time_limit = n_components, rho, max_iter, time_limit
         self.warm_start, self.callback, self.verbose, self.random_state = warm_start, callback, verbose, random_state

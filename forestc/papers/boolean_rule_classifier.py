@@ -97,7 +97,7 @@ class BooleanRuleClassifier(ClassifierMixin, SearchEstimator):  # type: ignore[m
     def __init__(
         self, *, form: Form = "dnf", complexity: int = 10, quantiles: int = 10, longest: int | None = None,
         class_weight: Any = None, max_iter: int | None = None, time_limit: float | None = None,
-        warm_start: bool = False, callback: Callback | None = None, verbose: int = 0, random_state: Any = None,
+        warm_start: bool = False, callback: Callback | None = None, verbose: bool | int = 0, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.form, self.complexity, self.quantiles, self.longest = form, complexity, quantiles, longest
         self.class_weight, self.max_iter, self.time_limit = class_weight, max_iter, time_limit

@@ -80,7 +80,7 @@ class BoundedTreewidthNetwork(SearchEstimator):
     def __init__(
         self, treewidth: int = 3, *, max_parents: int = 3, ess: float = 1.0, method: Method = "auto",
         states: Any = None, n_runs: int | None = None, time_limit: float | None = None, warm_start: bool = False,
-        callback: Callback | None = None, verbose: int = 0, random_state: Any = None,
+        callback: Callback | None = None, verbose: bool | int = 0, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.treewidth, self.max_parents, self.ess, self.method = treewidth, max_parents, ess, method
         self.states, self.n_runs, self.time_limit, self.warm_start = states, n_runs, time_limit, warm_start

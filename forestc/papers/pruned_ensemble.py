@@ -7,7 +7,7 @@ the diversity of the chosen members.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -18,7 +18,9 @@ from forestc.algorithms.members.method import SelectionMethod
 from forestc.algorithms.members.selection_run import progress
 from forestc.errors import MissingExtraError, OptionError
 from forestc.frontends.sklearn.candidates import members_of, train_candidates
+from forestc.frontends.sklearn.parameter_types import check_types
 from forestc.frontends.sklearn.votes import VotingMixin
+from forestc.papers.search_estimator import Callback
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -112,7 +114,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
     effort: float = 1.0
     time_limit: float | None = None
     warm_start: bool = False
-    callback: Callable[[float, float, float], object] | None = None
+    callback: Callback | None = None
     verbose: bool = False
     random_state: Any = None
 
@@ -140,6 +142,7 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
         RowsError
             If the rows that choose the members lack a class, or have another one than the fitted candidates.
         """
+        check_types(self)
         method = SelectionMethod(
             self.method, self.formulation, self.weights, self.diversity, self.max_members, self.effort, self.time_limit
         )

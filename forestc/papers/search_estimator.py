@@ -11,6 +11,7 @@ import numpy as np
 from forestc.algorithms.covers.column_generation import SearchState
 from forestc.algorithms.covers.column_generation import relative_gap as relative_gap
 from forestc.errors import MissingExtraError
+from forestc.frontends.sklearn.parameter_types import check_types
 
 try:
     from scipy.sparse import issparse
@@ -29,8 +30,9 @@ class SearchEstimator(BaseEstimator):  # type: ignore[misc]
     _worst_bound = 0.0  # bound if nothing is proved
 
     def _limits(self, name: str, usual: int) -> tuple[int | None, float]:
-        """Returns the limits of iterations and of seconds. name: the parameter that limits iterations. usual:
-        iterations if the user limits neither."""
+        """Checks the parameters' types, and returns the limits of iterations and of seconds. name: the parameter that
+        limits iterations. usual: iterations if the user limits neither. Raises OptionError."""
+        check_types(self)
         iterations: int | None = getattr(self, name)
         if self.time_limit is None or self.time_limit == math.inf:
             return usual if iterations is None else iterations, math.inf

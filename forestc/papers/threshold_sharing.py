@@ -18,6 +18,7 @@ from forestc.forest.ir import Forest
 from forestc.frontends import load_object
 from forestc.frontends.sklearn import threshold_arrays
 from forestc.frontends.sklearn.delegation import own_method
+from forestc.frontends.sklearn.parameter_types import check_types
 from forestc.passes.observation import Observe
 from forestc.passes.quick_evaluation import other_paths
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, missed
@@ -123,6 +124,7 @@ class ThresholdSharing(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         RowsError
             If per_tree_rows needs the rows of the training, and others are given.
         """
+        check_types(self)
         method = ShareThresholds(self.exceptions, self.path_changeable, prefer=self.prefer)
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)

@@ -16,7 +16,7 @@ from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns
 
 # Assumes this many seconds for a nonzero entry of a program, until HiGHS begins its search.
 SECONDS_AN_ENTRY = 3e-6
-ENTRIES_A_PAIR = 9  # nonzero entries that limits on diversity add for two members
+ENTRIES_A_PAIR = 9  # adds this many nonzero entries for two members if diversity is limited
 
 
 @dataclass(frozen=True)
