@@ -1,5 +1,7 @@
 """Tests the estimator of Boolean factors: scikit-learn's checks, codes, bounds and limits."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +78,13 @@ def test_callbacks_interrupts_and_time_limits(capsys):
     assert "local search 1: error" in capsys.readouterr().out
     short = BinaryMatrixFactorization(6, time_limit=0.2, random_state=0).fit(X)  # the number of rounds is not limited
     assert short.bound_ <= short.reconstruction_error_ < X.sum()
+
+
+def test_a_time_limit_holds():
+    BinaryMatrixFactorization(1, max_iter=1).fit(np.eye(2))  # compiles functions
+    begin = time.process_time()
+    BinaryMatrixFactorization(8, time_limit=1, random_state=0).fit(matrix(0, 1500, 200, 8, 0.05))
+    assert time.process_time() - begin < 2 * (1 + 1)  # two threads
 
 
 def test_what_is_refused():

@@ -1,6 +1,7 @@
 """Tests the estimator of networks: scikit-learn's checks, queries against sums over all rows, limits and text."""
 
 import math
+import time
 from itertools import product
 
 import numpy as np
@@ -101,6 +102,14 @@ def test_callbacks_interrupts_and_time_limits(capsys):
     assert seen and all(score < 0 < bound for score, bound, _ in seen)
     assert model.score_ >= seen[0][0] and "score -" in capsys.readouterr().out
     assert BoundedTreewidthNetwork(time_limit=0.2, random_state=0).fit(X).treewidth_ <= 3  # runs are not limited
+
+
+def test_a_time_limit_holds():
+    X = np.random.default_rng(0).integers(0, 2, (10_000, 100))
+    BoundedTreewidthNetwork(time_limit=0.1).fit(X[:50])  # compiles functions
+    begin = time.process_time()
+    BoundedTreewidthNetwork(4, time_limit=1, random_state=0).fit(X)
+    assert time.process_time() - begin < 2 * (1 + 1)  # two threads
 
 
 def test_what_is_refused():
