@@ -6,9 +6,9 @@ The protocol: ten stratified folds; `forestc.papers.BooleanRuleClassifier` makes
 training part, with the complexity C that inner folds choose. The smallest C wins whose accuracy is within half a
 standard error of the best; larger ones are tried until three in a row bring no gain. Accuracy (Table 1) and complexity
 (Table 2), with standard errors, stand beside the paper's column generation (CG), RIPPER and CART. `at_CG_complexity` is
-the accuracy if C is the paper's complexity, rounded down. A training part of more than 5,000 rows has three inner folds;
-of more than 10,000 rows, it uses one of them. The sets in `SECONDS` run five of the ten folds. Two more rules are
-learnt on all rows: tic-tac-toe at C = 32, and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
+the accuracy if C is the paper's complexity, rounded down. A training part of over 5,000 rows has three inner folds; of
+over 10,000 rows, it uses one of them. The sets in `SECONDS` run five of the ten folds. Two more rules are learnt on all
+rows: tic-tac-toe at C = 32, and transfusion at C = 15, for which the paper proves a gap of 0.7 %.
 
 PYTHON is an interpreter that can import aix360. Its BooleanRuleCG learns from the same conditions in the first two of
 the same folds; a third of the training rows chooses its penalty. FILE is written after every set. A later run of the
