@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -10,10 +10,13 @@ from amaranth.build import Attrs, Clock, Pins, Resource
 from amaranth.vendor import GowinPlatform, LatticeECP5Platform
 from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform, OrangeCrabR0_2_85FPlatform
 from amaranth_boards.resources import UARTResource
+from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 from amaranth_boards.upduino_v3 import UpduinoV3Platform
 
 from forestc.costs.boards import BoardEntry
+from hdl_templates import render
 
+_LUTS = "luts.map"  # not *.v, which the build would read as a source
 _LATTICE = Attrs(IO_TYPE="LVCMOS33")
 
 
@@ -60,17 +63,32 @@ class ColorlightI5(LatticeECP5Platform):  # type: ignore[misc]
     connectors = ()
 
 
-class TangNano20K(GowinPlatform):  # type: ignore[misc]
-    """The Tang Nano 20K."""
+class _Gowin:
+    """Amaranth's build for Gowin chips, with the options of `costs.devices`. A LUT of fewer inputs becomes a LUT4,
+    because nextpnr times no path through the others."""
+
+    options: Mapping[str, list[str]] = {"synth_opts": ["-nowidelut"]}
+
+    def toolchain_prepare(self, fragment: Any, name: str, **given: Any) -> Any:
+        script = f"techmap -map {_LUTS}\nclean\nwrite_json {name}.syn.json"
+        plan = super().toolchain_prepare(  # type: ignore[misc]
+            fragment, name, script_after_synth=script, **self.options, **given
+        )
+        plan.add_file(_LUTS, render("synth/luts.v.j2"))
+        return plan
+
+
+class TangNano9K(_Gowin, TangNano9kPlatform):  # type: ignore[misc]
+    """The Tang Nano 9K."""
+
+
+class TangNano20K(_Gowin, GowinPlatform):  # type: ignore[misc]
+    """The Tang Nano 20K, without carry chains: on this chip they have given wrong results."""
 
     part, family, default_clk, _chipdb_device = "GW2AR-LV18QN88C8/I7", "GW2AR-18C", "clk27", "GW2A-18C"
+    options = {"synth_opts": ["-noalu", "-nowidelut"], "gowin_pack_opts": ["--sspi_as_gpio", "--mspi_as_gpio"]}  # noqa: RUF012
     resources = [  # noqa: RUF012
         Resource("clk27", 0, Pins("4", dir="i"), Clock(27e6), Attrs(IO_TYPE="LVCMOS33")),
         UARTResource(0, rx="70", tx="69", attrs=Attrs(PULL_MODE="UP", IO_TYPE="LVCMOS33")),
     ]
     connectors = ()
-
-    def toolchain_prepare(self, fragment: Any, name: str, **given: Any) -> Any:
-        """Returns Amaranth's build, without carry chains: on this chip they have given wrong results."""
-        options = {"synth_opts": ["-noalu"], "gowin_pack_opts": ["--sspi_as_gpio", "--mspi_as_gpio"]}
-        return super().toolchain_prepare(fragment, name, **options, **given)

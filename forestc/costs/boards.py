@@ -107,7 +107,7 @@ FPGAS: tuple[BoardEntry, ...] = (
     BoardEntry(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
     BoardEntry(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
     BoardEntry(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "gw1nr-9", _GOWIN,
-          _of_amaranth("tang_nano_9k:TangNano9kPlatform"), _USB, "tangnano9k"),
+          "forestc.boards.platforms:TangNano9K", _USB, "tangnano9k"),
     BoardEntry(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "gw2ar-18", _GOWIN + _APYCULA,
           "forestc.boards.platforms:TangNano20K", _USB, "tangnano20k"),
     BoardEntry(("machxo3lf-starter-kit",), "MachXO3LF Starter Kit", "MachXO3LF-6900", "machxo3-6900", _OWN),
