@@ -54,10 +54,13 @@ def test_the_boards_of_the_page_are_there():
     assert {name for board in SUPPORTED for name in board.names} >= WANTED
 
 
-def test_the_tang_nano_20k_has_no_carry_chains():
-    platform = platform_of(board_of("Tang Nano 20K"))
+@pytest.mark.parametrize("name, given", [("Tang Nano 20K", "-noalu -nowidelut"), ("Tang Nano 9K", "-nowidelut")])
+def test_gowin_chips_have_luts_whose_paths_are_timed(name, given):
+    platform = platform_of(board_of(name))
     plan = platform.prepare(pads(platform, BoardClock.of(27, None, 115_200)), "top")
-    assert "synth_gowin -noalu" in str(plan.files["top.ys"])
+    script = str(plan.files["top.ys"])
+    assert f"synth_gowin {given} -top" in script and "techmap -map luts.map" in script
+    assert "module LUT3" in plan.files["luts.map"]
 
 
 @pytest.mark.parametrize("given, clock, baud, parts, divisor", [
