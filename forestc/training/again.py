@@ -153,25 +153,22 @@ def _xgboost(
 def _with_rounds(copy: Estimator, estimator: Estimator) -> Estimator:
     """Fixes the copy's number of rounds if the estimator stopped early; returns the copy."""
     parameters = copy.get_params(deep=False)
-    for stops, rounds, attribute in _EARLY:
-        taken = (
-            getattr(estimator, attribute, None)
-            if stops in parameters and parameters[stops] not in (None, False)
-            else None
-        )
-        if taken:
-            copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken)})
+    for stops, rounds, attribute, first in _EARLY:
+        taken = getattr(estimator, attribute, None)
+        if taken is not None and parameters.get(stops) not in (None, False):
+            copy.set_params(**{stops: False if stops == "early_stopping" else None, rounds: int(taken) + 1 - first})
     # LightGBM keeps the best round of early stopping in this attribute.
     if (taken := getattr(estimator, "best_iteration_", None)) and "n_estimators" in parameters:
         copy.set_params(n_estimators=int(taken))
     return copy
 
 
-# Each: parameter of early stopping, parameter for the number of rounds, attribute with the number of trained rounds.
+# Lists the parameter of early stopping, the parameter for the number of rounds, the attribute with the last round, and
+# the number of the first round there.
 _EARLY = (
-    ("n_iter_no_change", "n_estimators", "n_estimators_"),
-    ("early_stopping", "max_iter", "n_iter_"),
-    ("early_stopping_rounds", "n_estimators", "best_iteration"),
+    ("n_iter_no_change", "n_estimators", "n_estimators_", 1),
+    ("early_stopping", "max_iter", "n_iter_", 1),
+    ("early_stopping_rounds", "n_estimators", "best_iteration", 0),
 )
 
 

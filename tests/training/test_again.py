@@ -54,6 +54,16 @@ XGBOOST = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("rounds, most", [(1, 2), (60, 25)])
+def test_estimators_that_stopped_early_train_their_best_rounds_again(rounds, most):
+    X, y = rows()
+    model = xgboost.XGBClassifier(n_estimators=rounds, learning_rate=0.3, early_stopping_rounds=5, n_jobs=1)
+    model.fit(X[:400], y[:400], eval_set=[(X[400:], y[400:])], verbose=False)
+    original, way = first_way(model, X, y)
+    assert len(original.source.trees) == model.best_iteration + 1 < most
+    assert len(way.train(X, y, 0).trees) == len(original.source.trees)
+
+
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
 @pytest.mark.parametrize("kind", XGBOOST)
 def test_the_sums_of_an_xgboost_file_give_the_same_model_again(kind, suffix, tmp_path):
