@@ -67,7 +67,8 @@ class PrunedEnsemble(VotingMixin, ClassifierMixin, BaseEstimator):  # type: igno
     effort : float, default=1.0
         Factor on the work of the choice without a time limit. Two fits are equal then.
     time_limit : float, optional
-        Seconds for the choice, without training and voting of the candidates, in place of `effort`.
+        Seconds for the choice, without training and voting of the candidates, in place of `effort`. A program too large
+        for them is left out; then the bound is that of the sets of rows alone.
     warm_start : bool, default=False
         Whether the next `fit` also starts from the members of the last one.
     callback : callable, optional
