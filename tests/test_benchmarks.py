@@ -29,6 +29,8 @@ SLOW = (
     "engine_costs",  # It synthesizes engines.
     "slower_devices",  # It places and routes twice.
     "bitstreams",  # It places and routes.
+    "board_check",  # It builds two boards in Verilator; tests/boards do the same on fewer vectors.
+    "level_times",  # It compiles functions of all levels.
     "levels",
     "installs",  # It makes an environment.
 )
