@@ -23,6 +23,7 @@ import forestc
 from forestc.boards.bitstream import Bitstream, build
 from forestc.boards.platforms import platform_of
 from forestc.costs.boards import BoardEntry, board_of
+from forestc.errors import ToolError
 from forestc.forest.evaluate import evaluate_words
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import package_folders, run_tool
@@ -96,7 +97,7 @@ def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, 
     """Returns whether answers are wrong or missing after one bit of a LUT is inverted in the bitstream."""
     try:
         return read_back(design, made, X, FLIPPED_ROWS, seed)[1] > 0
-    except (AssertionError, struct.error):  # A frame is damaged.
+    except (AssertionError, struct.error, ToolError):  # A frame is damaged, or the netlist does not settle.
         return True
 
 
