@@ -31,3 +31,15 @@ def test_whole_numbers_are_neither_fractions_nor_booleans():
         with pytest.raises(OptionError, match="whole number"):
             papers.BinaryMatrixFactorization(value).fit(X)
     assert papers.BinaryMatrixFactorization(np.int64(1), verbose=False).fit(X).components_.shape == (1, 2)
+
+
+class Plain(papers.BinaryMatrixFactorization):
+    """Has an `__init__` without annotations, as users write it."""
+
+    def __init__(self, n_components=1, *, other=2, seconds: int = 3):
+        super().__init__(n_components)
+        self.other, self.seconds = other, seconds
+
+
+def test_classes_without_these_annotations_are_not_checked():
+    assert Plain().fit(X).components_.shape == (1, 2)

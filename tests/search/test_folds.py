@@ -154,7 +154,7 @@ def test_a_setting_that_is_just_too_much_is_tried_on_further_deals():
     found = folds_of(model, source, rows)
     size = Size(lambda after: float(after.n_nodes), "nodes", "lut6")
     more = 0
-    for tolerance in (0.01, 0.02):
+    for tolerance in (0.0, 0.01, 0.02, 0.04):
         alone = searched(2, source, rows, replace(found, repeated=None), size, SearchTerms(tolerance))
         again = searched(2, source, rows, found, size, SearchTerms(tolerance))
         for trial in again.trials:

@@ -25,7 +25,7 @@ def check_types(estimator: Any) -> None:
     """Raises OptionError for a parameter of a type that its annotation does not name. Parameters with another
     annotation than a union of KINDS pass."""
     for name, parameter in inspect.signature(type(estimator)).parameters.items():
-        annotations = parameter.annotation.split(" | ")
+        annotations = str(parameter.annotation).split(" | ")
         if KINDS.keys() >= set(annotations):
             value, kinds = getattr(estimator, name), [KINDS[annotation] for annotation in annotations]
             if not any(passes(value) for passes, _ in kinds):
