@@ -6,9 +6,8 @@
 
 The thirteen data sets come from scikit-learn and from DIR (NAME.csv.gz, the label last): clean and overlapping ones,
 two to ten classes, four regressions. Of each split, three fifths of the rows (at most 1,000) train two models drawn by
-a fixed seed. Each model is compiled in three ways: with its training rows as a live object, with its training rows as a
-file (not random forests), and with held-out rows (a fifth, at most 1,000). The last fifth (at most 5,000) are test
-rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision included); above 600 estimated LUTs, the estimate
+a fixed seed. Each model is compiled in two ways: with its training rows alone, and with held-out rows (a fifth, at most
+1,000). The last fifth (at most 5,000) are test rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision included); above 600 estimated LUTs, the estimate
 counts. With --flash the size is the measured flash of a Cortex-M0+ in bytes. A level breaks its word if its loss on the
 test rows exceeds the tolerance, 0.01, plus a standard error of the difference. A level that refuses a model counts as
 -O1.
@@ -57,7 +56,7 @@ SETS = (
 )
 MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESIZED = 1000, 1000, 5000, 600
 TOLERANCE, CPU = 0.01, "cortex-m0plus"
-LIVE, FILE, HELD_OUT = WAYS = ("live, training rows", "file, training rows", "held-out rows")
+LIVE, HELD_OUT = WAYS = ("training rows", "held-out rows")
 LEVELS = (1, 2, 3)
 
 
@@ -66,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="splits of each set")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--flash", action="store_true", help="sizes are bytes of flash")
-    parser.add_argument("--ways", default="012", help="which of live, file and held-out rows")
+    parser.add_argument("--ways", default="01", help="which of training rows and held-out rows")
     parser.add_argument("--against", type=Path, metavar="FILE", help="the JSON of another version")
     options = parser.parse_args()
     if options.small:
@@ -133,29 +132,21 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
     model.fit(X[fit], y[fit])
     scorer = Scorer(forestc.load(model), ArrayRows(X[test], y[test]))
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for level in LEVELS:
-            for way in [way for index, way in enumerate(WAYS) if str(index) in ways] if level > 1 else [""]:
-                subject: Any = model
-                if way == FILE:
-                    if words.startswith("forest"):
-                        continue
-                    boosted = model.get_booster() if words.startswith("xgboost") else model.booster_
-                    subject = Path(folder) / ("m.json" if words.startswith("xgboost") else "m.txt")
-                    boosted.save_model(subject)
-                row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
-                rows.append(row | _figures(subject, X, y, fit, held if way == HELD_OUT else None, level, scorer, flash))
+    for level in LEVELS:
+        for way in [way for index, way in enumerate(WAYS) if str(index) in ways] if level > 1 else [""]:
+            row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
+            rows.append(row | _figures(model, X, y, fit, held if way == HELD_OUT else None, level, scorer, flash))
     return rows
 
 
 def _figures(
-    subject: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
+    model: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
 ) -> dict[str, Any]:
     """Compiles a model at a level. Returns its size, the accuracy lost on the test rows, and seconds."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         done = forestc.compile(
-            subject, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
+            model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
             held_out=None if held is None else (X[held], y[held]),
             **({"targets": "c", "cpu": CPU} if flash else {"targets": "verilog"}),
         )  # fmt: skip
