@@ -1,4 +1,4 @@
-"""Compares the levels on drawn models: size, seconds, and their promise on test rows that chose nothing.
+"""Compares the levels on drawn models: size, seconds, their promise on test rows that chose nothing, and what won.
 
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE        # goes on where it stopped
     python benchmarks/levels.py --data DIR --seeds 3 --flash --json FILE
@@ -7,10 +7,12 @@
 The thirteen data sets come from scikit-learn and from DIR (NAME.csv.gz, the label last): clean and overlapping ones,
 two to ten classes, four regressions. Of each split, three fifths of the rows (at most 1,000) train two models drawn by
 a fixed seed. Each model is compiled in two ways: with its training rows alone, and with held-out rows (a fifth, at most
-1,000). The last fifth (at most 5,000) are test rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision included); above 600 estimated LUTs, the estimate
-counts. With --flash the size is the measured flash of a Cortex-M0+ in bytes. A level breaks its word if its loss on the
-test rows exceeds the tolerance, 0.01, plus a standard error of the difference. A level that refuses a model counts as
--O1.
+1,000). The last fifth (at most 5,000) are test rows. LUTs are yosys's for an UltraScale+ (latency 0, the decision
+included); above 600 estimated LUTs, the estimate counts. With --flash the size is the measured flash of a Cortex-M0+ in
+bytes. Seconds are those of the processor, so that other work on the machine counts little. A level breaks its word if
+its loss on the test rows exceeds the tolerance, 0.01, plus a standard error of the difference. A level that refuses a
+model counts as -O1. The family of settings with the smallest design won; `sizes` holds the estimated size of each
+family's best design within the tolerance.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -66,6 +69,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--flash", action="store_true", help="sizes are bytes of flash")
     parser.add_argument("--ways", default="01", help="which of training rows and held-out rows")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="models compiled at the same time")
     parser.add_argument("--against", type=Path, metavar="FILE", help="the JSON of another version")
     options = parser.parse_args()
     if options.small:
@@ -76,13 +80,13 @@ def main() -> None:
     rows = earlier_rows(options)
     done = {(row["set"], row["seed"], row["number"]) for row in rows}
     left = [(case, options.data, options.flash, options.ways) for case in cases if case not in done]
-    with nullcontext() if options.small else ProcessPoolExecutor(2) as pool:
+    with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
         for made in (pool.map if pool else map)(measured, left):
             rows += made
             for row in made:
                 print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
             save(TITLE, rows, options)
-    show(TITLE, rows, options, summary=summary(rows, options.against))
+    show(TITLE, rows, options, summary=summary(rows, options.against), won=won(rows))
 
 
 def learner(name: str, classes: int, seed: int, number: int) -> tuple[Any, str]:
@@ -142,15 +146,15 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
 def _figures(
     model: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
 ) -> dict[str, Any]:
-    """Compiles a model at a level. Returns its size, the accuracy lost on the test rows, and seconds."""
+    """Compiles a model at a level. Returns its size, the accuracy lost on the test rows, seconds, and what won."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
+        start = time.process_time()
         done = forestc.compile(
             model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
             held_out=None if held is None else (X[held], y[held]),
             **({"targets": "c", "cpu": CPU} if flash else {"targets": "verilog"}),
         )  # fmt: skip
-        seconds, level_record = time.perf_counter() - start, done.figures["level"] or {}
+        seconds, level_record = time.process_time() - start, done.figures["level"] or {}
         if flash:
             entry = "predict" if done.design.forest.decides else "scores"
             size = forestc.measure(done.design, CPU, entries=[entry])["flash"]
@@ -158,11 +162,13 @@ def _figures(
             estimate = estimated_luts(done.figures)
             size = estimate if estimate > MOST_SYNTHESIZED else yosys_luts(done.design)
         loss = scorer.of(done.design.forest)
-    own = next((trial["size"] for trial in level_record.get("table", []) if trial["chosen"]), None)
+    table = level_record.get("table", [])
+    chosen = next((trial for trial in table if trial["chosen"]), {})
+    sizes = [f"{trial['family']} {trial['size']:.0f}" for trial in table if trial["good"]]
     return {
-        "size": size, "own": own, "lost": round(loss.lost, 5), "error": round(loss.error, 5),
-        "accuracy": round(loss.accuracy, 5), "s": round(seconds, 2),
-        "refused": level_record.get("level") != f"O{level}",
+        "size": size, "own": chosen.get("size"), "won": chosen.get("family"), "sizes": "; ".join(sizes),
+        "lost": round(loss.lost, 5), "error": round(loss.error, 5), "accuracy": round(loss.accuracy, 5),
+        "s": round(seconds, 2), "refused": level_record.get("level") != f"O{level}",
     }  # fmt: skip
 
 
@@ -205,6 +211,16 @@ def summary(rows: list[dict[str, Any]], against: Path | None) -> list[dict[str, 
                 line |= {"size to the other version": _mean(ours, theirs), "its words broken": sum(map(broken, theirs))}
             lines.append(line)
     return lines
+
+
+def won(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Counts how often each family won, by level."""
+    wins = {level: Counter(row["won"] for row in rows if row["level"] == level and row["won"]) for level in (2, 3)}
+    families = sorted(set().union(*wins.values()), key=lambda family: (-wins[3][family], -wins[2][family]))
+    return [
+        {"family": family} | {f"-O{level}": f"{counts[family]} of {counts.total()}" for level, counts in wins.items()}
+        for family in families
+    ]
 
 
 def _mean(rows: Any, others: Any) -> float:
