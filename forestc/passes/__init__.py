@@ -11,7 +11,6 @@ from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
 from forestc.passes.former import FORMER
 from forestc.passes.options import Seeded
-from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
@@ -32,7 +31,6 @@ PASSES: dict[str, type[Pass]] = {
         PruneSplits,
         RegrowTrees,
         ExtractRules,
-        PruneExact,
     )
 }
 

@@ -1,6 +1,6 @@
 """Runs passes, verifies the forest after each pass, and checks every promise. Accuracy is measured on held-out rows.
 
-The promises Exact and SameDecisions are also checked on inputs beside thresholds.
+The promise Exact is also checked on inputs beside thresholds.
 """
 
 from __future__ import annotations

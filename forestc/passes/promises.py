@@ -180,37 +180,6 @@ class _ExactCheck(PromiseCheck[Exact]):
     on_inputs = on_rows
 
 
-@dataclass(frozen=True)
-class SameDecisions(Promise):
-    """Promises the same decision for every input; scores may change."""
-
-    state: str  # "proved", or the limit that ended the search for changes
-    guarantee: ClassVar[Guarantee] = "exact"
-
-    def text(self) -> str:
-        return f"exact (decisions; {'proved' if self.state == 'proved' else f'changes proved, {self.state}'})"
-
-    def meaning(self) -> str:
-        ended = "" if self.state == "proved" else f" ({self.state}: more changes may be possible)"
-        return f"every input is decided as before, which is proved{ended}; scores may change"
-
-
-class _SameDecisionsCheck(PromiseCheck[SameDecisions]):
-    every_input = True
-
-    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        wrong = _different(old, new)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise CheckError(
-                f"{self.name} promised to keep all decisions and changed {int(wrong.sum())} of {len(wrong)}",
-                where=f"from class {old.index[row]} to {new.index[row]}, scores {old.scores[row].tolist()}",
-                do=A_BUG,
-            )
-
-    on_inputs = on_rows
-
-
 @dataclass(frozen=True, eq=False)
 class KeepsPaths(Promise):
     """Promises that no path of the given rows changes, and so no decision."""
@@ -464,7 +433,6 @@ class _WithinCheck(PromiseCheck[Within]):
 
 _CHECKS: dict[type[Promise], type[PromiseCheck[Any]]] = {
     Exact: _ExactCheck,
-    SameDecisions: _SameDecisionsCheck,
     KeepsPaths: _PathsCheck,
     KeepsDecisions: _DecisionsCheck,
     KeepsAllButTies: _AllButTiesCheck,

@@ -1,1 +1,0 @@
-"""Separation: tests whether two tree ensembles decide alike on every input."""
