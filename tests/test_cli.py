@@ -347,8 +347,9 @@ def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine", "--latency", "1")[0] == 0
     manifest = work / "mine" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 2}))  # This imitates an older forestc.
-    (work / "mine" / "quantized.forest").rename(work / "mine" / "quantised.forest")  # The file had this name then.
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 99}))
+    status, _, err = run("inspect", "mine")
+    assert status == 1 and "another version of forestc" in err and "compile again" in err
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     (work / "mine" / "notes.txt").write_text("keep me")
     (work / "app").mkdir()

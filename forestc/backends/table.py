@@ -157,15 +157,6 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
     return {role for backend in BACKENDS.values() for role in backend.roles(options)}
 
 
-def later_roles(options: Mapping[str, Any]) -> tuple[set[str], ...]:
-    """Returns sets of roles that folders of earlier versions lack: files in the second language's folder that stand in
-    the first one's, too; the server of rows over a serial line, which "all" includes."""
-    shared = (*packages.ROLES, *(STREAM if options.get("stream") else ()))
-    everything = options.get("c", {}).get("project") == "all" and "c" in options["targets"]
-    serial = {file.role for file in c_project.FILES["serial"]} if everything else set()
-    return {SECOND + role for role in shared if len(_hardware(options)) > 1}, serial
-
-
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
     """Returns the artifacts of all backends that have files for these options."""
     artifacts: tuple[Artifact, ...] = ()

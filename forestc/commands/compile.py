@@ -64,7 +64,6 @@ from forestc.options.commands import SynthOptions
 from forestc.options.compile import CompileOptions
 from forestc.options.fields import takes
 from forestc.options.stream import StreamOptions
-from forestc.passes import renamed_passes
 from forestc.passes.base import Pass
 from forestc.passes.pipeline import Step
 from forestc.passes.word_formats import comparator_bits
@@ -470,7 +469,6 @@ def _run_passes(run: Compilation) -> None:
     run.steps = tuple(steps)
     if request.named is not None and request.level is not None:
         run.notes.append(f"the passes that were named run instead of those of -O{request.level}")
-    run.notes += renamed_passes(options.passes)
     run.notes += plan.notes
     run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
     run.notes += [step.report["note"] for step in steps if "note" in step.report]

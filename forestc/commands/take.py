@@ -54,10 +54,4 @@ def _compiled(study: Study, trial: Trial) -> Path:
         raise OptionError(
             "the study was scored on other rows", where="--rows", do="give it those again, at the same path"
         )
-    try:
-        return Bench(material, COMMANDS).design(trial)
-    except OptionError as error:  # An option of the trial no longer exists.
-        raise OptionError(
-            f"this version can't compile trial {trial.number}: {error.what}", where=str(study.folder),
-            do="take another, or --resume the study",
-        ) from error  # fmt: skip
+    return Bench(material, COMMANDS).design(trial)

@@ -25,7 +25,6 @@ from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import (
     DEFAULT_EFFORT,
     DEFAULT_LEVEL,
-    SEARCHING,
     LevelPlan,
     SearchTerms,
     plan,
@@ -155,14 +154,11 @@ def _planned(
         loss = chosen_plan.chosen.loss
         loss = replace(loss, measure=f"{loss.measure}, cross-validated")
         evidence = Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss
-    if level == SEARCHING[0] and options.keep is None:
-        notes.append(_KEPT_BEFORE)
     if held_out is not None and chosen_plan.passes != chosen_plan.trials[0].passes:
         notes.append(_CHOSEN.format(settings=len(chosen_plan.trials)))
     return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
 
 
-_KEPT_BEFORE = "-O2 keeps accuracy on other rows; with --keep decisions also every decision of the given rows"
 _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (

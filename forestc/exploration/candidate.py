@@ -30,7 +30,6 @@ from forestc.manifest.design import open_design
 from forestc.options.compile import CompileOptions
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, PassResult, parse_passes, print_pass
-from forestc.passes.former import FORMER
 from forestc.passes.scorer import RowErrors, Scorer, joined, row_errors
 from forestc.rows.given import share_of
 from forestc.search.cross_validation import Fold, Folds
@@ -166,7 +165,7 @@ class Bench:
 
     def steps(self, options: Mapping[str, Any], model: Forest, fold: int) -> Sequence[Pass]:
         if PASSES_TAKEN in options:
-            return parse_passes(str(options[PASSES_TAKEN]), PASSES, FORMER)
+            return parse_passes(str(options[PASSES_TAKEN]), PASSES)
         if LEVEL not in options:
             return passes_of(options, self.material.request)
         passes = self._passes(model, fold)

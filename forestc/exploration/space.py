@@ -18,7 +18,6 @@ from forestc.options.c import Layout
 from forestc.options.parameters import Choice, Parameter, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, parse_passes, print_pass, refusal
-from forestc.passes.former import FORMER
 from forestc.passes.options import space_of
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import Rows
@@ -104,21 +103,11 @@ def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
 
 
 def passes_of(options: Mapping[str, Any], request: ExploreRequest) -> list[Pass]:
-    shrink, options = options[SHRINK], _renamed(options)
+    shrink = options[SHRINK]
     leaves = options.get(LEAF_PASS, "round-leaves")
     shrinking = () if shrink == NOTHING else shrink.split("+")
     names = ["simplify", "share-thresholds", "quantize-inputs", leaves, *shrinking, "simplify"]
     return [_pass(name, options, request) for name in names]
-
-
-def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    former = {key.partition(".")[2]: value for key, value in options.items() if key.startswith("quantize.")}
-    if not former:
-        return options
-    FORMER["quantize"](former)  # raises OptionError for options that no longer exist
-    leaves = "fit-leaves" if former.pop("fit", False) else "round-leaves"
-    names = {"input_bits": "quantize-inputs.input_bits", "leaf_bits": f"{leaves}.leaf_bits"}
-    return {**options, LEAF_PASS: leaves, **{names[name]: value for name, value in former.items() if name in names}}
 
 
 def _pass(name: str, options: Mapping[str, Any], request: ExploreRequest) -> Pass:

@@ -6,7 +6,7 @@ into scores; a link transforms scores; a decision chooses the class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.forest.conditions import ConditionTable, table_of
 from forestc.forest.numbers import FLOAT32, Category, NumberType
 from forestc.forest.summary import html_figures
-from forestc.forest.tree import LEAF as LEAF  # other modules import these from here, and older pickles Draw
+from forestc.forest.tree import LEAF as LEAF  # other modules import these from here
 from forestc.forest.tree import Draw as Draw
 from forestc.forest.tree import Tree as Tree
 
@@ -265,11 +265,6 @@ class Forest:
             object.__setattr__(self, "combine", Combine())
         if not self.parts or self.single:
             object.__setattr__(self, "parts", (self.as_part,))
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restores a pickled forest; pickles of older versions have no parts."""
-        self.__dict__.update(state)
-        self.__post_init__()
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"

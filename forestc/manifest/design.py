@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from forestc.backends.c import check
 from forestc.backends.engine import engine_of
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
-from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles, later_roles
+from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.engine.capacity import Capacity
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
@@ -26,7 +26,7 @@ from forestc.forest.text import parse_forest
 from forestc.lowering.draft import Witness
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.manifest.checked import CHECK, read_check
-from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest, reading_schema
+from forestc.manifest.content import design_hash, digest, field_digest, manifest, reading_schema
 from forestc.manifest.fitted_estimator import FittedEstimator
 from forestc.manifest.notebook import shown_as
 from forestc.manifest.results import MEASURED, Command, Result, add_result, check_figures, read_results
@@ -51,7 +51,6 @@ from forestc.system.writing import left_by_simulator, replacing, writing
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTIZED = "quantized.forest"
-QUANTIZED_TO_3 = "quantised.forest"  # names QUANTIZED in folders of formats up to 3
 REPORT = "report.md"
 AGAIN = "compile again"
 MOST_BYTES = 1 << 31  # bytes of a forest's text, at most
@@ -550,9 +549,6 @@ def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]
     present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
     changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
     implied = implied_roles(manifest["options"])
-    for later in later_roles(manifest["options"]):
-        if not later & manifest["files"].keys():  # An earlier version wrote the folder.
-            implied -= later
     changed += [f"{MANIFEST}: files, {role}" for role in sorted(implied ^ manifest["files"].keys())]
     hashed = manifest["sha256"]["files"]
     changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*manifest["files"].values()} - hashed.keys())]
@@ -600,12 +596,12 @@ def rewrite(folder: Path, files: Mapping[str, str]) -> None:
             path.write_text(text, encoding="utf-8", newline="\n")
 
 
-# Matches a manifest of the formats 2 to `FORMAT`.
+# Matches a manifest of any version.
 _ANY_FORMAT: Schema = {
     "type": "object",
     "required": ["format", "hash", "options", "files"],
     "properties": {
-        "format": {"type": "integer", "minimum": 2, "maximum": FORMAT},
+        "format": {"type": "integer", "minimum": 1},
         "files": {"type": "object", "additionalProperties": TEXT},
     },
 }
@@ -617,7 +613,7 @@ def _foreign_file(folder: Path) -> str:
     own: set[str] = set()
     with suppress(ForestcError):
         manifest = read_record(folder / MANIFEST, _ANY_FORMAT, AGAIN, AGAIN)
-        own = {MANIFEST, MODEL, QUANTIZED, QUANTIZED_TO_3, REPORT, *manifest["files"].values()}
+        own = {MANIFEST, MODEL, QUANTIZED, REPORT, *manifest["files"].values()}
         own |= {name for name in present if name.startswith(f".{CHECK}.")}  # A killed check leaves it.
         own |= {name for name in present if name.startswith(f".{MEASURED}.")}
         own |= {name for name in present if left_by_simulator(name)}

@@ -9,7 +9,6 @@ from forestc.errors import OptionError
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
-from forestc.passes.former import FORMER
 from forestc.passes.options import Seeded
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
@@ -46,7 +45,7 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
     scores: the option `scores` for round-leaves.
     seed: the seed of passes without one."""
     if isinstance(named, str):
-        named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES, FORMER)
+        named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES)
     if any(isinstance(step, str) for step in named):
         raise OptionError(
             "a list of passes holds texts", where="--passes", do="give one text, with commas between the passes"
@@ -69,11 +68,3 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
         replace(step, scores=scores) if isinstance(step, RoundLeaves) and step.scores is None else step
         for step in passes
     ]
-
-
-def renamed_passes(named: object) -> tuple[str, ...]:
-    """Returns a tuple with a note for each old name of a pass in the option `-p`."""
-    notes: list[str] = []
-    if isinstance(named, str) and named.strip() != "none":
-        parse_passes(named, PASSES, FORMER, notes)
-    return tuple(notes)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -131,34 +131,21 @@ def _value(text: str) -> Any:
         return text
 
 
-Former: TypeAlias = Mapping[str, Callable[[dict[str, Any]], Sequence[Pass]]]
-
-
-def parse_passes(
-    text: str, table: Mapping[str, type[Pass]], former: Former | None = None, renamed: list[str] | None = None
-) -> list[Pass]:
-    """Returns a list of the passes in a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError.
-    former: functions from options to new passes, by old names.
-    renamed: list to which notes on old names are added."""
+def parse_passes(text: str, table: Mapping[str, type[Pass]]) -> list[Pass]:
+    """Returns a list of the passes in a text such as `simplify,round-leaves{leaf_bits=4}`. Raises OptionError."""
     passes: list[Pass] = []
-    former, at = former or {}, 0
+    at = 0
     while at < len(text):
         end = at
         while end < len(text) and text[end] not in ",{":
             end += 1
         name = text[at:end].strip()
-        if name not in table and name not in former:
+        if name not in table:
             raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
         options: dict[str, Any] = {}
         if end < len(text) and text[end] == "{":
             options, end = _parse_options(text, end + 1, name)
-        if name in former:
-            now = former[name](options)
-            passes += now
-            if renamed is not None:
-                renamed.append(f"{text[at:end].strip()} is now written {','.join(map(print_pass, now))}")
-        else:
-            passes.append(_make(table[name], name, options))
+        passes.append(_make(table[name], name, options))
         if end < len(text) and text[end] != ",":
             raise OptionError(f"can't read the passes at {text[end:][:20]!r}", do="separate passes by commas")
         at = end + 1
@@ -198,10 +185,7 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
-    removed: Mapping[str, str] = getattr(kind, "removed", {})
     for key in options:
-        if key in removed:
-            raise OptionError(f"{name} no longer has the option {key!r}", do=removed[key])
         if key not in names:
             raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(names) or 'none'}")
     return kind(**options)

@@ -8,16 +8,12 @@ from typing import Any
 
 from forestc.errors import OptionError, known_names
 from forestc.passes.base import Pass
-from forestc.passes.former import BECAME
 from forestc.passes.options import options_of
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
     """Returns a pass's description, a dictionary with the keys name, for, promises and options. Raises OptionError for
-    an unknown or former pass."""
-    if name in BECAME:
-        now = BECAME[name]
-        raise OptionError(f"{name} became {', '.join(now)}", do=f"see forestc passes {now[0]} and the like")
+    an unknown pass."""
     if name not in table:
         raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
     purpose, promises = (inspect.getdoc(table[name]) or "").split("\n\n")[:2]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
 from forestc.errors import ForestcError, ModelError
-from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest, print_forest
 from forestc.rows.encode import evaluate
 
@@ -97,17 +95,3 @@ def test_a_threshold_is_of_its_feature_s_type(number, raw):
     for wrong in ("0.1", "1e300", "16777217.0"):
         with pytest.raises(ModelError, match="not a float32, as its feature is; tree 0, node 0, feature 'f'"):
             parse_forest(text + tree.format(wrong))
-
-
-def test_what_older_versions_pickled_is_found_where_it_was():
-    """Forests of these versions held no parts if there was only one."""
-    forest = parse_forest((CASES / "small.forest").read_text())
-    restored = Forest.__new__(Forest)
-    restored.__setstate__({**vars(forest), "parts": ()})
-    assert restored.single and restored.parts == forest.parts and print_forest(restored) == print_forest(forest)
-    homes = {
-        "forestc.estimators": "CompiledClassifier",
-        "forestc.predictor": "QuantizedModel",
-        "forestc.forest.ir": "Draw",
-    }
-    assert all(hasattr(import_module(module), name) for module, name in homes.items())

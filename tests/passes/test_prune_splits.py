@@ -8,10 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 import xgboost
-from former_quantize import integers
 from models import trained
 from random_forests import random_forest, troublesome_rows
-from settled_passes import run_passes
+from settled_passes import integers, run_passes
 from sklearn.ensemble import RandomForestRegressor
 from split_problems import loss_of
 from thinned import only, thinned

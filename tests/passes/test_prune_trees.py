@@ -206,15 +206,6 @@ def test_a_choice_beyond_the_tolerance_is_refused():
         settled(PruneTrees(price=30.0, tolerance=0), *case("forest"))
 
 
-@pytest.mark.parametrize(
-    "option", ["weights=balanced", "most_trees=3", "most_luts=9", "tau=0.1", "gamma=0.1", "seconds=9"]
-)
-def test_a_removed_option_is_refused_with_what_takes_its_place(option):
-    name = option.partition("=")[0]
-    with pytest.raises(OptionError, match=f"prune-trees no longer has the option '{name}'; use (share|forestc)"):
-        passes_from(f"prune-trees{{{option}}}")
-
-
 def test_what_is_refused():
     forest, rows, scorer = case("forest")
     for options, words in (

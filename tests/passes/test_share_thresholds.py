@@ -115,13 +115,6 @@ def test_the_fewest_digits_take_no_more_comparators():
     assert np.sum(list(few["inputs"].values()), axis=0).tolist() == few["input_bits"]
 
 
-@pytest.mark.parametrize("option", ["rows=per-tree", "kmeans=3", "budget=200"])
-def test_a_removed_option_is_refused_with_what_takes_its_place(option):
-    name = option.partition("=")[0]
-    with pytest.raises(OptionError, match=f"share-thresholds no longer has the option '{name}'; (use|remove|prune-)"):
-        passes_from(f"share-thresholds{{{option}}}")
-
-
 @pytest.mark.parametrize("kind", ["forest-binary", "forest-regression", "forest-missing"])
 def test_each_tree_s_own_rows(kind):
     model, X, _ = trained(kind)

@@ -7,7 +7,7 @@ Source: S. Dash, O. Gunluk and D. Wei, "Boolean Decision Rules via Column Genera
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -84,7 +84,6 @@ class ExtractRules(Seeded, AtGivenSettings):
     mix: Mix = 0.1
     name: ClassVar[str] = "extract-rules"
     needs_scorer: ClassVar[bool] = True
-    removed: ClassVar[Mapping[str, str]] = {"longest": "use complexity: it limits clauses and their conditions"}
 
     def __post_init__(self) -> None:
         check_options(self)

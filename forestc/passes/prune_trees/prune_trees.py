@@ -6,7 +6,7 @@ programming approach with diversity constraints", INOC 2024.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, cast
@@ -41,8 +41,6 @@ GIVE_UP = 8  # stops after this many choices in a row that lose too much
 MOST_VALUES = 1 << 23
 SCANS = 8  # limits the scans of all moves, for each tree
 WORK, STARTS = 2e8, 4  # samples times trees times scans at most; number of starts at a given price
-_SHARE = "use share, of what `cost` counts: trees, nodes, comparators or LUTs"
-_SELECT = "use forestc.algorithms.members.selection.select, which chooses among any votes"
 
 
 @dataclass(frozen=True)
@@ -84,10 +82,6 @@ class PruneTrees(Seeded, AtGivenSettings):
     mix: Mix = 0.1
     name: ClassVar[str] = "prune-trees"
     needs_scorer: ClassVar[bool] = True
-    removed: ClassVar[Mapping[str, str]] = {
-        **{f"most_{unit}": _SHARE for unit in UNITS},
-        **dict.fromkeys(("weights", "tau", "gamma", "seconds"), _SELECT),
-    }
 
     def __post_init__(self) -> None:
         check_options(self)

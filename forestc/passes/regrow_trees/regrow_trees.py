@@ -7,7 +7,7 @@ For LUTs all nodes of a level share one condition, so that a tree is a lookup ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -112,9 +112,6 @@ class RegrowTrees(Seeded, AtGivenSettings):
     ] = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
     needs_scorer: ClassVar[bool] = True
-    removed: ClassVar[Mapping[str, str]] = {
-        "learn": "remove it: rows without labels are learnt by the model's decisions or values"
-    }
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -6,7 +6,6 @@ threshold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,7 +31,6 @@ from forestc.rows.ranges import have_rows
 from forestc.system.compiled import in_threads
 
 _COUNT_OR_SHARE = "a whole number, or a share below 1"
-_PRUNE = "prune-splits{tolerance=0.01} after quantize-inputs and round-leaves removes conditions, and saves more"
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,6 @@ class ShareThresholds:
         "(the middle of the common interval, as in the paper).",
     ] = "few-bits"
     name: ClassVar[str] = "share-thresholds"
-    removed: ClassVar[Mapping[str, str]] = {
-        "rows": "remove it: the paths of all rows are kept, so those of each tree's own rows are, too",
-        "kmeans": "use exceptions: it gives up thresholds where the fewest nodes need them",
-        "budget": _PRUNE,
-    }
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -82,7 +75,7 @@ class ShareThresholds:
         if self.tolerance is not None and self.lossless:
             raise OptionError(
                 "share-thresholds: a tolerance is for exceptions or path_change, and no path changes without them",
-                do=f"remove it; {_PRUNE}",
+                do="remove it",
             )
 
     @property
