@@ -20,7 +20,7 @@ from forestc.passes.scorer import ERRORS, Loss
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 from forestc.search.cross_validation import CrossScorer, Fold
-from forestc.search.settle import WORSE, best_of, settled
+from forestc.search.settle import climb, settled
 from forestc.search.sizes import Size
 from forestc.system.compiled import in_threads
 from forestc.system.deadline import look
@@ -192,18 +192,22 @@ class LevelSearch:
     def climb(self, family: Family) -> None:
         before = len(self.trials)
         try:
-            good = _Climb(self, family, family.step).run()
-            if not good and family.otherwise is not None:
-                _Climb(self, family, family.otherwise).run()
+            best = self._climbed(family, family.step)
+            if best is None and family.otherwise is not None:
+                self._climbed(family, family.otherwise)
         except ForestcError as error:
             self.refused[family.name] = error.what
         else:
             if len(self.trials) == before:
                 self.refused[family.name] = TOO_LARGE
 
+    def _climbed(self, family: Family, step: Pass) -> Rung | None:
+        settings = _Settings(self, family, step)
+        return climb(settings.ladders[self.base].branches(), settings.scored, lambda: self.cheapest)
 
-class _Climb:
-    """A search in the ladders (sequences of settings) of one family, on the model and on the models of folds."""
+
+class _Settings:
+    """The settings of one family, run on the model and on the models of folds, and scored on the folds."""
 
     def __init__(self, search: LevelSearch, family: Family, step: Pass) -> None:
         self.search, self.family = search, family
@@ -211,7 +215,7 @@ class _Climb:
         self.all_runs = list(dict.fromkeys([*search.fold_runs, search.base]))
         ladders = in_threads(self._ladder_of(step), self.all_runs)
         self.step, self.ladders = step, dict(zip(self.all_runs, ladders, strict=True))
-        self.best, self.tried = math.inf, 0
+        self.tried = 0
 
     def _ladder_of(self, step: Laddered) -> Callable[[_PassRuns], Ladder]:
         def ladder_of(runs: _PassRuns) -> Ladder:
@@ -222,19 +226,10 @@ class _Climb:
 
         return ladder_of
 
-    def run(self) -> bool:
-        for branch in self.ladders[self.search.base].branches():
-            before = self.tried
-            taken, least = best_of(branch, self._grown(branch) if branch.grows else self._shrunk(branch))
-            cheapest = math.inf if taken is None else taken.cost
-            self.best = min(self.best, cheapest)
-            if branch.grows:
-                continue
-            lowest = min(self.search.cheapest, self.best)
-            worse = lowest < math.inf and (least if branch.alone else cheapest) > WORSE * lowest
-            if worse or self.tried == before:  # Later settings would be larger than the best so far.
-                break
-        return self.best < math.inf
+    def scored(self, branch: Branch, best: float) -> Iterator[tuple[int, Rung, bool]]:
+        """Tries the settings of a branch and adds them to the search's trials. Yields (number of the setting, setting
+        with its forest, True if good). best: the family's best cost so far."""
+        return self._grown(branch, best) if branch.grows else self._shrunk(branch)
 
     def _add(self, rung: Rung, loss: Loss, on_model: Rung | None) -> bool:
         """Adds a trial and returns True if it is good."""
@@ -253,11 +248,10 @@ class _Climb:
         chosen = step.result(base.after(self.family.before), on_model, 1)
         return [*before, chosen, SIMPLIFY.run(chosen.forest, base.rows)]
 
-    def _grown(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Tries settings from small to large forests. Yields (number of the setting, setting with its forest, True if
-        good)."""
+    def _grown(self, branch: Branch, best: float) -> Iterator[tuple[int, Rung, bool]]:
+        """Tries settings from small to large forests."""
         base, least, stale = self.search.base, math.inf, 0
-        most = min(MARGIN * self.best, LARGER * self.search.cheapest)
+        most = min(MARGIN * best, LARGER * self.search.cheapest)
         for number, step in enumerate(branch.steps):
             if branch.costs and branch.costs[number] >= most:
                 break
@@ -312,8 +306,7 @@ class _Climb:
         return loss
 
     def _shrunk(self, branch: Branch) -> Iterator[tuple[int, Rung, bool]]:
-        """Tries settings from large to small forests. Yields (number of the setting, setting with its forest, True if
-        good)."""
+        """Tries settings from large to small forests."""
         search = self.search
         steps = branch.steps[sum(cost >= LARGER * search.cheapest for cost in branch.costs) :]
         ladders = {runs: self.ladders[runs].rungs(steps) for runs in dict.fromkeys([search.base, *self.all_runs])}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from forestc.forest.ir import Forest
 from forestc.passes.base import Memory, Pass, PassResult, Remembering, required
-from forestc.passes.ladder import Branch, Ladder, Laddered, Rung
+from forestc.passes.ladder import Branch, Laddered, Rung
 from forestc.passes.options import DEFAULT_TOLERANCE
 from forestc.passes.scorer import Loss, Scorer
 from forestc.rows.batches import Rows
 
 WORSE = 1.25  # times the best cost; the search stops after a sequence without cheaper forests
+Scored: TypeAlias = Callable[[Branch, float], Iterable[tuple[int, Rung, bool]]]
 
 
 def settled(
@@ -26,46 +28,48 @@ def settled(
         return step.run(forest, rows, scorer)
     losses: list[tuple[Rung, Loss]] = []
     limit = DEFAULT_TOLERANCE if step.tolerance is None else float(step.tolerance)
-
-    def good(rung: Rung) -> bool:
-        if step.needs_scorer:
-            losses.append((rung, required(scorer, step).of(rung.forest)))
-        return rung.smaller and all(loss.within(limit) for _, loss in losses[-1:])
-
     ladder = step.ladder(forest, rows, scorer)
-    best, tried = climb(ladder, good)
-    other = ladder.otherwise(losses, tried) if best is None else step.result(forest, best, tried)
-    return other if isinstance(other, PassResult) else settled(other, forest, rows, scorer)
-
-
-def climb(ladder: Ladder, good: Callable[[Rung], bool]) -> tuple[Rung | None, int]:
-    """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the number of
-    settings tried."""
-    best: Rung | None = None
     tried = 0
 
     def scored(branch: Branch, most: float) -> Iterator[tuple[int, Rung, bool]]:
         nonlocal tried
         for number, rung in enumerate(ladder.rungs(branch.steps)):
             tried += 1
-            if branch.grows and rung.cost >= most:
+            if branch.grows and rung.cost >= min(most, branch.most):
                 return
-            yield number, rung, good(rung)
+            if step.needs_scorer:
+                losses.append((rung, required(scorer, step).of(rung.forest)))
+            yield number, rung, rung.smaller and all(loss.within(limit) for _, loss in losses[-1:])
 
-    for branch in ladder.branches():
-        most = branch.most if best is None else best.cost
-        taken, _ = best_of(branch, scored(branch, most))
-        if taken is not None and taken.cost < most:
+    best = climb(ladder.branches(), scored)
+    other = ladder.otherwise(losses, tried) if best is None else step.result(forest, best, tried)
+    return other if isinstance(other, PassResult) else settled(other, forest, rows, scorer)
+
+
+def climb(branches: Sequence[Branch], scored: Scored, others: Callable[[], float] = lambda: math.inf) -> Rung | None:
+    """Tries the settings of branches. Returns the cheapest good setting with its forest, or None if no setting is good.
+    scored: for a branch and the best cost so far, yields (setting's number, setting with its forest, True if good).
+    others: returns the least cost of good forests of other passes."""
+    best: Rung | None = None
+    for branch in branches:
+        taken, least = _best_of(branch, scored(branch, _cost(best)))
+        if _cost(taken) < _cost(best):
             best = taken
-        cheapest = math.inf if taken is None else taken.cost
-        if best is not None and not branch.grows and cheapest > WORSE * best.cost:
-            break
-    return best, tried
+        if branch.grows:
+            continue
+        reached = least if branch.alone else _cost(taken)
+        if least == math.inf or reached > WORSE * min(others(), _cost(best)):
+            break  # Later settings would be larger than the best so far.
+    return best
 
 
-def best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
-    """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the least cost tried.
-    scored: yields (setting's number, setting with its forest, True if good)."""
+def _cost(rung: Rung | None) -> float:
+    return math.inf if rung is None else rung.cost
+
+
+def _best_of(branch: Branch, scored: Iterable[tuple[int, Rung, bool]]) -> tuple[Rung | None, float]:
+    """Returns a pair: the cheapest good setting with its forest (None if no setting is good), and the least cost
+    tried."""
     best, least, missed = None, math.inf, 0
     for number, rung, good in scored:
         least = min(least, rung.cost)

@@ -209,17 +209,39 @@ def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
     assert search.refused == {"refused": "no such forests"}
 
 
-def test_what_a_pass_takes_is_the_cheapest_that_is_good():
-    ladder = MovingLadder(Moving((1, 2, 3, 6, 7, 8, 9)), stump("model", 50))
-    best, tried = climb(ladder, lambda rung: rung.step.by <= 3)
-    assert best.step.by == 3 and tried == 5
-    assert climb(ladder, lambda rung: False)[0] is None
-    growing = MovingLadder(Moving((9, 5, 2), grows=True), stump("model", 50))
-    best, _ = climb(growing, lambda rung: rung.step.by <= 5)
-    assert best.step.by == 5
-    (branch,) = growing.branches()
-    growing = MovingLadder(Moving(branches=(replace(branch, most=4.0),)), stump("model", 50))
-    assert climb(growing, lambda rung: rung.step.by <= 5) == (None, 2)  # of by=9 and, not scored, by=5
+def test_what_is_taken_is_the_cheapest_that_is_good():
+    tried = []
+
+    def best_of(settings, most_by, others=math.inf):
+        def scored(branch, best):
+            for number, rung in enumerate(ladder.rungs(branch.steps)):
+                if branch.grows and rung.cost >= best:
+                    return
+                tried.append(rung.step.by)
+                yield number, rung, rung.step.by <= most_by
+
+        tried.clear()
+        ladder = MovingLadder(settings, stump("model", 50))
+        best = climb(ladder.branches(), scored, lambda: others)
+        return None if best is None else best.step.by
+
+    assert best_of(Moving((1, 2, 3, 6, 7, 8, 9)), 3) == 3 and tried == [1, 2, 3, 6, 7]
+    assert best_of(Moving((1, 2)), 0) is None and tried == [1, 2]
+    assert best_of(Moving((9, 5, 2), grows=True), 5) == 5 and tried == [9, 5]
+    branches = tuple(
+        Branch((Moving(by=by),), grows=grows) for by, grows in ((3, True), (1, True), (1, False), (5, False))
+    )
+    assert best_of(Moving(branches=branches), 5) == 3 and tried == [3, 1]  # 1 costs 9, more than 1.25 times 7
+    assert best_of(Moving(branches=branches[2:]), 5) == 5 and tried == [1, 5]
+    assert best_of(Moving(branches=branches[2:]), 5, others=6.0) == 1 and tried == [1]
+
+
+def test_a_pass_that_grows_tries_nothing_at_the_cost_from_which_its_forests_are_useless():
+    forest, scorer = stump("model", 50), Scorer(stump("model", 50), ArrayRows(np.arange(100.0)[:, None]))
+    steps = tuple(Moving(by=by) for by in (9, 5, 2))
+    settings = Moving(branches=(Branch(steps, grows=True, most=4.0),), tolerance=0.075)
+    result = settled(settings, forest, scorer.held_out, scorer)
+    assert result.report["tried"] == 2 and result.forest is forest  # of by=9 and, not scored, by=5
 
 
 def test_open_settings_are_settled_on_the_judges_rows():
