@@ -48,7 +48,7 @@ def test_a_folder_that_is_not_ours(tmp_path, no_passes):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"passes": ["simplify", "quantize"]}, "a list of passes holds texts; passes; give one text"),
+        ({"passes": ["simplify", "round-leaves"]}, "a list of passes holds texts; passes; give one text"),
         ({"stream": True}, "stream=True; give forestc.StreamOptions"),
     ],
 )

@@ -8,14 +8,18 @@ import json
 import shutil
 import time
 import traceback
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import skops.io
 from damage import Copy, byte_copies, json_copies, text_copies
+from lightgbm import LGBMClassifier
+from sklearn.datasets import load_iris
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 import forestc
 from forestc.checks.engine_files import image_in
@@ -39,14 +43,12 @@ from forestc.report.page.study_page import study_page
 from forestc.rows.range_files import ranges_from
 from forestc.search.memory import ResultStore, StoredArrays, printed_result, read_result
 
-KEPT = Path(__file__).parents[1] / "kept"
-ANSWERS = json.loads((KEPT / "answers.json").read_text())
 SLOWEST = 30.0  # seconds that one copy may take
 
 
 @dataclass(frozen=True)
 class Kind:
-    """file: its path among the unpacked kept files. read: what reads it, given the folder of them all and the copy; it
+    """file: its path among those of `written`. read: what reads it, given the folder of them all and the copy; it
     raises AssertionError for what is not read as meant. then: what shows and uses some of those that were read. copies:
     of its bytes. seal: what a forger does about hashes. writes: paths that reading may change."""
 
@@ -67,12 +69,47 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
 
-def unpack(folder: Path) -> None:
-    """Unpacks the kept files, and makes the others that are read back."""
-    for path in KEPT.glob("*.zip"):
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder / path.stem)
-    shutil.copy(KEPT / "inputs.bn", folder)
+def written(folder: Path) -> None:
+    """Writes files of each kind that is read back: compiled folders with their records, an engine, a study, others."""
+    X, y = load_iris(return_X_y=True)
+    names = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    forest = RandomForestClassifier(4, max_depth=3, random_state=0).fit(names, y)
+    forestc.compile(forest, names, folder / "logic", label=y, targets="verilog,c", latency=2, name="flowers")
+    forestc.check(folder / "logic", names, label=y, engines=["netlist"], random_rows=20)
+    forestc.measure(folder / "logic", "cortex-m0plus", names, entries=["predict"])
+
+    codes = np.digitize(X[:, 3], [0.5, 1.5, 2.0])
+    mixed = np.column_stack([X[:, :2], np.where(X[:, 2] > 5.5, np.nan, X[:, 2]), codes])
+    boosted = LGBMClassifier(n_estimators=5, max_depth=3, min_child_samples=5, verbose=-1, random_state=0)
+    boosted.fit(mixed, y > 0, categorical_feature=[3]).booster_.save_model(folder / "model.txt")
+    forestc.model_inputs(folder / "model.txt", mixed, folder / "inputs.bn", samples=3)
+    forestc.compile(
+        folder / "model.txt", None, folder / "ranges", targets="c,verilog", c_values="float", ranges={
+            "Column_0": (0, 9), "Column_1": {"smallest": 0, "step": 0.1, "largest": 9}, "Column_2": {"missing": True},
+            "Column_3": {},
+        },
+    )  # fmt: skip
+
+    engine, values = folder / "engine", GradientBoostingRegressor(n_estimators=4, max_depth=3, random_state=0).fit(X, y)
+    forestc.make_engine(
+        engine / "engine",
+        trees=8,
+        nodes=256,
+        features=4,
+        classes=1,
+        walkers=2,
+        scores=True,
+        load="axi-lite",
+        name="walk",
+    )
+    forestc.compile(values, X, engine / "compiled", label=y, targets="engine", engine=engine / "engine", name="values")
+
+    names.assign(kind=y).to_csv(folder / "rows.csv", index=False)
+    skops.io.dump(forest, folder / "model.skops")
+    forestc.explore(
+        folder / "model.skops", rows=folder / "rows.csv", out=folder / "study", label="kind", device="ecp5-25k",
+        rungs="estimate", trials=2, jobs=1, prove=False,
+    )  # fmt: skip
     ranges = {"a": [0, 9], "b": {"smallest": -1, "step": 0.5, "missing": False}, "c": [0, None], "d": {"largest": 7}}
     (folder / "ranges.json").write_text(json.dumps(ranges))
     (folder / "ranges.csv").write_text(
@@ -83,6 +120,7 @@ def unpack(folder: Path) -> None:
     )
     (folder / "peers.csv").write_text("name,lut,accuracy\nx,12,0.5\ny,,0.9\n")
     (folder / "fitted.json").write_text(FITTED.read_text())
+    shutil.copy(folder / "ranges/manifest.json", folder)
     memory = StoredArrays(ResultStore(folder / "memory"), "key")
     memory.remember("arrays", {"a": np.arange(40.0), "b": np.zeros((3, 4), dtype=np.int32)})
     (folder / "result.bin").write_bytes(_result(folder))
@@ -102,9 +140,7 @@ def _result(folder: Path) -> bytes:
 
 def _manifest(folder: Path, changed: Copy) -> None:
     """A folder as it is: a copy that is not refused holds what forestc wrote."""
-    design = forestc.open_design(folder / "ranges")
-    with zipfile.ZipFile(KEPT / "ranges.zip") as archive:
-        assert design.manifest == json.loads(archive.read("manifest.json"))
+    assert forestc.open_design(folder / "ranges").manifest == json.loads((folder / "manifest.json").read_text())
 
 
 def _resealed(name: str) -> Callable[[Path], None]:
@@ -210,8 +246,8 @@ def _engine(folder: Path, changed: Copy) -> None:
 
 
 def _compile_for_engine(folder: Path, changed: Copy) -> None:
-    model, rows = folder / "engine/compiled/model.forest", np.array(ANSWERS["engine"]["rows"])
-    forestc.compile(model, rows, folder / "made", targets="engine", engine=folder / "engine/engine", passes="quantize")
+    model, rows = folder / "engine/compiled/model.forest", load_iris().data
+    forestc.compile(model, rows, folder / "made", targets="engine", engine=folder / "engine/engine", passes="none")
     _engine(folder, changed)
 
 
@@ -314,7 +350,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def tally(name: str, count: int, folder: Path) -> Tally:
-    """Runs a kind on its copies, in a folder that `unpack` filled."""
+    """Runs a kind on its copies, in a folder that `written` filled."""
     kind, found = KINDS[name], Tally()
     path = next(folder.glob(kind.file))
     manifests = [above / "manifest.json" for above in list(path.parents)[:2]]
@@ -378,14 +414,14 @@ def _files(folder: Path, but: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory):
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    unpack(folder)
+    written(folder)
     return folder
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", KINDS)
-def test_copies_are_read_or_refused(unpacked, name, count):
-    found = tally(name, count, unpacked)
+def test_copies_are_read_or_refused(files, name, count):
+    found = tally(name, count, files)
     assert found.read + found.refused == count and not found.faults, "\n".join(found.faults[:10])

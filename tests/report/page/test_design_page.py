@@ -167,10 +167,6 @@ def test_a_page_without_rows_or_steps_says_what_is_missing(design):
     page = design_page(design, Given())
     texts = [block.text for section in page.sections for block in section.blocks if block.kind == "text"]
     assert any("--rows" in text for text in texts) and "not checked yet" in str(page)
-    made = {key: value for key, value in design.manifest["made"].items() if key != "steps"}
-    older = type(design)(design.folder, {**design.manifest, "made": made}, design.model, design.forest)
-    passes = design_page(older, Given()).sections[2]
-    assert "report.md" in passes.blocks[0].text
 
 
 X, Y = load_iris(return_X_y=True)
