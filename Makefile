@@ -93,7 +93,6 @@ bench-search: $(STAMP)
 	$(if $(DATA),$(call MEASURED,levels,$(WITH_DATA)))
 	$(if $(DATA),$(call MEASURED,stand_ins,$(WITH_DATA)))
 	$(call MEASURED,level_times,$(WITH_DATA))
-	$(call MEASURED,time_limits,--most 150)
 
 bench-exactness: $(STAMP)
 	$(call MEASURED,exactness)

@@ -8,7 +8,6 @@ import importlib
 import json
 import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
-OWN_TESTS = ("corpus", "golden", "same_code")
+OWN_TESTS = ("corpus", "golden")
 # A module without a `main` is part of other scripts.
 SCRIPTS = sorted(
     path.stem
@@ -90,15 +89,3 @@ def test_a_script_runs_and_says_what_it_measured(name, data, peers, tmp_path, mo
     assert made["command"].startswith(f"benchmarks/{name}.py --small") and str(tmp_path.parent) not in made["command"]
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", made["commit"])
     assert all((ROOT / place).exists() for place in made["measures"])
-
-
-def test_code_is_compared_without_its_texts_and_names(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    compare = importlib.import_module("same_code").compare
-    before = 'def add(a):\n    """Adds."""\n    raise ValueError("no")\n    return a + "x"\n'
-    renamed, texts = Counter(), []
-    assert not compare(before, re.sub(r"\ba\b", "b", before).replace("no", "yes"), renamed, texts)
-    assert renamed["a -> b"] == 2 and not texts
-    assert not compare(before, before.replace('"x"', '"y"'), renamed, texts) and texts == ["'x' -> 'y'"]
-    assert compare(before, before.replace("+", "-"), renamed, texts)
-    assert compare(before, before + "b = 1\n", renamed, texts)
