@@ -98,7 +98,6 @@ class Gates:
         return self._gate(Op.XOR, a >> 1, b >> 1) ^ (a ^ b) & 1
 
     def mux(self, select: Literal, a: Literal, b: Literal) -> Literal:
-        """Returns `a` if `select` is 1, otherwise `b`."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if select == ZERO or a == b:

@@ -79,7 +79,6 @@ def _at(builder: Builder, address: Value, kind: ir.Type) -> Value:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def read_word(context: BaseContext, address: types.Type) -> Generated:
-    """Reads the 64-bit word at an address."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         return builder.load(_at(builder, args[0], ir.IntType(64)), align=8)
@@ -112,7 +111,6 @@ def meet(context: BaseContext, octets: types.Type, mask: types.Type) -> Generate
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(context: BaseContext, address: types.Type, width: types.Type) -> Generated:
-    """Reads the plane at an address."""
 
     vector = _Vector(width.count)
 
@@ -124,7 +122,6 @@ def load(context: BaseContext, address: types.Type, width: types.Type) -> Genera
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store(context: BaseContext, address: types.Type, vector: types.Type) -> Generated:
-    """Writes a plane to an address."""
 
     def generate(context: BaseContext, builder: Builder, signature: Signature, args: list[Value]) -> Value:
         builder.store(args[1], _at(builder, args[0], vector.llvm), align=8)
@@ -160,7 +157,6 @@ def _slot(base: Number, slot: Number | int, width: Width) -> Number:
 
 @compiled
 def _get(base: Number, code: Codes, index: Number, width: Width) -> Plane:
-    """Reads the plane in slot `code[index]`."""
     plane: Plane = load(_slot(base, code[index], width), width)
     return plane
 

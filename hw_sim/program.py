@@ -190,7 +190,6 @@ class _Elaboration:
                 assert_never(cell)
 
     def _less(self, net: Net, threshold: int) -> Literal:
-        """Returns a literal that is 1 if the word is below the threshold."""
         net = self.wires[net]
         word = self.types[net]
         if threshold <= word.low or threshold > word.high:
@@ -205,7 +204,6 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Returns a literal that is 1 if the word is one of the members."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]

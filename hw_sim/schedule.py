@@ -96,7 +96,6 @@ class Scratch(NamedTuple):
 
 
 def schedule(program: Program) -> Tables:
-    """Returns the kernel's tables for a program."""
     slot_of: dict[Plane, int] = {0: 0, 1: 1}
     ports = _lay_out_ports(program.ports, slot_of)
     slots = ports.slots

@@ -50,7 +50,6 @@ class Stream:
 
     @property
     def padded_bits(self) -> int:
-        """The number of bits in all beats of a row."""
         return self.row.total
 
 

@@ -13,7 +13,6 @@ from forestc.netlist.ir import Cell, Net, Netlist, Origin, WordType, reads
 
 
 def module_name(netlist: Netlist) -> str:
-    """Returns the name of the core's module or entity."""
     return identifier(netlist.name)
 
 

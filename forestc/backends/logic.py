@@ -41,7 +41,6 @@ class Lookup(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of the table's entries."""
         return 1 << sum(bits for bits, _ in self.words)
 
     def values(self, position: int) -> int:
@@ -66,7 +65,6 @@ def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
 
 
 def below(name: str, word: WordType, threshold: int) -> str:
-    """Returns an Amaranth expression that is 1 if a word is below a threshold."""
     bit_of = "{}[{}]".format if word.width > 1 else "{}".format
     return compared(word, threshold, lambda position, inverted: ("~" if inverted else "") + bit_of(name, position))
 

@@ -160,7 +160,6 @@ def net_name(net: Net, cell: Cell) -> str:
 
 
 def c_string(text: str) -> str:
-    """Returns a text as a C string literal in UTF-8."""
     parts = []
     for byte in text.encode("utf-8", "replace"):
         character = chr(byte)

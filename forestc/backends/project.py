@@ -73,7 +73,6 @@ class ProjectOptions:
     clock_mhz: float | None = None  # clock frequency that the tools aim at
 
     def period(self, default: float = PERIOD_NS) -> float:
-        """Returns the clock period in ns."""
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:

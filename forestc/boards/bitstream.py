@@ -40,7 +40,6 @@ class BoardClock:
 
     @property
     def mhz(self) -> float:
-        """The gateware's clock."""
         return self.board_mhz / self.parts
 
     @staticmethod

@@ -33,7 +33,6 @@ class Frame:
 
 
 def encoded(frame: Frame) -> bytes:
-    """Returns the bytes of a frame on the line."""
     body = HEAD.pack(frame.kind, frame.sequence, len(frame.payload)) + frame.payload
     body += CRC.pack(zlib.crc32(body))
     for special in (ESCAPE, FLAG):

@@ -165,7 +165,6 @@ def _in_lanes(x: Any, layout: LaneLayout) -> Any:
 
 
 def _packed(data: Any, layout: LaneLayout) -> Any:
-    """Returns the packed result of the stream's result."""
     lanes = sorted(layout.lanes, key=lambda lane: lane.field.offset)
     return Cat(*(data[lane.offset :][: lane.field.word.width] for lane in lanes)) if layout.align else data
 

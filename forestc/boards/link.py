@@ -123,7 +123,6 @@ class SerialLink:
             size = max(1, size // 2) if lost else size
 
     def _send(self, kind: FrameKind, payload: bytes) -> int:
-        """Sends a request and returns its sequence."""
         self._sequence = (self._sequence + 1) % SEQUENCES
         try:
             self._port.write(encoded(Frame(kind, self._sequence, payload)))

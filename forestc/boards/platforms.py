@@ -21,7 +21,6 @@ _LATTICE = Attrs(IO_TYPE="LVCMOS33")
 
 
 def platform_of(board: BoardEntry) -> Any:
-    """Returns the Amaranth platform of a board."""
     module, _, name = board.platform.partition(":")
     made: Callable[[], Any] = getattr(import_module(module), name)
     return made()

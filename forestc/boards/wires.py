@@ -68,7 +68,6 @@ class Wire:
 
     @property
     def result(self) -> int:
-        """Bytes of a result."""
         return -(-width_of(list(self.fields)) // 8)
 
     def results(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -68,7 +68,6 @@ class EngineShape:
 
     @property
     def node(self) -> int:
-        """Width of a node in bits."""
         return 3 + self.address + self.column + self.word
 
     @property

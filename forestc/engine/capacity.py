@@ -80,17 +80,14 @@ class Capacity:
 
     @property
     def lanes(self) -> int:
-        """The number of words in a beat."""
         return 1 << (max(1, BEAT_BITS // self.word_bits).bit_length() - 1)
 
     @property
     def beats(self) -> int:
-        """The number of beats of a row."""
         return -(-self.features // self.lanes)
 
     @property
     def beat_index_bits(self) -> int:
-        """The bits of a beat's index in its row."""
         return (self.beats - 1).bit_length()
 
     @property

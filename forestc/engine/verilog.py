@@ -137,7 +137,6 @@ def view_of(capacity: Capacity) -> dict[str, Any]:
 
 
 def emit(capacity: Capacity) -> str:
-    """Returns the Verilog of an engine."""
     view = view_of(capacity)
     parts = [*PARTS[:-1], *(["registers"] if capacity.load == "axi-lite" else []), PARTS[-1]]
     texts = [render(f"engine/{part}.v.j2", **view) for part in parts]

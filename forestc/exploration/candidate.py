@@ -82,7 +82,6 @@ class Bench:
     _cache: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
-        """Runs one stage of a trial and returns the trial with its results."""
         clock = _Seconds(dict(job.trial.seconds))
         trial = _STAGES[job.stage](self, job, clock)
         return replace(trial, seconds=clock.found)

@@ -207,7 +207,6 @@ class Sampler:
         return mutated(self.material.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _chosen(self, trial: object, start: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Returns {parameter name: value} for all parameters in use."""
         values: dict[str, Any] = {}
         level = (start or {}).get(LEVEL)
         for parameter in self.material.space:

@@ -312,7 +312,6 @@ def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
 
 
 def refuse_folder(path: Path) -> ModelError:
-    """Returns the error for a folder that is given as a model."""
     names = {entry.name for entry in path.iterdir()}
     for entries, (what, do) in FOLDERS.items():
         if names.issuperset(entries):

@@ -155,7 +155,6 @@ def read_inputs(path: str | Path) -> InputModel:
 
 
 def text_hash(model: InputModel) -> str:
-    """Returns the SHA-256 of the text form."""
     return hashlib.sha256(printed(model).encode()).hexdigest()
 
 

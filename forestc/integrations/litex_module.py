@@ -165,7 +165,6 @@ def _value(cell: Cell, nets: list[Any], netlist: Netlist) -> Any:
 
 
 def _below(net: Signal, word: WordType, threshold: int) -> Any:
-    """Returns an expression that is 1 if a word is below `threshold`."""
     value = None
     for index, inverted, operator in steps(word, threshold):
         bit = ~net[index] if inverted else net[index]

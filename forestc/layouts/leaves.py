@@ -42,13 +42,11 @@ class Leaves:
 
     @property
     def value_bytes(self) -> int:
-        """Number of bytes of each value in a table of leaves."""
         values = [value for leaf in self.pairs for _, value in leaf] if self.kind == "pairs" else self.table.ravel()
         return width_of(np.array(values, dtype=np.int64))
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of all tables of leaves."""
         if self.kind == "pairs":
             entries = sum(max(1, len(leaf)) for leaf in self.pairs)
             return entries * (1 + self.value_bytes) + 2 * self.count

@@ -63,17 +63,14 @@ class NodeTables:
 
     @property
     def unit(self) -> int:
-        """Number of bytes of each unit of the stream."""
         return 2 if self.code == "wide" else 1
 
     @property
     def start_bytes(self) -> int:
-        """Number of bytes of each entry of `starts`."""
         return 2 if len(self.stream) <= 1 << 16 else 4
 
     @property
     def bytes(self) -> int:
-        """Number of bytes of all tables."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes

@@ -47,7 +47,6 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """The number of nodes in all blocks."""
         return len(self.members)
 
 

@@ -71,7 +71,6 @@ def leaf_unit(unit: float, values: NDArray[np.float64]) -> float:
 
 
 def constant_tree(*, quantized: bool) -> Tree:
-    """Returns a tree that is a single leaf with the value 0."""
     return make_tree(
         where="tree 0", feature=[LEAF], threshold=[0], left=[LEAF], right=[LEAF], values=[[0]], outputs=(0,),
         quantized=quantized,

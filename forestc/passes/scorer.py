@@ -99,7 +99,6 @@ class Scorer:
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
-        """Returns a list with the loss of each forest."""
         return [self.baseline.loss(errors) for errors in self.errors(forests)]
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:

@@ -30,7 +30,6 @@ class Simplify:
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
-        """Returns the result of the pass, with the simplified forest."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})

@@ -134,7 +134,6 @@ def compiled(microseconds: Callable[..., float] | None = None, **options: Any) -
 
 
 def threads() -> int:
-    """Returns the number of threads for compiled functions."""
     numba_threads = getattr(sys.modules.get("numba"), "get_num_threads", None)
     if numba_threads is not None:
         return int(numba_threads())

@@ -387,7 +387,6 @@ class RuleSets:
 
     @property
     def complexity(self) -> int:
-        """Sum of the complexities of all rules."""
         return sum(rule.complexity for rule in self.rules)
 
 

@@ -27,7 +27,6 @@ def majority(votes: Votes, members: list[int]) -> Votes:
 
 
 def full(votes: Votes, y: Votes) -> list[int]:
-    """Chooses all members."""
     return list(range(votes.shape[1]))
 
 

@@ -96,6 +96,5 @@ class SelectionMethod:
 
 
 def _finite(given: Any, count: int) -> bool:
-    """Returns True for a sequence of `count` finite numbers."""
     numbers = list(given) if hasattr(given, "__len__") else []
     return len(numbers) == count and all(isinstance(number, Real) and math.isfinite(number) for number in numbers)

@@ -67,7 +67,6 @@ def degree(rows: Words, v: int) -> int:
 
 @compiled()
 def neighbors(rows: Words, v: int, near: Ints) -> int:
-    """Writes the neighbors of v to `near` and returns their number."""
     count = 0
     for word in range(rows.shape[1]):
         rest = rows[v, word]

@@ -58,7 +58,6 @@ class ConditionsInC:
         return start if high is None else f"({start} && ({self._below(index, high)}))"
 
     def _below(self, index: int, threshold: int) -> str:
-        """Returns C that is true if the feature is below the threshold."""
         feature, kind = self.inputs.forest.features[index], self.float_of(index)
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
@@ -73,7 +72,6 @@ class ConditionsInC:
         return f"{self._bits(index, 'u')} > UINT{kind.bits}_C({(1 << (kind.bits - 1)) - 1 - threshold})"
 
     def _equal(self, index: int, word: int) -> str:
-        """Returns C that is true if the feature equals the word."""
         kind = self.float_of(index)
         if kind is None:
             return f"{self.inputs.place(index)} == {compared(word, self.inputs.kind(index))}"

@@ -22,7 +22,6 @@ class LeafSums:
     leaves: Leaves
 
     def add_tables(self) -> None:
-        """Adds the tables of leaf values."""
         leaves = self.leaves
         if leaves.kind == "pairs":
             ends = np.cumsum([0, *(max(1, len(pairs)) for pairs in leaves.pairs)]).tolist()

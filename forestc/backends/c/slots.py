@@ -29,7 +29,6 @@ class SlotsInC:
 
     @property
     def kind(self) -> str:
-        """The C type of a slot."""
         if self.slots.ranked:
             return int_type(0, max((len(slot.cuts) for slot in self.slots.slots), default=1))
         return word_type(self.inputs.forest)
@@ -67,7 +66,6 @@ class SlotsInC:
         return by_kind
 
     def add_tables(self) -> None:
-        """Adds the tables that ranking needs."""
         if not (ranks := self.slots.ranks):
             return
         for kind, slots in self._by_kind().items():

@@ -72,7 +72,6 @@ def sums_of(forest: Forest, output: int) -> tuple[int, int]:
 
 
 def leaves_of(tree: Tree, output: int) -> set[int]:
-    """Returns the distinct values that a tree's leaves have for one of its outputs."""
     return set(tree.values[tree.leaf[tree.left == LEAF], tree.outputs.index(output)].tolist())
 
 

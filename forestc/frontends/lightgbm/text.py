@@ -71,7 +71,6 @@ class SavedModel:
     categories: Sequence[Sequence[NDArray[np.int64]]]  # sets of codes of each tree
 
     def first(self, trees: int) -> SavedModel:
-        """Returns the model with its first `trees` trees only."""
         if trees >= len(self.leaves):
             return self
         leaves = int(self.leaves[:trees].sum())

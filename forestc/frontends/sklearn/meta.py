@@ -130,7 +130,6 @@ def read_multi_output(model: BaseEstimator, where: str) -> Forest:
 
 
 def read_one_vs_rest(model: BaseEstimator, where: str) -> Forest:
-    """Reads a OneVsRestClassifier."""
     forests = _members(model.estimators_, where)
     _refuse_order(forests, where)
     members = [

@@ -161,7 +161,6 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
 
 
 def read_boosting(model: BaseEstimator, where: str) -> Forest:
-    """Reads a GradientBoostingClassifier or -Regressor."""
     stages = model.estimators_
     outputs = int(stages.shape[1])
     rate = float(model.learning_rate)

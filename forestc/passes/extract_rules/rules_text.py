@@ -60,7 +60,6 @@ def rules_text(forest: Forest) -> str:
 
 
 def rule_lines(form: Form, clauses: Sequence[Sequence[str]], label: object) -> list[str]:
-    """Returns a rule as lines of text. clauses: the conditions of each as text."""
     if form == "dnf":
         return [f"IF {' AND '.join(clause)} THEN {label}" for clause in clauses]
     parts = [" OR ".join(clause) for clause in clauses]
