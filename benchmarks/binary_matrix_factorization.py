@@ -25,7 +25,7 @@ from forestc.papers import BinaryMatrixFactorization
 # PAPER holds, by matrix and rank: the error of the paper's column generation and of the best other method (Table 4),
 # MLP(1) (Table 3), and the gap in percent (Table 2; None if the paper gives none).
 TITLE = "boolean rank-k factorization beside published errors"
-MEASURES = ("forestc/algorithms/covers", "forestc/papers/binary_matrix_factorization.py")
+MEASURES = ("forestc/algorithms/covers", "forestc/papers/factorization")
 PAPER = {
     "zoo": {2: (271, 271, 272, 0.0), 5: (125, 133, 127, 0.0), 10: (40, 41, 38.8, 3.0)},
     "tumor": {2: (1411, 1408, 1409.8, 0.9), 5: (1029, 1055, 1019.3, 9.3), 10: (579, 583, 575.5, 28.4)},

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from tools import arguments, earlier_rows, save, show
 
-from forestc.algorithms.covers.boolean_rules_table import condition_bits, conditions_of, table_columns
 from forestc.papers import BooleanRuleClassifier
+from forestc.papers.rules.boolean_rules_table import condition_bits, conditions_of, table_columns
 
 # SETS holds, by name: the file, the positive label, then accuracy of the paper's CG (with its standard error), RIPPER
 # and CART, and the complexities of the same three. The paper does not name the positive labels. Where its methods AM
@@ -62,7 +62,7 @@ LARGE, HUGE = 5000, 10_000  # rows of a training part above which it has three i
 FEW_FOLDS = 5  # folds of the sets in SECONDS
 PEER_FOLDS, PEER_SECONDS = 2, 300  # folds of aix360, and seconds of each
 TITLE = "decision rules beside the published tables"
-MEASURES = ("forestc/algorithms/covers", "forestc/papers/boolean_rule_classifier.py", "benchmarks/papers/boolean_rules")
+MEASURES = ("forestc/algorithms/covers", "forestc/papers/rules", "benchmarks/papers/boolean_rules")
 PEER = Path(__file__).parent / "papers/boolean_rules/aix360_rules.py"
 
 

@@ -31,8 +31,8 @@ from papers.bounded_treewidth.methods import compile_methods, learn_by
 from papers.peers import peer_result
 from tools import arguments, earlier_rows, save, show
 
-from forestc.algorithms.networks.bounded_treewidth import NetworkSearch
 from forestc.papers import BoundedTreewidthNetwork
+from forestc.papers.networks.bounded_treewidth import NetworkSearch
 
 SETS: dict[str, tuple[str, int, int]] = {  # holds file, rows and the most parents of a variable, by data set
     "nursery": ("nursery", 12960, 3),
@@ -69,7 +69,7 @@ PRINTED: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {
     ("community", 10): {"version-2": (-89556.12, -92656.88, -91709.72)},
 }  # fmt: skip
 TITLE = "tables 3 and 4: scores"
-MEASURES = ("forestc/algorithms/networks", "benchmarks/papers/bounded_treewidth")
+MEASURES = ("forestc/papers/networks", "benchmarks/papers/bounded_treewidth")
 AGREE = ("nursery", "breast")  # lists the sets with the same columns as the paper: their optima are the printed ones
 PROVED = {  # seconds that the paper's MILP took to prove the optimum at treewidth 2, 3, 4, 5
     "nursery": (1, 1, 1, 1),

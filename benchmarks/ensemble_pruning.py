@@ -43,12 +43,12 @@ from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
 from xgboost import XGBClassifier
 
-from forestc.algorithms.members.baselines import BASELINES
 from forestc.papers import PrunedEnsemble
+from forestc.papers.pruning.baselines import BASELINES
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)
-MEASURES = ("forestc/papers", "forestc/algorithms/members")
+MEASURES = ("forestc/papers/pruning", "forestc/algorithms/members")
 # OURS holds, by method: the limits on diversity (F1, F2 or F3), and the weights of the rows.
 OURS: dict[str, tuple[Any, str]] = {
     "F1": ("F1", "accuracy"), "F2": ("F2", "accuracy"), "F3": ("F3", "accuracy"), "theta": ("F1", "balanced"),

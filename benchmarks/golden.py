@@ -165,7 +165,7 @@ GOLDEN: Mapping[str, Golden] = {
         ("forestc/passes/extract_rules", "forestc/algorithms/covers"),
         with_pass("round-leaves,extract-rules{tolerance=0.1},simplify"),
     ),
-    "input model": Golden(("forestc/inputs", "forestc/algorithms/networks"), inputs),
+    "input model": Golden(("forestc/inputs", "forestc/papers/networks"), inputs),
     "engine": Golden(("forestc/engine", "forestc/backends/engine.py", "hdl_templates"), an_engine),
 }  # fmt: skip
 

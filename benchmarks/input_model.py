@@ -39,7 +39,7 @@ FILES = ("magic04", "spambase", "adult", "unsw_nb15_82k")
 TREES, DEPTH = (20, 100), 8
 MOST_ROWS, MOST_TEST = 20_000, 10_000
 COUNT = 10_000
-MEASURES = ("forestc/inputs", "forestc/algorithms/networks")
+MEASURES = ("forestc/inputs", "forestc/papers/networks")
 TITLE = "input models of forests"
 
 

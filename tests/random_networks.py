@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from forestc.algorithms.networks.bayesian_network import BayesianNetwork
+from forestc.papers.networks.bayesian_network import BayesianNetwork
 
 
 def random_network(seed: int, most: int = 8, ess: float = 1.0) -> BayesianNetwork:

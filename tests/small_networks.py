@@ -7,8 +7,8 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from forestc.algorithms.networks.family_scores import family_score, make_scorer
-from forestc.algorithms.networks.runs import ScoredNetwork
+from forestc.papers.networks.family_scores import family_score, make_scorer
+from forestc.papers.networks.runs import ScoredNetwork
 
 
 def rows_of(seed, n=5, states=2, rows=80):

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
-from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import NO_SET, InSpans, OneOf
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, FloatArray, round_to, to_words, word_value
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
+from forestc.papers.networks.bayesian_network import BayesianNetwork, counted
+from forestc.papers.networks.bounded_treewidth import NetworkSearch, learn
 from forestc.rows.batches import Rows
 
 TREEWIDTH, SECONDS = 4, 20.0  # the network's default treewidth, and default seconds of its search

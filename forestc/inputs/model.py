@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.networks.bayesian_network import BayesianNetwork
-from forestc.algorithms.networks.junction_tree import JunctionTree
 from forestc.errors import ModelError, RowsError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, FloatArray
 from forestc.inputs.columns import InputColumn
+from forestc.papers.networks.bayesian_network import BayesianNetwork
+from forestc.papers.networks.junction_tree import JunctionTree
 from forestc.rows.batches import ArrayRows
 from forestc.rows.columns import find_columns
 

@@ -13,7 +13,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.networks.junction_tree import Event
 from forestc.errors import OptionError
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest
@@ -22,6 +21,7 @@ from forestc.inputs.boxes import Box, Boxes, Span, Values
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.coverage import Coverage
 from forestc.inputs.model import DRAWN, InputModel
+from forestc.papers.networks.junction_tree import Event
 from forestc.passes.quick_evaluation import concatenated_trees, evaluate_quickly
 
 BATCH = 256  # leaves between two updates of the reached leaves; fewer save rows

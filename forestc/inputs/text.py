@@ -12,11 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from forestc.algorithms.networks import text as bayesian_network_text
 from forestc.errors import ModelError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
+from forestc.papers.networks import text as bayesian_network_text
 from forestc.system.records import DamagedError, Schema, hold, parse_json, shown
 
 VERSION = 1  # rises with each change of the text form

@@ -11,7 +11,7 @@ import numpy as np
 from forestc.algorithms.covers.column_generation import SearchState
 from forestc.algorithms.covers.column_generation import relative_gap as relative_gap
 from forestc.errors import MissingExtraError
-from forestc.frontends.sklearn.parameter_types import check_types
+from forestc.papers.parameter_types import check_types
 
 try:
     from scipy.sparse import issparse

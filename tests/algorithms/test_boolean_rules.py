@@ -20,8 +20,8 @@ from forestc.algorithms.covers.boolean_rules import (
     learn_rule_sets,
     learn_rules,
 )
-from forestc.algorithms.covers.boolean_rules_table import condition_bits, conditions_of, table_columns
 from forestc.errors import OptionError, RowsError
+from forestc.papers.rules.boolean_rules_table import condition_bits, conditions_of, table_columns
 
 LONG = 10**17
 

@@ -15,8 +15,8 @@ from forestc.system.compiled import _kept_in
 PACKAGE = Path(forestc.__file__).parent
 TWO_OF_FORESTC = """
 import numpy as np
-from forestc.algorithms.bit_words import popcount
-from forestc.algorithms.networks.random_words import draw, seeded
+from forestc.papers.bit_words import popcount
+from forestc.papers.networks.random_words import draw, seeded
 draw(seeded(0)), popcount(np.uint64(7))
 """
 OF_OTHERS = """

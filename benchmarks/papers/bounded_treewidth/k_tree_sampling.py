@@ -18,9 +18,9 @@ import numpy as np
 from papers.bounded_treewidth.k_trees import decode_into
 
 from forestc.algorithms.arrays import Floats, Ints, Words
-from forestc.algorithms.networks.family_scores import FamilyScorer, family_score
-from forestc.algorithms.networks.random_words import draw, seeded
-from forestc.algorithms.networks.runs import Runs, ScoredNetwork, found_in
+from forestc.papers.networks.family_scores import FamilyScorer, family_score
+from forestc.papers.networks.random_words import draw, seeded
+from forestc.papers.networks.runs import Runs, ScoredNetwork, found_in
 from forestc.system.compiled import compiled
 
 SAMPLES_A_RUN = 64  # samples of each run if their total is given; fewer share the work more evenly among threads

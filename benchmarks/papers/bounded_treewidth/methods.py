@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from papers.bounded_treewidth.k_tree_sampling import LARGEST_EXACT, sample
 from papers.bounded_treewidth.program import MOST_COLUMNS, solve
 
-from forestc.algorithms.networks.bayesian_network import BayesianNetwork
-from forestc.algorithms.networks.bounded_treewidth import NetworkSearch, checked, network_of
-from forestc.algorithms.networks.family_scores import make_scorer
-from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError
+from forestc.papers.networks.bayesian_network import BayesianNetwork
+from forestc.papers.networks.bounded_treewidth import NetworkSearch, checked, network_of
+from forestc.papers.networks.family_scores import make_scorer
+from forestc.papers.networks.search import search
 
 SEARCH_SHARE = 0.2  # share of the time limit for the search, before the program is solved
 Method = Literal["version-1", "version-2", "program"]

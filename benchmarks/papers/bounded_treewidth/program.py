@@ -12,8 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from forestc.algorithms.highs import make_highs
-from forestc.algorithms.networks.family_scores import FamilyScorer, useful_parent_sets
-from forestc.algorithms.networks.runs import NetworkProof, ScoredNetwork
+from forestc.papers.networks.family_scores import FamilyScorer, useful_parent_sets
+from forestc.papers.networks.runs import NetworkProof, ScoredNetwork
 
 MOST_COLUMNS = 40  # columns of a data set at most: the program has about n * n * n rows
 

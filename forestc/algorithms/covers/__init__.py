@@ -1,1 +1,1 @@
-"""Set covers by column generation: decision rules, and factors of binary matrices."""
+"""Set covers by column generation: decision rules."""

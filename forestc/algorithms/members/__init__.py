@@ -1,1 +1,1 @@
-"""Selects the best members of an ensemble, by local search and by an integer program."""
+"""Selects the best members of an ensemble by local search."""

@@ -1,0 +1,1 @@
+"""Factorizes binary matrices into Boolean factors: the method and its scikit-learn transformer."""

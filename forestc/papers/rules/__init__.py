@@ -1,0 +1,1 @@
+"""Learns Boolean decision rules: the conditions of tables and the scikit-learn classifier."""

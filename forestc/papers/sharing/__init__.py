@@ -1,0 +1,1 @@
+"""Shares the branching conditions of ensembles: the scikit-learn estimator."""
