@@ -91,7 +91,6 @@ bench-installs: $(STAMP)
 
 bench-search: $(STAMP)
 	$(if $(DATA),$(call MEASURED,levels,$(WITH_DATA)))
-	$(if $(DATA),$(call MEASURED,stand_ins,$(WITH_DATA)))
 	$(call MEASURED,level_times,$(WITH_DATA))
 
 bench-exactness: $(STAMP)
