@@ -204,6 +204,7 @@ def _split(fields: object, numbers: _Numbers, tree: Document, node: int) -> tupl
 
 def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
     fields = doc.get("splits").value
+    fields = [] if fields is None else fields  # CatBoost writes null for a tree of one leaf.
     splits = [_split(split, numbers, doc, k) for k, split in enumerate(fields if isinstance(fields, list) else [None])]
     depth = len(splits)
     if depth > MAX_DEPTH:

@@ -44,6 +44,13 @@ def test_a_file_says_what_the_model_said_and_not_what_the_library_makes_of_it(tm
     assert np.allclose(found, again, rtol=0, atol=1e-13)
 
 
+def test_trees_of_a_single_leaf_are_read(tmp_path):
+    X, y = np.random.default_rng(0).random((60, 3)), np.arange(60) % 2
+    model = CLASSIFIER(**QUIET | {"iterations": 40, "rsm": 0.3, "random_seed": 0}).fit(X, y)
+    assert any(tree["splits"] is None for tree in exported(tmp_path, model)["oblivious_trees"])
+    assert np.array_equal(evaluate(load(model), X).scores[:, 0], model.predict(X, prediction_type="RawFormulaVal"))
+
+
 @pytest.mark.parametrize("policy", ["Lossguide", "Depthwise"])
 def test_leaves_are_numbered_as_the_model_at_hand_does(tmp_path, policy):
     model = CLASSIFIER(**QUIET | {"grow_policy": policy, "depth": 6}).fit(*MULTI)
