@@ -23,7 +23,7 @@ from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
 from forestc.commands.source import input_model_of
-from forestc.compilation.level_search import PlannedRun, planned_run
+from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
 from forestc.compilation.record import (
     command_line,
     leaves_note,
@@ -265,6 +265,7 @@ def quantize(
             passes=passes, missing=missing,
         )
     )  # fmt: skip
+    check_rows_that_score(request)
     opened, source, _ = rows_for_model(rows, accept_missing(load(model), missing), truth, ranges)
     planned = planned_run(source, opened, request)
     return planned.run(source)[0]
@@ -383,6 +384,7 @@ def compile(options: CompileOptions) -> Compiled:
     <Design 'forest' in 'iris': c, verilog>
     """
     run = Compilation(Request.of(options))
+    check_rows_that_score(run.request)
     check_writable(run.folder)
     for name, stage in _stages(run.request):
         options.progress(name)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from forestc.compilation.request import Request
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
+from forestc.frontends import read_estimator
 from forestc.options.shared import Progress, quiet
 from forestc.passes.base import Pass, PassResult
 from forestc.passes.options import DEFAULT_TOLERANCE
@@ -67,6 +69,22 @@ class PlannedRun:
                 f"{len(results)} results of {len(self.plan.passes)} passes", where="results", do="give one of each pass"
             )
         return run_passes(source, self.plan.passes, self.fit, self.held_out, progress, self.evidence, results, settled)
+
+
+def check_rows_that_score(request: Request) -> None:
+    """Raises OptionError if a level would have to train a model again that can't be trained."""
+    options = request.options
+    if request.level not in SEARCHING or request.named is not None or options.scores is not None:
+        return
+    if options.rows is None or options.label is None or options.held_out is not None:
+        return
+    if read_estimator(options.model, trust_pickle=options.trust_pickle) is None:
+        model = options.model
+        raise OptionError(
+            f"-O{request.level} has no rows to score on, as a model of trees alone can't be trained again",
+            where=str(model) if isinstance(model, str | Path) else f"model of type {type(model).__name__}",
+            do="give rows that it was not trained on: --held-out FILE",
+        )
 
 
 def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
@@ -131,7 +149,12 @@ def _planned(
 
         try:
             options.progress("training the model again on parts of the rows, to score on the others")
-            trained = before(until, lambda: folds_of(options.model, source, rows, trust_pickle=options.trust_pickle))
+            trained = before(
+                until,
+                lambda: folds_of(
+                    options.model, source, rows, trust_pickle=options.trust_pickle, iterations=options.iterations
+                ),
+            )
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: --held-out FILE"

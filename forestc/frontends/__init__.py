@@ -6,17 +6,17 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from forestc.errors import ModelError, check_exists, located
 from forestc.forest.ir import Forest
-from forestc.frontends.kinds import TEXT, kind_of, read, refuse_folder
-from forestc.frontends.known_training import KnownTraining, training_of
+from forestc.frontends.kinds import TEXT, kind_of, opened, read, refuse_folder
 from forestc.frontends.objects import OBJECTS, load_object
 from forestc.frontends.shared.content import Content
 from forestc.frontends.shared.iterations import parsed, refuse_cut
 from forestc.rows.columns import carrying
 
-__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_training"]
+__all__ = ["OBJECTS", "load", "load_object", "read_bytes", "read_estimator"]
 
 MAX_BYTES = 4 << 30  # limits a model file's bytes, all read into memory
 
@@ -84,10 +84,15 @@ def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest
     return read(content, kind_of(content), trust_pickle=trust_pickle)
 
 
-def read_training(model: object, *, trust_pickle: bool = False) -> KnownTraining:
-    """Returns what a fitted model or a model file tells about its training. Raises ForestcError."""
-    data = _bytes(Path(model)) if isinstance(model, str | Path) else b""
-    return training_of(model, data, trust_pickle=trust_pickle)
+def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:
+    """Returns the estimator that can train a model again: the model itself, the object in its skops file or pickle, or
+    the best estimator of a parameter search. Returns None if the model holds only trees. Raises ForestcError."""
+    if isinstance(model, str | Path):
+        content = Content(_bytes(Path(model)), str(model))
+        with located(str(model)):
+            model = opened(content, kind_of(content), trust_pickle=trust_pickle)
+    model = getattr(model, "best_estimator_", model)
+    return model if hasattr(model, "fit") and hasattr(model, "get_params") else None
 
 
 def _bytes(path: Path) -> bytes:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
@@ -38,6 +39,7 @@ class Kind:
     matches: Callable[[Content], bool]  # tests whether a file is of the kind
     read: Callable[[Content], Forest] | None = None  # reads a file; None if the kind is refused
     do: str = ""  # remedy if the kind is refused
+    opens: Callable[[Content], Any] | None = None  # returns the object in a file that holds one, such as an estimator
     cut: bool = False  # True if the reader can stop after a number of iterations
     pickled: bool = False  # True if reading the file runs code
     suffixes: tuple[str, ...] = ()  # file suffixes that decide if no content matches
@@ -143,12 +145,14 @@ SKOPS = Kind(
     "skops file",
     _member(r"schema\.json"),
     lambda c: sklearn.read_live(sklearn.open_skops(c.data, c.where), where=c.where),
+    opens=lambda c: sklearn.open_skops(c.data, c.where),
     suffixes=(".skops",),
 )
 PICKLE = Kind(
     "pickle",
     _is_pickle,
     lambda c: load_object(sklearn.open_pickle(c.data, c.where), c.iterations),
+    opens=lambda c: sklearn.open_pickle(c.data, c.where),
     cut=True,
     pickled=True,
     suffixes=(".pkl", ".pickle", ".joblib"),
@@ -298,6 +302,20 @@ def kind_of(content: Content) -> Kind:
 
 def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
     """Reads a file of a kind into a Forest. Raises ForestcError."""
+    reader = _reader(content, kind, trust_pickle)
+    if not kind.cut:
+        refuse_cut(content.iterations)
+    return reader(content)
+
+
+def opened(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Any:
+    """Returns the object in a file; None for a kind of file that holds none. Raises ForestcError."""
+    _reader(content, kind, trust_pickle)
+    return None if kind.opens is None else kind.opens(content)
+
+
+def _reader(content: Content, kind: Kind, trust_pickle: bool) -> Callable[[Content], Forest]:
+    """Returns the reader of a kind. Raises ModelError for a kind that is refused."""
     if kind.read is None:
         raise ModelError(f"the file is {kind.name}, which is not read", where=content.where, do=kind.do)
     if kind.pickled and not trust_pickle:
@@ -306,9 +324,7 @@ def read(content: Content, kind: Kind, *, trust_pickle: bool = False) -> Forest:
             where=content.where,
             do="pass --trust-pickle if you made it yourself, or save the model with skops",
         )
-    if not kind.cut:
-        refuse_cut(content.iterations)
-    return kind.read(content)
+    return kind.read
 
 
 def refuse_folder(path: Path) -> ModelError:

@@ -1,5 +1,5 @@
-"""Compares a model with stand-ins, which are trained again on the same rows. Stand-ins that are alike may replace the
-model in folds."""
+"""Compares a model with copies of its estimator that are trained again on the same rows. Copies that are alike may
+replace the model in folds."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.passes.scorer import RowErrors, row_errors
 from forestc.rows.batches import ArrayRows
 
-# Lists (name, largest ratio between models that count as alike, largest ratio for an accepted stand-in).
-SIZES = (("trees", 1.1, 1.1), ("leaves of a tree", 1.3, 2.0), ("depth of a tree", 1.3, 2.0))
-FAR = 0.03  # refuses stand-ins with a larger difference in accuracy, beyond the effect of seeds
+# Lists (name, largest ratio between models that count as alike).
+SIZES = (("trees", 1.1), ("leaves of a tree", 1.3), ("depth of a tree", 1.3))
 ERRORS = 3.0  # allows this difference in accuracy, in standard errors, beyond the effect of seeds
 SEEDS = 2.0  # times the difference between two seeds that counts as alike
 ANSWERS = 0.05  # allows this share of rows on which answers differ
-# Allows this share of rows with other answers if the trainer's parameters differ.
-KIND_ANSWERS = 0.15
 
 
 @dataclass(frozen=True)
@@ -47,53 +44,35 @@ class _Answers:
         return float(((self.answers - other.answers) ** 2).sum()) / (whole or 1.0)
 
 
-@dataclass(frozen=True)
-class StandInDifference:
-    """A summary of how models trained again on the same rows (stand-ins) differ from the model."""
-
-    why: str = ""  # difference in words; "" if there is none
-    widened: float = 0.0  # standard error to add to accuracies of stand-ins
-    far: bool = False  # True if stand-ins must not be used
-
-
-def compared(
-    model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0, kind: bool = False
-) -> StandInDifference:
-    """Compares the model with models trained again on `rows`.
-    trained: trains such a model from a seed; with `step=k`, on every k-th row.
-    fewer: number of `rows` divided by the number of rows that trained the model.
-    kind: True if the trainer's parameters may differ from the model's."""
+def why_unlike(model: Forest, rows: ArrayRows, trained: Callable[..., Forest], *, fewer: float = 1.0) -> str:
+    """Returns how a model differs from copies trained again on `rows`, in words; "" if they are alike.
+    trained: trains a copy from a seed; with `step=k`, on every k-th row.
+    fewer: number of `rows` divided by the number of rows that trained the model."""
     first = trained(0)
-    why, far = "", False
-    for (name, alike, most), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):
+    for (name, alike), own, other in zip(SIZES, _sizes(model), _sizes(first), strict=True):
         least = fewer if name != "trees" else 1.0
         if not own / alike * least <= other <= own * alike:
-            why = why or f"trained again it has {other:,.4g} {name}, and the model {own:,.4g}"
-            far |= not own / most * least <= other <= own * most
-    if far:
-        return StandInDifference(why, far=True)
-    original, stand_in = _Answers.of(model, rows), _Answers.of(first, rows)
-    lost, error = original.lost(stand_in)
-    share, answers = original.share(stand_in), KIND_ANSWERS if kind else ANSWERS
-    if abs(lost) <= ERRORS * error and share <= answers:
-        return StandInDifference(why)
+            return f"trained again it has {other:,.4g} {name}, and the model {own:,.4g}"
+    original, copy = _Answers.of(model, rows), _Answers.of(first, rows)
+    lost, error = original.lost(copy)
+    share = original.share(copy)
+    if abs(lost) <= ERRORS * error and share <= ANSWERS:
+        return ""
     others = [_Answers.of(trained(seed), rows) for seed in (1, 2)]
-    by_seed = max(abs(stand_in.lost(other)[0]) for other in others)
-    shared = max(stand_in.share(other) for other in others)
+    by_seed = max(abs(copy.lost(other)[0]) for other in others)
+    shared = max(copy.share(other) for other in others)
     if fewer < 1:
         half, every_second = trained(0, step=2), ArrayRows(rows.X[::2], None if rows.truth is None else rows.truth[::2])
-        by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - stand_in.row_errors.accuracy))
-        shared = max(shared, stand_in.share(_Answers.of(half, rows)))
+        by_seed = max(by_seed, abs(_Answers.of(half, every_second).row_errors.accuracy - copy.row_errors.accuracy))
+        shared = max(shared, copy.share(_Answers.of(half, rows)))
     lost = float(np.mean([lost, *(original.lost(other)[0] for other in others)]))
     share = float(np.mean([share, *(original.share(other) for other in others)]))
-    more, unlike = abs(lost) - SEEDS * by_seed, share - SEEDS * shared - answers
-    if more > ERRORS * error:
+    if abs(lost) > SEEDS * by_seed + ERRORS * error:
         measure, accuracy = original.row_errors.measure, original.row_errors.accuracy
-        why = f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
-    elif unlike > 0:
-        why = f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"
-    widened = max(0.0, more, unlike / 2)
-    return StandInDifference(why, widened, far=widened > FAR) if why else StandInDifference()
+        return f"trained again its {measure} on these rows is {accuracy - lost:.4f}, and the model's {accuracy:.4f}"
+    if share > SEEDS * shared + ANSWERS:
+        return f"trained again it answers {share:.1%} of these rows unlike the model, other seeds {shared:.1%}"
+    return ""
 
 
 def _sizes(forest: Forest) -> tuple[float, float, float]:

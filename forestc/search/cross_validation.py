@@ -22,7 +22,6 @@ class Fold:
     model: Forest
     fit: Rows
     scorer: Scorer
-    widened: float = 0.0  # standard error to add because the model is a stand-in
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class Folds:
 
     folds: tuple[Fold, ...]
     how: str  # describes the rows that score, for users
-    widened: float = 0.0  # standard error to add because models of folds are stand-ins
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number
 
 
@@ -40,7 +38,7 @@ class CrossScorer:
     """A scorer on the held-out rows of all folds. Standard errors follow Nadeau and Bengio, 2003, equation 5."""
 
     folds: tuple[Fold, ...]
-    stand_ins: bool = False  # True if fold models replace one trained on all rows
+    retrained: bool = False  # True if models of folds replace one trained on all rows
 
     @cached_property
     def baseline(self) -> RowErrors:
@@ -49,11 +47,9 @@ class CrossScorer:
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """Returns the loss of a design. errors: for each fold (rows,) errors on its held-out rows."""
         loss = self.baseline.loss(np.concatenate(errors))
-        if not self.stand_ins:
+        if not self.retrained:
             return loss
-        first = self.folds[0]
-        chance = loss.error * math.sqrt(1 + loss.rows / count_rows(first.fit))
-        return replace(loss, error=math.hypot(chance, first.widened))
+        return replace(loss, error=loss.error * math.sqrt(1 + loss.rows / count_rows(self.folds[0].fit)))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """Returns the loss of a design, given as one forest for each fold."""

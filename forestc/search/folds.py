@@ -11,74 +11,62 @@ from numpy.typing import NDArray
 
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
-from forestc.frontends import read_training
+from forestc.frontends import read_estimator
+from forestc.frontends.shared.iterations import parsed
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows, Rows, count_rows
-from forestc.search.alike import StandInDifference, compared
+from forestc.search.alike import why_unlike
 from forestc.search.cross_validation import Fold, Folds
-from forestc.system.deadline import LateError, look
-from forestc.training.again import Original, Retrain, Way
-from forestc.training.seeds import seeded_numpy
+from forestc.system.deadline import look
+from forestc.training.again import trained_again
+from forestc.training.seeds import Estimator, seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
 MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
+OTHER_ROWS = "give rows that it was not trained on: --held-out FILE"
 FOLDS = ((4000, 5), (1 << 62, 3))  # lists (limit, number of folds); the first limit above the number of rows counts
 
 
-def folds_of(model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False) -> Folds:
-    """Returns folds of the model's training rows. model: as `load` takes it. Raises ForestcError if training fails or
-    gives models unlike the original."""
+def folds_of(
+    model: object, source: Forest, rows: Rows, *, trust_pickle: bool = False, iterations: int | str | None = None
+) -> Folds:
+    """Returns folds of the model's training rows. model, iterations: as `load` takes them. Raises ForestcError if the
+    model can't be trained again, or copies are unlike it."""
     X, y, share = _arrays(rows)
     if y is None:  # Without labels, the score is the agreement with the model.
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
         folds = [Fold(source, ArrayRows(X[fit]), Scorer(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
-    near: list[tuple[StandInDifference, Way]] = []
-    reasons: list[str] = []
-    for way in Original(source, read_training(model, trust_pickle=trust_pickle), X, y, share).ways():
-        if way.kind and near:
-            break
-        try:
-            trained = partial(_retrained, way.train, source, X, y)
-            difference = compared(source, ArrayRows(X, y), trained, fewer=share, kind=way.kind)
-            if not difference.why:
-                return _folds(way, source, X, y)
-            reasons.append(difference.why)
-            near += [] if difference.far else [(difference, way)]
-        except LateError:
-            raise
-        except ForestcError as error:
-            reasons.append(error.what)
-        except Exception as error:  # noqa: BLE001 - libraries reject rows with their own kinds of errors
-            reasons.append(" ".join(str(error).split())[:200] or type(error).__name__)
-    for difference, way in sorted(near, key=lambda pair: pair[0].widened):
-        how = way.how.replace("the same", "its") + f", and unlike it: {difference.why}"
-        how += f"; {difference.widened:.4f} is added to standard errors" if difference.widened else ""
-        return _folds(replace(way, how=how), source, X, y, difference.widened)
-    raise ForestcError(
-        f"no model of its kind can be trained to compare it with ({reasons[0] if reasons else 'its kind is unknown'})",
-        where="the model",
-        do="give rows that it was not trained on: --held-out FILE",
-    )
+    estimator, rounds = read_estimator(model, trust_pickle=trust_pickle), parsed(iterations)
+    if estimator is None:
+        raise ForestcError("a model of trees alone can't be trained again", where="the model", do=OTHER_ROWS)
+    trained = partial(_trained, estimator, source, rounds if isinstance(rounds, int) else None)
+    if why := why_unlike(source, ArrayRows(X, y), partial(trained, X, y), fewer=share):
+        raise ForestcError(why, where="the model", do=OTHER_ROWS)
 
-
-def _folds(way: Way, source: Forest, X: NDArray[np.float64], y: NDArray[Any], widened: float = 0.0) -> Folds:
     def fold(fit: NDArray[np.int64], held_out: NDArray[np.int64]) -> Fold:
-        model = _retrained(way.train, source, X[fit], y[fit])
-        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[held_out], y[held_out])), widened)
+        model = trained(X[fit], y[fit])
+        return Fold(model, ArrayRows(X[fit], y[fit]), Scorer(model, ArrayRows(X[held_out], y[held_out])))
 
     def dealt(repeat: int) -> tuple[Fold, ...]:
         return tuple(fold(*split) for split in _dealt(y, source.decides, repeat))
 
-    return Folds(dealt(0), way.how, widened, dealt)
+    return Folds(dealt(0), "models trained again with the same parameters", dealt)
 
 
-def _retrained(
-    retrain: Retrain, source: Forest, X: NDArray[np.float64], y: NDArray[Any], seed: int = 0, step: int = 1
+def _trained(
+    estimator: Estimator,
+    source: Forest,
+    rounds: int | None,
+    X: NDArray[np.float64],
+    y: NDArray[Any],
+    seed: int = 0,
+    step: int = 1,
 ) -> Forest:
+    """Trains a copy on every `step`-th row. Raises ForestcError if it can't be trained, or lacks classes."""
     look()
     with seeded_numpy(seed):
-        model = retrain(X[::step], y[::step], seed)
+        model = trained_again(estimator, source, X[::step], y[::step], seed, rounds)
     if len(model.classes) != len(source.classes) or model.columns not in (source.columns, source.width):
         raise ForestcError(
             "a fold has other classes than all rows: too few rows of one class",
