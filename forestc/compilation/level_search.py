@@ -27,6 +27,7 @@ from forestc.search.cross_validation import Fold, Folds
 from forestc.search.levels import (
     DEFAULT_EFFORT,
     DEFAULT_LEVEL,
+    SEARCHING,
     LevelPlan,
     SearchTerms,
     plan,

@@ -1,5 +1,4 @@
-"""Tests models trained again on folds: with the model's own parameters if known, otherwise as an ensemble of
-its kind."""
+"""Tests models trained again on folds of their rows."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ from models import trained
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
-from thinned import thinned
 
 from forestc import load
 from forestc.errors import ForestcError
@@ -56,34 +54,23 @@ def test_the_rows_of_all_folds_are_judged_together():
     assert loss.accuracy == pytest.approx(1 - wrong / len(X))
 
 
-def test_searches_boosters_and_regressions():
+def test_searches_and_regressions():
     _, X, rows = rows_of("forest-binary")
     search = GridSearchCV(ExtraTreesClassifier(5, random_state=0), {"max_depth": [3, 4]}, cv=2).fit(X, rows.truth)
     assert folds_of(search, load(search), rows).how.startswith("models trained again")
-    booster = xgboost.train(
-        {"objective": "binary:logistic", "max_depth": 2, "eta": 0.7}, xgboost.DMatrix(X, label=rows.truth), 7
-    )
-    again = folds_of(booster, load(booster), rows)
-    assert again.how.startswith("boosters trained again")
-    assert all(len(fold.model.trees) == 7 and max(t.depth for t in fold.model.trees) <= 2 for fold in again.folds)
     _, X, y = trained("forest-regression")
     regressor = RandomForestRegressor(4, max_depth=3, random_state=0).fit(X, y)
     found = folds_of(regressor, load(regressor), ArrayRows(X, y))
     assert 0 < CrossScorer(found.folds).baseline.accuracy < 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "library"), thinned([("forest-binary", "random-forest"), ("xgboost-multi", "xgboost")], keep=1)
-)
-def test_a_model_without_parameters_has_its_kind_trained(kind, library):
-    model, _, rows = rows_of(kind)
-    source = load(model)
-    found = folds_of(source, source, rows)  # A Forest holds no training parameters.
-    assert f"ensembles of the model's kind ({library} of" in found.how and "--held-out FILE" in found.how
-    sizes = [len(fold.model.trees) for fold in found.folds]
-    assert all(abs(size - len(source.trees)) <= len(source.trees) // 2 + len(source.classes) for size in sizes)
-    accuracy = CrossScorer(found.folds).baseline.accuracy
-    assert 0.6 < accuracy < 1
+def test_a_booster_and_a_forest_hold_trees_alone(tmp_path):
+    _, X, rows = rows_of("forest-binary")
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix(X, label=rows.truth), 2)
+    booster.save_model(tmp_path / "m.json")
+    for model in (booster, load(booster), tmp_path / "m.json"):
+        with pytest.raises(ForestcError, match=r"a model of trees alone can't be trained again.*held_out=FILE"):
+            folds_of(model, load(booster), rows)
 
 
 def test_without_labels_what_counts_is_agreement_with_the_model():
@@ -97,7 +84,7 @@ def test_a_class_of_a_single_row_is_refused():
     X, y = random.normal(size=(60, 2)), np.zeros(60, dtype=int)
     y[:30], y[59] = 1, 2
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ForestcError, match=r"no model of its kind .* too few rows of one class"):
+    with pytest.raises(ForestcError, match="too few rows of one class"):
         folds_of(model, load(model), ArrayRows(X, y))
 
 

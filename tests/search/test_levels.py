@@ -235,12 +235,15 @@ def test_the_model_itself_is_no_judge_of_rows_that_it_knows(tmp_path):
     assert (evaluate(small, fresh).index == truth).mean() > (model.predict(fresh) == truth).mean()
 
 
-def test_a_file_is_judged_by_models_trained_with_its_parameters(tmp_path):
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_file_of_trees_needs_held_out_rows(tmp_path, level):
     model, X, y = few_rounds()
     model.save_model(tmp_path / "m.json")
-    done = forestc.compile(tmp_path / "m.json", X, tmp_path / "a", label=y, level=2, targets="c")
-    how = "cross-validation: boosters trained again with the parameters found from the sums in the model"
-    assert done.figures["level"]["judged_on"] == how
+    for subject in (tmp_path / "m.json", model.get_booster()):
+        with pytest.raises(OptionError, match="held_out=FILE"):
+            forestc.compile(subject, X, tmp_path / "a", label=y, level=level, targets="c")
+    done = forestc.compile(tmp_path / "m.json", X, tmp_path / "a", level=level, targets="c")
+    assert "agreement" in done.figures["level"]["judged_on"]
 
 
 def overlapping():
@@ -322,7 +325,7 @@ def test_without_rows_only_the_lowest_can_be_kept(tmp_path):
     [
         (["-O0"], "O0", "-O 0"),
         (["-O", "1"], "O1", "-O 1"),
-        (["-O3", "--tolerance", "0.1"], "O3", "-O 3 --tolerance 0.1"),
+        (["-O3", "--tolerance", "0.1", "--held-out", "0.3"], "O3", "-O 3 --tolerance 0.1"),
     ],
 )
 def test_the_command_line(tmp_path, spelt, level, command):

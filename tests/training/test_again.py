@@ -61,6 +61,7 @@ STOPPED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 @pytest.mark.parametrize("kind", STOPPED)
 def test_estimators_that_stopped_early_train_their_best_rounds_again(kind):
     X, y = rows()
@@ -146,5 +147,6 @@ def test_columns_of_categories_are_trained_as_such(model):
 def test_libraries_that_refuse_the_rows_are_named():
     X, y = rows()
     model = xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(X, y)
+    source = load(model)
     with pytest.raises(ForestcError, match=r"XGBClassifier can't be trained again .*held_out=FILE"):
-        trained_again(model.set_params(booster="none of them"), load(model), X, y, 0)
+        trained_again(model.set_params(booster="none of them"), source, X, y, 0)
