@@ -3,8 +3,9 @@ clock, accuracy.
 
     python benchmarks/hardware.py --peers DIR --json FILE
 
-DIR holds bc and digits: NAME.json (XGBoost) and NAME.npz (X_train, y_train, X_test, y_test). A level gets the model
-file and its training rows, and nothing else; the test rows only measure. `xcup_LUT` is yosys's count for an
+DIR holds bc and digits: NAME.json (XGBoost), NAME.meta.json (its parameters) and NAME.npz (X_train, y_train, X_test,
+y_test). The model is trained again, must equal the file, and is compiled live with its training rows; the test rows
+only measure. `xcup_LUT` is yosys's count for an
 UltraScale+, the decision included. Designs of two stages are placed and routed on ecp5-85k by nextpnr, between
 registers. The figures of the peers are recorded here; they come from the same tools and options. `to TreeLUT` is the
 ratio of LUTs to TreeLUT's design of the same latency.
@@ -12,12 +13,14 @@ ratio of LUTs to TreeLUT's design of the same latency.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from typing import Any
 
 from data import shared
 from tools import arguments, earlier_rows, save, show
+from xgboost import Booster, XGBClassifier
 
 import forestc
 from forestc.passes.scorer import Scorer
@@ -60,9 +63,20 @@ def main() -> None:
     show(TITLE, rows, options)
 
 
+def trained(options: Any, name: str, X: Any, y: Any) -> XGBClassifier:
+    """Trains the shared model again. Raises AssertionError if it is not the one in the file."""
+    parameters = json.loads((options.peers / f"{name}.meta.json").read_text())["hp"]
+    model = XGBClassifier(**parameters, base_score=0.5, tree_method="exact", n_jobs=1).fit(X.astype(float), y)
+    shared_one = Booster(model_file=options.peers / f"{name}.json")
+    same = shared_one.get_dump(dump_format="json") == model.get_booster().get_dump(dump_format="json")
+    assert same, f"XGBoost trains another {name} than {name}.json"
+    return model
+
+
 def measured(options: Any, name: str, level: int, latency: int, design: str) -> dict[str, Any]:
     X, y, X_test, y_test = shared(options.peers, name)
-    model, start = options.peers / f"{name}.json", time.perf_counter()
+    model = trained(options, name, X, y)
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         done = forestc.compile(
             model, X.astype(float), f"{folder}/out", label=y, level=level, targets="verilog", latency=latency, name=name

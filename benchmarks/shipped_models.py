@@ -3,7 +3,8 @@
 LUTs are the estimate for an UltraScale+ before synthesis, at latency 0. `flash_bytes` counts the function from words to
 a class with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. Half of the rows outside the model's training
 are held out (`--held-out FILE`); the other half are the test rows of the accuracy. Without held-out rows, -O2 and -O3
-train the model again on parts of its training rows. This takes three minutes.
+train the model again on parts of its training rows, which the file of trees breast_cancer.json does not allow. This
+takes three minutes.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name in CASES:
         for level, held_out in LEVELS[: 1 if options.small else None]:
+            if level > 1 and not held_out and name.endswith(".json"):
+                continue
             with tempfile.TemporaryDirectory() as folder:
                 rows.append(measured(name, level, held_out, Path(folder)))
                 print(rows[-1], flush=True)

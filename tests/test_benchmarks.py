@@ -64,7 +64,10 @@ def peers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("peers")
     X, y = load_breast_cancer(return_X_y=True)
     X = np.clip(np.rint(X[:, :4]), 0, 255)
-    xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(X, y).get_booster().save_model(folder / "bc.json")
+    own = {"n_estimators": 2, "max_depth": 2}
+    model = xgboost.XGBClassifier(**own, base_score=0.5, tree_method="exact", n_jobs=1).fit(X[:60], y[:60])
+    model.get_booster().save_model(folder / "bc.json")
+    (folder / "bc.meta.json").write_text(json.dumps({"hp": own}))
     np.savez(folder / "bc.npz", X_train=X[:60], y_train=y[:60], X_test=X[60:80], y_test=y[60:80])
     return folder
 
