@@ -28,6 +28,7 @@ import forestc
 from forestc import papers
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, BoardEntry
+from forestc.errors import with_flags
 from forestc.manifest.content import schema
 from forestc.options.c import COptions
 from forestc.options.fields import Group, options_of
@@ -375,7 +376,7 @@ def boards_page() -> str:
             "    forestc synth out --device icebreaker    # again, for a compiled folder; compile --device ran it",
             table(
                 ("board", "chip", "value of `--device`", "device of forestc", "tools", "remark"),
-                [(*_board(board, board.device)[:4], _tools(board), plain(board.remark)) for board in FPGAS],
+                [(*_board(board, board.device)[:4], _tools(board), plain(with_flags(board.remark))) for board in FPGAS],
             ),
             "`forestc synth` places the core alone, to measure it. For another board, name the [device](devices.md) on "
             "it.",
@@ -396,7 +397,8 @@ def boards_page() -> str:
 
 def _board(board: BoardEntry, target: str, remark: str = "") -> tuple[str, ...]:
     shown = _code(target) or "none"
-    return board.title, board.chip, ", ".join(map(_code, board.names)) if target else "none", shown, plain(remark)
+    names = ", ".join(map(_code, board.names)) if target else "none"
+    return board.title, board.chip, names, shown, plain(with_flags(remark))
 
 
 def _tools(board: BoardEntry) -> str:

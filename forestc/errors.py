@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import json
 import re
 import sys
@@ -10,13 +11,58 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+# An option in a text stands between two characters that Unicode leaves to programs, never to texts.
+_OPTION = re.compile("\ufdd0(--[a-z0-9-]+) ?\ufdd1")
 KEYWORDS: dict[str, str] = {}  # maps flags of the command line to Python keywords; `forestc.options` fills it
-_FLAG = re.compile(
-    r"(?<![\w-])(--[a-z][a-z0-9-]*)"
-    r"(?: (?!(?:an|and|are|as|ask|for|goes|if|in|is|it|needs?|of|or|out|runs|says|takes|then|to|with)\b)(?=[\w{]))?"
-)
-_FLAGS = re.compile(r"--[a-z][a-z0-9-]*(?:, --[a-z][a-z0-9-]*)*")
+
+
+class Placeholder(str):
+    """An option in the text of an error, a note or a help; see `opt`."""
+
+    def __format__(self, value: str) -> str:
+        return f"{self[:-1]} {self[-1]}{value}" if value else str(self)
+
+
+class _Options:
+    """Makes placeholders: `opt.held_out` is the option `--held-out`. A name that is a word of Python ends with `_`."""
+
+    on_command_line = False
+
+    def __getattr__(self, name: str) -> Placeholder:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Placeholder(f"\ufdd0--{name.rstrip('_').replace('_', '-')}\ufdd1")
+
+
+opt = _Options()  # in texts: f"give {opt.rows}" or, with a value, f"give {opt.rows:FILE}"
+
+
+def with_flags(text: str) -> str:
+    """Returns a text with flags in place of placeholders: `--label COL`."""
+    return text.replace("\ufdd0", "").replace("\ufdd1", "")
+
+
+def with_keywords(text: str) -> str:
+    """Returns a text with Python's keywords in place of placeholders: `label=COL`."""
+    return with_flags(_OPTION.sub(lambda option: KEYWORDS.get(option[1], option[1]), text))
+
+
+def said(text: str) -> str:
+    """Returns a text as this program's user writes options: as flags on the command line, otherwise as keywords."""
+    return with_flags(text) if opt.on_command_line else with_keywords(text)
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Makes errors and notes name flags while the `with` block runs."""
+    opt.on_command_line = True
+    try:
+        yield
+    finally:
+        opt.on_command_line = False
+
 
 # Matches commands to a terminal: escape sequences, control characters, marks of text direction.
 _COMMANDS = re.compile(
@@ -35,25 +81,26 @@ def printable(text: str) -> str:
 class ForestcError(Exception):
     """Error that the user can fix.
 
-    The command line prints its parts. `str(error)` is the same line with Python's keywords in place of flags.
+    `str(error)` is one line: the place, what is wrong, and the remedy. It names options as Python's keywords, on the
+    command line as flags.
 
     Parameters
     ----------
     what : str
         What is wrong.
-    where : str, optional
-        The place: a file, tree, node or feature. Default: `usual_where`.
-    do : str, optional
-        The remedy. Default: `usual_do`.
+    where : str
+        The place: a file, tree, node, feature or option. HERE if `located` gives it.
+    do : str
+        What the user can do.
 
     Attributes
     ----------
     what, where, do : str
         The parts.
+    parts : tuple of str
+        Place, error and remedy, with placeholders of options.
     exit_status : int
         Exit status of the command line: 1; 2 for OptionError, 3 for CheckError and InternalError, 4 for ToolError.
-    usual_where, usual_do : str
-        Place and remedy of errors of the class that give none.
 
     Examples
     --------
@@ -61,27 +108,37 @@ class ForestcError(Exception):
     >>> try:
     ...     forestc.load("model.json")
     ... except forestc.ForestcError as error:
-    ...     print(error.what)
-    there is no such file
+    ...     print(error)
+    model.json: there is no such file; check the path
     """
 
     exit_status = 1
-    usual_where = ""
-    usual_do = ""
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        where = where or ("" if self.usual_where in what else self.usual_where)
-        self.what, self.where, self.do = (printable(part) for part in (what, where, do or self.usual_do))
-        super().__init__("; ".join(part for part in (self.what, self.where, self.do) if part))
+        self.parts = (printable(where), printable(what), printable(do))
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def __str__(self) -> str:
-        return in_python("; ".join(part for part in (self.what, self.where, self.do) if part))
+        return line(self.where, self.what, self.do)
+
+    @property
+    def where(self) -> str:
+        return said(self.parts[0])
+
+    @property
+    def what(self) -> str:
+        return said(self.parts[1])
+
+    @property
+    def do(self) -> str:
+        return said(self.parts[2])
 
 
 class ModelError(ForestcError):
     """An error of the model: it can't be read, or forestc can't compile it exactly."""
-
-    usual_do = "train or save the model again with its library; if the message stays, report it"
 
 
 class RowsError(ForestcError):
@@ -106,64 +163,78 @@ class MissingExtraError(ForestcError):
     """
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(
-            f"{library} is not installed", where=f"Python in {sys.prefix}", do=f'pip install "forestc[{extra}]"'
-        )
+        super().__init__(f"{library} is not installed", where=PYTHON, do=f'pip install "forestc[{extra}]"')
 
 
 class CheckError(ForestcError):
     """An error for differing outputs, or a pass that broke its promise. Exit status 3."""
 
     exit_status = 3
-    usual_do = "compile again; if the difference stays, it is a bug of forestc: report it with the model"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str,
+        do: str = "compile again; if the difference stays, it is a bug of forestc: report it with the model",
+    ) -> None:
+        super().__init__(what, where=where, do=do)
 
 
 class ToolError(ForestcError):
     """An error of an external program: it is missing, failed, or took too long. Exit status 4."""
 
     exit_status = 4
-    usual_do = "run it again with --debug, and look at what the program printed"
+
+    def __init__(
+        self, what: str, *, where: str, do: str = "run it again with --debug, and look at what the program printed"
+    ) -> None:
+        super().__init__(what, where=where, do=do)
 
 
 class MissingToolError(ToolError):
     """An error for a missing external program, or for the missing library that runs it."""
 
-    usual_where = "the PATH"
+    def __init__(self, what: str, *, where: str = "PATH", do: str) -> None:
+        super().__init__(what, where=where, do=do)
 
 
 class BoardError(ToolError):
     """An error of a board or its port: no answer, another design, or too many damaged bytes."""
 
-    usual_do = "check the port and the board"
+    def __init__(self, what: str, *, where: str, do: str = "check the port and the board") -> None:
+        super().__init__(what, where=where, do=do)
 
 
 class InternalError(ForestcError):
     """An error for a malformed forest or netlist: a bug in forestc. Exit status 3."""
 
     exit_status = 3
-    usual_do = "this is a bug of forestc: report it with the model"
+
+    def __init__(
+        self, what: str, *, where: str, do: str = "this is a bug of forestc: report it with the model"
+    ) -> None:
+        super().__init__(what, where=where, do=do)
+
+
+HERE = ""  # `where` of an error whose place a caller knows: `located` gives it
+PYTHON = f"Python in {sys.prefix}"  # the place of a library that is not installed
 
 
 @contextmanager
-def located(where: str, name: str = "") -> Iterator[None]:
-    """Adds a location to a ForestcError that the `with` block raises without one. An error whose text contains `name`
-    is unchanged."""
+def located(where: str) -> Iterator[None]:
+    """Gives the place `where` to a ForestcError that the `with` block raises with HERE."""
     try:
         yield
     except ForestcError as error:
-        if not error.where and not (name and name in error.what):
-            error.where = printable(where)
+        if not error.where:
+            error.parts = (printable(where), *error.parts[1:])
         raise
 
 
-def in_python(text: str) -> str:
-    """Returns the text with Python keywords in place of flags: `label=COL` for `--label COL`."""
-    parts = text.split("; ")
-    names = [", ".join(KEYWORDS.get(flag, flag).removesuffix("=") for flag in part.split(", ")) for part in parts]
-    plain = [_FLAG.sub(lambda flag: KEYWORDS.get(flag[1], flag[0]), part) for part in parts]
-    return "; ".join(
-        name if _FLAGS.fullmatch(part) else text for part, name, text in zip(parts, names, plain, strict=True)
-    )
+def line(where: str, what: str, do: str) -> str:
+    """Returns an error as one line."""
+    return "; ".join(part for part in (f"{where}: {what}" if where else what, do) if part)
 
 
 def known_names(given: str, known: Iterable[str]) -> str:
@@ -198,7 +269,7 @@ class Failure:
 
     @staticmethod
     def of(error: ForestcError) -> Failure:
-        do = "; ".join(part for part in (error.do, *_notes(error)) if part)
+        do = "; ".join((error.do, *_notes(error)))
         return Failure(type(error).__name__, error.what, error.where, do, error.exit_status)
 
     def tell(self, as_json: bool) -> None:
@@ -206,8 +277,7 @@ class Failure:
         if as_json:
             sys.stderr.write(json.dumps({"error": asdict(self)}) + "\n")
         else:
-            parts = (one_line(part) for part in (self.what, self.where, self.do))
-            sys.stderr.write(f"forestc: {'; '.join(part for part in parts if part)}\n")
+            sys.stderr.write(f"forestc: {line(*map(one_line, (self.where, self.what, self.do)))}\n")
 
 
 def interrupted(status: int, signalled: BaseException | None = None) -> Failure:

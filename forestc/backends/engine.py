@@ -15,7 +15,7 @@ from forestc.engine.image import image_of
 from forestc.engine.vectors import image_lines, result_lines, row_lines
 from forestc.engine.verilog import emit as engine_text
 from forestc.engine.verilog import emit_bench, emit_walker
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 
 ROLES = ("engine", "engine_testbench", "engine_capacity", "engine_image", "engine_rows", "engine_results", "engine_c")
@@ -31,7 +31,7 @@ def engine_of(given: Capacity | str | Path) -> Capacity:
         raise OptionError(
             f"engine: name is {capacity.name!r}, a word that the files use otherwise",
             where="" if isinstance(given, Capacity) else str(Path(given) / CAPACITY),
-            do=f"write the engine again with --name {identifier(capacity.name)}",
+            do=f"write the engine again with {opt.name:{identifier(capacity.name)}}",
         )
     return capacity
 

@@ -17,7 +17,7 @@ from forestc.boards.gateware import TOP, top_verilog
 from forestc.boards.hardware import Source
 from forestc.boards.platforms import platform_of
 from forestc.costs.boards import BoardEntry
-from forestc.errors import ForestcError, OptionError, ToolError
+from forestc.errors import ForestcError, OptionError, ToolError, opt
 from forestc.options.shared import Progress, quiet
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import run_tool
@@ -49,13 +49,13 @@ class BoardClock:
         if (parts != 1 and parts % 2) or not parts or abs(board_mhz / parts - (clock_mhz or board_mhz)) > 0.01:
             possible = ", ".join(f"{board_mhz / part:g}" for part in (1, 2, 4, 6, 8))
             raise OptionError(
-                f"the board's clock of {board_mhz:g} MHz does not give {clock_mhz:g} MHz", where="--clock",
+                f"the board's clock of {board_mhz:g} MHz does not give {clock_mhz:g} MHz", where=opt.clock,
                 do=f"give the board's clock divided by 1 or an even number: {possible}, ...",
             )  # fmt: skip
         divisor = round(board_mhz * 1e6 / parts / baud)
         if divisor < LEAST_CLOCKS or abs(board_mhz * 1e6 / parts / divisor / baud - 1) > INEXACT:
             raise OptionError(
-                f"a clock of {board_mhz / parts:g} MHz does not give {baud} baud", where="--baud",
+                f"a clock of {board_mhz / parts:g} MHz does not give {baud} baud", where=opt.baud,
                 do=f"give at most {int(board_mhz * 1e6 / parts / LEAST_CLOCKS)}, such as 115200",
             )  # fmt: skip
         return BoardClock(board_mhz, parts, divisor)
@@ -108,9 +108,9 @@ def build(
         made = Bitstream(written.read_bytes(), written.suffix, used, available, fmax, timing, rounded)
     if fmax < timing.mhz:
         raise ForestcError(
-            f"the design reaches {fmax:.1f} MHz, and the gateware's clock is {timing.mhz:g} MHz", where="--clock",
-            do=f"add --clock {timing.board_mhz / (timing.parts * 2 if timing.parts > 1 else 2):g}, or compile with "
-               f"--clock {timing.mhz:g} and --device",
+            f"the design reaches {fmax:.1f} MHz, and the gateware's clock is {timing.mhz:g} MHz", where=opt.clock,
+            do=f"add {opt.clock:{timing.board_mhz / (timing.parts * 2 if timing.parts > 1 else 2):g}}, or compile with "
+               f"{opt.clock:{timing.mhz:g}} and {opt.device}",
         )  # fmt: skip
     return made
 

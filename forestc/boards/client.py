@@ -15,7 +15,7 @@ from forestc.boards.frames import FrameKind
 from forestc.boards.link import TRIES, LostError, Parts, SerialLink
 from forestc.boards.simulated import is_simulated, simulated_board
 from forestc.boards.wires import PROTOCOL, Identity, Target, Wire, wire_of
-from forestc.errors import BoardError, OptionError, RowsError
+from forestc.errors import BoardError, OptionError, RowsError, opt
 from forestc.forest.evaluate import Evaluation, evaluation_of_scores
 from forestc.manifest.design import Design, open_design
 from forestc.manifest.fitted_estimator import FittedEstimator
@@ -250,7 +250,7 @@ class Board(FittedEstimator):
         if wire.raw is None:
             given = encode(forest, X)
         elif not fits(forest, wire.raw.types, given := numeric(forest, X)).all():
-            raise RowsError("a value is not of the C type of its column", where="X", do="give values of --c-types")
+            raise RowsError("a value is not of the C type of its column", where="X", do=f"give values of {opt.c_types}")
         results, kinds = self.results(given), np.array([field.port.kind for field in wire.fields])
         index, scores = results[:, kinds == "label"], results[:, kinds == "score"][:, : forest.n_scores]
         if not forest.decides or not index.shape[1]:

@@ -15,7 +15,7 @@ from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, open_engine
 from forestc.engine.verilog import emit
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.netlist.ir import Netlist
 from forestc.options.stream import StreamOptions
@@ -172,8 +172,8 @@ def _packed(data: Any, layout: LaneLayout) -> Any:
 def _engine(capacity: Capacity) -> Hardware:
     if capacity.load != "stream":
         raise OptionError(
-            "the engine's images come over AXI4-Lite, and the serial line loads by a stream", where="--load",
-            do="write the engine again with --load stream",
+            "the engine's images come over AXI4-Lite, and the serial line loads by a stream", where=opt.load,
+            do=f"write the engine again with {opt.load:stream}",
         )  # fmt: skip
 
     def connect(m: Module, port: HardwarePort) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import BoardError, MissingExtraError, MissingToolError, OptionError, known_names
+from forestc.errors import BoardError, MissingExtraError, MissingToolError, OptionError, known_names, opt
 from forestc.manifest.design import Design
 from forestc.system.calls import end_process, pseudo_terminal
 from forestc.toolchain import verilator
@@ -45,15 +45,17 @@ def line_of(port: str) -> Line:
     for part in filter(None, port[len(NAME) + 1 :].split(",")):
         name, _, text = part.partition("=")
         if name not in _KEYS:
-            raise OptionError(f"unknown key {name!r} of {NAME}", where=f"--port {port}", do=known_names(name, _KEYS))
+            raise OptionError(
+                f"unknown key {name!r} of {NAME}", where=f"{opt.port:{port}}", do=known_names(name, _KEYS)
+            )
         try:
             given[name] = _KEYS[name](text)
         except ValueError:
-            raise OptionError(f"{name} is {text!r}", where=f"--port {port}", do=f"write {name}=NUMBER") from None
+            raise OptionError(f"{name} is {text!r}", where=f"{opt.port:{port}}", do=f"write {name}=NUMBER") from None
     line = Line(**given)
     if not (0 <= line.damaged < 1 and 0 <= line.lost < 1 and 8 <= line.clocks <= 1024 and 0 <= line.seed < 1 << 31):
         raise OptionError(
-            "no line has these values", where=f"--port {port}",
+            "no line has these values", where=f"{opt.port:{port}}",
             do="give shares from 0 to 1 of damaged and lost bytes, and 8 to 1024 clocks of a bit",
         )  # fmt: skip
     return line
@@ -68,7 +70,9 @@ def simulated_board(port: str, design: Design) -> Iterator[str]:
         raise MissingToolError("Verilator or a C++ compiler is missing", do=verilator.INSTALL)
     ends = pseudo_terminal()
     if ends is None:
-        raise BoardError("this system has no pseudo-terminals", where=f"--port {port}", do="give the port of a board")
+        raise BoardError(
+            "this system has no pseudo-terminals", where=f"{opt.port:{port}}", do="give the port of a board"
+        )
     ours, theirs, name = ends
     with tempfile.TemporaryDirectory(prefix="forestc-board-") as scratch:
         try:

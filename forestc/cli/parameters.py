@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from forestc.cli.terminal import JSON, WIDE, show
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, with_flags
 from forestc.options.fields import Group, Option, groups_of, options_of, required, value_type
 
 _KEYS = "KEY=VALUE,..."
@@ -58,7 +58,10 @@ class _Command(typer.core.TyperCommand):
             default = "" if field.default in (None, "", False, 0) else f"  [default: {field.default}]"
             rest = "; takes the rest of the text" if spec.takes_rest else ""
             rows.append(
-                (key if value_type(group.kind, field.name) is bool else f"{key}=...", spec.help + rest + default)
+                (
+                    key if value_type(group.kind, field.name) is bool else f"{key}=...",
+                    with_flags(spec.help) + rest + default,
+                )
             )
         with formatter.section("Keys"):
             formatter.write_dl(rows)
@@ -119,7 +122,12 @@ def _of_field(kind: object, entry: Field[Any], spec: Option, *, hidden: bool = F
     """Returns the parameter of an option. hidden: True to omit it from the help."""
     kind_of_value: Any = value_type(kind, entry.name)
     switch, needed = kind_of_value is bool, required(entry, spec)
-    shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least, "hidden": hidden}
+    shown: dict[str, Any] = {
+        "help": with_flags(spec.help),
+        "metavar": spec.metavar or None,
+        "min": spec.least,
+        "hidden": hidden,
+    }
     info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
     kind_of_value = list[kind_of_value] if spec.repeated else kind_of_value
     default = Parameter.empty if needed else False if switch else None if hidden else _default(entry.default)

@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from forestc.cli.verbs import add_commands
-from forestc.errors import Failure, ForestcError, interrupted, one_line
+from forestc.errors import Failure, ForestcError, interrupted, on_command_line, one_line
 from forestc.system.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.system.version import __version__
 
@@ -71,6 +71,7 @@ def _usage(error: Exception) -> Failure:
     return Failure("UsageError", message, do=f"see {command} --help", status=2)
 
 
+@on_command_line()
 def main(arguments: list[str] | None = None) -> None:
     """Runs the program and exits with its status. An error is one line on standard error, or a JSON object under
     --json."""

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from forestc.cli.parameters import Call, add_command
 from forestc.cli.terminal import lines, progress, row_progress
-from forestc.errors import CheckError
+from forestc.errors import CheckError, opt
 from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.commands import (
     ActivityOptions,
@@ -202,7 +202,9 @@ def _take(call: Call) -> None:
     given = call.given
     unused = sorted(given.keys() - {"model", "take", "out"})
     if unused or not {"model", "out"} <= given.keys():
-        raise OptionError("--take needs a study and a folder, and nothing else", do="explore STUDY --take N -o DIR")
+        raise OptionError(
+            f"{opt.take} needs a study and a folder, and nothing else", do=f"explore STUDY {opt.take:N} -o DIR"
+        )
     with progress(call.json) as say:
         figures = take(given["model"], given["take"], given["out"], say)
     call.show(figures, lambda: [figures_table(f"trial {given['take']} of {given['model']}", figures)])

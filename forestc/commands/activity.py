@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from forestc.commands.source import design_of, input_model_of
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import NumberType, word_value
@@ -76,11 +76,13 @@ def activity(options: ActivityOptions) -> Shown:
     """
     inputs, rows = options.inputs, options.rows
     if inputs is None and rows is None:
-        raise OptionError("no rows are given to count on", where="--rows", do="give --inputs FILE or --rows FILE")
+        raise OptionError(
+            "no rows are given to count on", where=opt.rows, do=f"give {opt.inputs:FILE} or {opt.rows:FILE}"
+        )
     if inputs is not None and rows is not None:
         raise OptionError(
             "rows and inputs are both given",
-            where="--rows, --inputs",
+            where=f"{opt.rows}, {opt.inputs}",
             do="remove inputs to count on the rows, or rows to ask the model",
         )
     design = design_of(options.design)

@@ -128,8 +128,9 @@ def program(options: ProgramOptions) -> Shown:
     try:
         run_tool([command, "--board", board.loader, *flags, str(path.absolute())], Path.cwd(), seconds=SECONDS)
     except ToolError as error:
-        if "shared libraries" in error.where:
-            error.do = "install the library that it names; Debian: apt install libftdi1-2"
-        raise
+        if "shared libraries" not in error.what:
+            raise
+        install = "install the library that it names; Debian: apt install libftdi1-2"
+        raise ToolError(error.what, where=error.where, do=install) from None
     figures = {"board": board.title, "file": str(path), "seconds": round(time.perf_counter() - start, 3)}
     return Shown(figures, titled(f"{path.name} on {board.title}"))

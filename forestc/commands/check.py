@@ -23,7 +23,7 @@ from forestc.checks.result import CheckResult, EngineResult
 from forestc.checks.table import ENGINES, ROLES
 from forestc.checks.vectors import Vectors, vectors
 from forestc.commands.source import design_of, input_model_of
-from forestc.errors import CheckError, MissingToolError, OptionError, known_names
+from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import Stimuli, stimuli
@@ -157,7 +157,7 @@ def _refuse(design: Design, options: CheckOptions) -> None:
     """Raises an error for unknown engines, missing provers, or nothing to prove."""
     for name in options.engines or ():
         if name == BOARD and options.port is None:
-            raise OptionError("no port of a board is given", where="--port", do="add --port PORT")
+            raise OptionError("no port of a board is given", where=opt.port, do=f"add {opt.port:PORT}")
         if name not in (*ENGINES, BOARD):
             raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
     if options.prove:
@@ -190,7 +190,9 @@ def _given(design: Design, options: CheckOptions) -> _Given:
         given = _Given(rows, fingerprint(rows, rows) | {"made": True})
     elif options.inputs is None and not options.prove:
         raise OptionError(
-            "no rows are given to check on", where="--rows", do="give --rows FILE, --inputs FILE, or --prove"
+            "no rows are given to check on",
+            where=opt.rows,
+            do=f"give {opt.rows:FILE}, {opt.inputs:FILE}, or {opt.prove}",
         )
     if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
         given = replace(given, notes=(beyond,))
@@ -285,7 +287,7 @@ class _Build:
         built |= self.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
         for name in stand_ins:
             if name not in built and not self.found[name].why:
-                self.found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
+                self.found[name].why = said(f"{ENGINES[name].stands_in_for} runs the same file; {opt.all} runs both")
         return built
 
     def _engine(self, name: str) -> Engine | None:
@@ -296,7 +298,7 @@ class _Build:
             engine = ENGINES[name](self.design, folder)
         except MissingToolError as error:
             if self.strict:
-                raise CheckError(f"the engine {name} can't run: {error.what}", where="--engines", do=error.do) from None
+                raise CheckError(f"the engine {name} can't run: {error.what}", where=opt.engines, do=error.do) from None
             result.why = f"{error.what}; {error.do}"
             return None
         result.differences = 0

@@ -38,7 +38,7 @@ from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
-from forestc.errors import RowsError
+from forestc.errors import RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
@@ -450,13 +450,13 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
                 raise RowsError(
                     f"its range has other values than {kind.c}",
                     where=f"feature {feature.name!r}",
-                    do="give a range of whole numbers that the type holds, or another type in --c-types",
+                    do=f"give a range of whole numbers that the type holds, or another type in {opt.c_types}",
                 )
         return
     for batch in rows.batches():
         first = unfit(source, batch.X, types, start)
         if first:
-            raise RowsError(first, where="--rows", do="give rows that fit, or another type in --c-types")
+            raise RowsError(first, where=opt.rows, do=f"give rows that fit, or another type in {opt.c_types}")
         start += len(batch.X)
 
 
@@ -488,7 +488,11 @@ def _run_passes(run: Compilation) -> None:
 
 def _smaller(run: Compilation) -> str:
     level = run.request.level
-    larger = "a larger --tolerance" if run.options.held_out is not None else "--held-out FILE and a larger --tolerance"
+    larger = (
+        f"a larger {opt.tolerance}"
+        if run.options.held_out is not None
+        else f"{opt.held_out:FILE} and a larger {opt.tolerance}"
+    )
     if run.request.named is not None or level is None or level < 2:
         ways = SMALLER
     else:

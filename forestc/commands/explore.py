@@ -21,7 +21,7 @@ from forestc.compilation.record import versions
 from forestc.compilation.synthesis import known_device
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import ForestcError, MissingToolError, OptionError
+from forestc.errors import ForestcError, MissingToolError, OptionError, opt
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Bench, Commands
 from forestc.exploration.front import summary as summary
@@ -228,7 +228,7 @@ def _search(
     material = material_of(request, folder)
     if content not in (None, material.content):
         raise OptionError(
-            "the study was scored on other rows", where="--rows", do="resume with those, or begin another study"
+            "the study was scored on other rows", where=opt.rows, do="resume with those, or begin another study"
         )
     notes = notes_of(material)
     for note in notes:
@@ -365,7 +365,7 @@ def _refuse(study: Study) -> None:
     where = str(study.folder)
     if not study.complete:
         first = next((trial.reason for trial in study.trials if trial.reason), "unknown")
-        limits = {"MB, more than": "raise --trial-mb", "s, more than": "raise --trial-seconds"}
+        limits = {"MB, more than": f"raise {opt.trial_mb}", "s, more than": f"raise {opt.trial_seconds}"}
         do = next((do for text, do in limits.items() if text in first), "mend that, or give other options")
         raise ForestcError("every trial failed", where=f"{where}, the first: {first}", do=do)
     failures = [trial.reason or "unknown" for trial in study.trials if trial.state == "failed"]
@@ -391,7 +391,7 @@ def _held(folder: Path, *, resume: bool) -> Iterator[None]:
         for name in (sampling.JOURNAL, KEPT, TRIALS, *there):
             inside(folder, name)  # A link may lead elsewhere, and the search would write there.
     elif (folder / STUDY).exists():
-        raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
+        raise ForestcError("holds a study", where=str(folder), do=f"add {opt.resume}, or give another folder")
     elif folder.exists() and (not folder.is_dir() or any(path.name != ".lock" for path in folder.iterdir())):
         raise ForestcError("is a file, or holds other files", where=str(folder), do="give another folder")
     with suppress(OSError):

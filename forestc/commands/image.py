@@ -16,7 +16,7 @@ from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import EngineImage, image_of, model_hash
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_bits
 from forestc.forest.words import word_note
@@ -94,7 +94,7 @@ def make_image(options: ImageOptions) -> Shown:
     7
     """
     if options.engine is None:
-        raise OptionError("no engine is given", where="--engine", do="add --engine DIR")
+        raise OptionError("no engine is given", where=opt.engine, do=f"add {opt.engine:DIR}")
     capacity, sources = engine_of(options.engine), _several(options.source)
     made = [_quantized(options, source, rows) for source, rows in zip(sources, _rows_of(options, sources), strict=True)]
     if len(made) == 1:
@@ -135,8 +135,8 @@ def _rows_of(options: ImageOptions, sources: Sequence[object]) -> list[object]:
     given = list(rows) if listed and len(rows) else [rows]
     if len(given) not in (1, len(sources)):
         raise OptionError(
-            f"{len(given)} files of rows are given, for {len(sources)} models", where="--rows",
-            do="give --rows once, or once for each model in their order",
+            f"{len(given)} files of rows are given, for {len(sources)} models", where=opt.rows,
+            do=f"give {opt.rows:once}, or once for each model in their order",
         )  # fmt: skip
     return given if len(given) == len(sources) else given * len(sources)
 
@@ -207,7 +207,7 @@ def _check_widths(forests: Mapping[str, Forest], capacity: Capacity) -> None:
                 raise ModelError(
                     f"column {feature.name!r} needs {bits} bits for the thresholds of all models ({feature.number})",
                     where=f"the engine's words of {capacity.word_bits} bits",
-                    do=f"write an engine with --word-bits {bits}, or add --passes with quantize-inputs{{input_bits=8}}",
+                    do=f"write an engine with {opt.word_bits:{bits}}, or run quantize-inputs{{input_bits=8}}",
                 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.commands.source import open_source
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.node_text import feature_figures, node_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -64,7 +64,7 @@ def inspect(options: InspectOptions) -> dict[str, Any]:
     if tree is not None:
         if not 0 <= tree < len(forest.trees):
             raise OptionError(
-                f"there is no tree {tree}", where="--tree", do=f"the forest has trees 0 to {len(forest.trees) - 1}"
+                f"there is no tree {tree}", where=opt.tree, do=f"the forest has trees 0 to {len(forest.trees) - 1}"
             )
         return node_figures(forest, tree, 0, options.depth)
     compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}

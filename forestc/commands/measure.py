@@ -24,7 +24,7 @@ from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.source import design_of, rows_or_drawn
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import MissingToolError, OptionError, known_names
+from forestc.errors import MissingToolError, OptionError, known_names, opt, said
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
@@ -233,7 +233,7 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
                 "other builds and no proof: report the model"
             )
     if c.limits and c.cpu == figures["cpu"] and not figures["budget"]:
-        yield f"the budgets count {entry_of(design.forest)}, which was not measured: add it to --entry"
+        yield said(f"the budgets count {entry_of(design.forest)}, which was not measured: add it to {opt.entry}")
 
 
 def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:

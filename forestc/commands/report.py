@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from forestc.compilation.synthesis import placement
-from forestc.errors import ForestcError, MissingExtraError, OptionError
+from forestc.errors import ForestcError, MissingExtraError, OptionError, opt
 from forestc.exploration.choice import unpruned
 from forestc.exploration.study import STUDY, Study, Trial, open_study
 from forestc.manifest.design import MANIFEST, Design, open_design
@@ -51,15 +51,15 @@ def report(options: ReportOptions) -> Shown:
 
 def _refuse(options: ReportOptions, study: bool) -> None:
     if not study and options.peers is not None:
-        raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
+        raise OptionError(f"{opt.peers} is for studies, and this is a design", do=f"remove {opt.peers}")
     for name, value in (("rows", options.rows), ("label", options.label), ("place", options.place)):
         if study and value not in (None, False):
             raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
     if options.label is not None and options.rows is None:
-        raise OptionError("--label needs --rows", do="add --rows FILE")
+        raise OptionError(f"{opt.label} needs {opt.rows}", do=f"add {opt.rows:FILE}")
     for name, value in (("native", options.native), ("device", options.device)):
         if value and not options.place:
-            raise OptionError(f"--{name} needs --place", do="add --place")
+            raise OptionError(f"--{name} needs {opt.place}", do=f"add {opt.place}")
 
 
 def _of_design(design: Design, out: Path, options: ReportOptions) -> Shown:

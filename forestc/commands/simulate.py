@@ -12,7 +12,7 @@ from forestc.backends.saif import saif as activity_text
 from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
 from forestc.commands.source import design_of, rows_or_drawn
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, OptionError, opt
 from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
@@ -82,7 +82,9 @@ def simulate(options: SimulateOptions) -> Shown:
     _ = design.netlist  # A design without a netlist raises here.
     rows = rows_or_drawn(options.rows, options, design)
     if rows is None:
-        raise OptionError("no rows are given to simulate", where="--rows", do="give --rows FILE or --inputs FILE")
+        raise OptionError(
+            "no rows are given to simulate", where=opt.rows, do=f"give {opt.rows:FILE} or {opt.inputs:FILE}"
+        )
     vcd, saif = (None if file is None else Path(file) for file in (options.vcd, options.saif))
     for file, what in ((vcd, "waveform"), (saif, "activity")):
         if file is not None and (not file.name or file.is_dir()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import read_inputs
@@ -47,6 +47,6 @@ def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
 def refuse_both(rows: object, inputs: object) -> None:
     if rows is not None and inputs is not None:
         raise OptionError(
-            "--rows and --inputs are both given",
-            do="remove --inputs to take the rows of the file, or --rows to take those of the input model",
+            f"{opt.rows} and {opt.inputs} are both given",
+            do=f"remove {opt.inputs} to take the rows of the file, or {opt.rows} to take those of the input model",
         )

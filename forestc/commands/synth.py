@@ -12,7 +12,7 @@ from forestc.compilation.synthesis import Circuit, check_fits, known_device, nee
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import CAPACITY, add_synthesis
 from forestc.engine.image import image_of
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.manifest.design import MANIFEST, Design, open_design
 from forestc.options.commands import SynthOptions
 from forestc.options.fields import takes
@@ -77,7 +77,9 @@ def synth(options: SynthOptions) -> Shown:
     tool = options.device.partition(":")[0]
     if tool in PROGRAMS and options.stream:
         raise OptionError(
-            f"{tool}'s script times the core alone", where="--stream", do="leave --stream out, or give another device"
+            f"{tool}'s script times the core alone",
+            where=opt.stream,
+            do=f"leave {opt.stream} out, or give another device",
         )
     if not isinstance(options.design, Design) and _holds_engine(Path(options.design)):
         return _engine(options, engine_of(options.design), Path(options.design), None)
@@ -85,7 +87,7 @@ def synth(options: SynthOptions) -> Shown:
     if "engine" in design.targets and not design.has_hardware:
         return _engine(options, design.engine, design.folder, design)
     if options.stream and "stream" not in design.manifest:
-        raise OptionError("the design has no stream wrapper", where=str(design.folder), do="compile with --stream")
+        raise OptionError("the design has no stream wrapper", where=str(design.folder), do=f"compile with {opt.stream}")
     circuit = Circuit.of(design)
     need_tools(options.device, options.native, vhdl=circuit.core == "vhdl")
     design.path(circuit.core)  # A design without a core raises here.

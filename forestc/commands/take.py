@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.commands.explore import COMMANDS, request_of, stored_arguments
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.exploration.candidate import Bench
 from forestc.exploration.material import material_of
 from forestc.exploration.study import Study, Trial, open_study
@@ -52,6 +52,6 @@ def _compiled(study: Study, trial: Trial) -> Path:
     material = material_of(request, study.folder)
     if study.asked.get("content") not in (None, material.content):
         raise OptionError(
-            "the study was scored on other rows", where="--rows", do="give it those again, at the same path"
+            "the study was scored on other rows", where=opt.rows, do="give it those again, at the same path"
         )
     return Bench(material, COMMANDS).design(trial)

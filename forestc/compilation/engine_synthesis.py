@@ -12,7 +12,7 @@ from forestc.costs.devices import DEVICES
 from forestc.engine.area import engine_estimate, rows_per_second
 from forestc.engine.capacity import Capacity
 from forestc.engine.verilog import emit
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.options.commands import SynthOptions
 
 _PORT = re.compile(r"^    (input|output) +(?:wire|reg) +(?:\[(\d+):0\] +)?(\w+)", re.M)
@@ -25,7 +25,7 @@ def engine_synthesis(capacity: Capacity, options: SynthOptions, clocks: int | No
             "an engine has no stream wrapper"
             if options.stream
             else f"engines are not synthesized for {options.device}",
-            where="--stream" if options.stream else "--device",
+            where=opt.stream if options.stream else "--device",
             do="leave it out" if options.stream else "give a device of yosys and nextpnr",
         )
     text = emit(capacity)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.compilation.request import Request
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, OptionError, opt, said
 from forestc.forest.ir import Forest
 from forestc.frontends import read_estimator
 from forestc.options.shared import Progress, quiet
@@ -106,8 +106,8 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
         why = "that was over before any smaller design was scored"
-    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: --effort gives {stop.seconds:g} s, and {why}"
-    return PlannedRun(replace(default, notes=(note,)), fit, held_out, results=results, done=done)
+    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: {opt.effort} gives {stop.seconds:g} s, and {why}"
+    return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, results=results, done=done)
 
 
 def _results(source: Forest, passes: Sequence[Pass], rows: Rows, scorer: Scorer | None) -> list[PassResult]:
@@ -133,8 +133,9 @@ def _planned(
     if named is not None or not searches(level, rows, options.scores):
         planned = plan(named, level, fit, scores=options.scores)
         if named is None and share is not None:
-            note = _NONE_ASIDE.format(level=planned.level, share=options.held_out)
-            return PlannedRun(replace(planned, notes=(*planned.notes, note)), rows)
+            aside = f"{opt.held_out:{options.held_out}} sets none of them aside"
+            note = f"-O{planned.level} judges nothing here and keeps all given rows: {aside}"
+            return PlannedRun(replace(planned, notes=(*planned.notes, said(note))), rows)
         results = None
         if until < math.inf:
             scorer = None if held_out is None else Scorer(source, held_out)
@@ -143,7 +144,7 @@ def _planned(
     notes: list[str] = []
     if held_out is not None:
         options.progress("looking for held-out rows among the given ones")
-        notes = _shared_rows_note(fit, held_out) if share is None else [_SET_ASIDE]
+        notes = _shared_rows_note(fit, held_out) if share is None else [said(_SET_ASIDE)]
         folds = Folds((Fold(source, fit, Scorer(source, held_out)),), "held-out rows")
     else:
         from forestc.search.folds import folds_of  # imports trainers, which no other level needs
@@ -158,8 +159,10 @@ def _planned(
             )
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, fit, scores=options.scores)
-            note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: --held-out FILE"
-            return PlannedRun(replace(planned, notes=(note,)), fit)
+            note = (
+                f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to score on: {opt.held_out:FILE}"
+            )
+            return PlannedRun(replace(planned, notes=(said(note),)), fit)
         folds = replace(trained, how=f"cross-validation: {trained.how}")
     size = size_of(request.targets, options.device, options.cpu, request.lowering)
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
@@ -187,7 +190,8 @@ _NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-ou
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
     "passes are scored on a share of the given rows; if the model was trained on them, it looks better there than on "
-    "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"
+    f"others, and designs are larger than they need to be: without {opt.held_out} it is trained again on parts of the "
+    "rows"
 )
 
 

@@ -18,7 +18,7 @@ from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.firmware import firmware_costs
 from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 from forestc.lowering.trees import LoweringOptions
 from forestc.options.amounts import tolerance_of
 from forestc.options.compile import CompileOptions
@@ -61,7 +61,7 @@ class Request:
         targets = _names(options.targets)
         if "c" not in targets and options.cpu:
             raise OptionError(
-                "a processor and budgets are those of C", where="--target", do="add the target c, or remove --cpu"
+                "a processor and budgets are those of C", where=opt.target, do=f"add the target c, or remove {opt.cpu}"
             )
         _check_targets(targets, options)
         one_form = replace(
@@ -87,16 +87,16 @@ class Request:
         if given.device is not None:
             if given.device.startswith(LIBERTY):
                 do = f"compile without it, then forestc synth {given.out} --device {given.device}"
-                raise OptionError("a library of cells is for synth alone", where="--device", do=do)
+                raise OptionError("a library of cells is for synth alone", where=opt.device, do=do)
             if not {"verilog", "vhdl"} & set(self.targets):
-                raise OptionError("a device needs the core", where="--device", do="add the target verilog or vhdl")
+                raise OptionError("a device needs the core", where=opt.device, do="add the target verilog or vhdl")
             if not given.no_synth:
                 need_tools(given.device, given.native, vhdl="verilog" not in self.targets)
         if given.clock_mhz is not None:
             if given.device is None or (given.latency and self.has_estimate):
                 raise OptionError(
                     "a clock needs a device, and chooses the latency",
-                    where="--clock",
+                    where=opt.clock,
                     do="give a device, and no latency",
                 )
             if not 0 < given.clock_mhz < math.inf:
@@ -160,21 +160,21 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
     if not targets:
-        raise OptionError("no target is given", where="--target", do=known_names("", TARGETS))
+        raise OptionError("no target is given", where=opt.target, do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
-        raise OptionError("an engine is given, and not wanted", where="--engine", do="add the target engine")
+        raise OptionError("an engine is given, and not wanted", where=opt.engine, do="add the target engine")
     if {"engine", "vhdl"} <= set(targets) and "verilog" not in targets:
         do = "add the target verilog, whose module a VHDL design instantiates as a component, or leave the engine out"
-        raise OptionError("the engine is written in Verilog alone, not in VHDL", where="--target", do=do)
+        raise OptionError("the engine is written in Verilog alone, not in VHDL", where=opt.target, do=do)
     if given.engine is not None:
         engine_of(given.engine)  # refuses a bad engine before the model is read
     if {"verilog", "vhdl"} & set(targets):
         fitted()  # refuses a damaged table of costs
     if given.stream is not None and not {"verilog", "vhdl"} & set(targets):
-        raise OptionError("a stream wrapper needs the core", where="--stream", do="add the target verilog or vhdl")
+        raise OptionError("a stream wrapper needs the core", where=opt.stream, do="add the target verilog or vhdl")
 
 
 def _label(label: object, rows: object) -> str | list[str] | None:

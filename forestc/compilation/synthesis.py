@@ -16,7 +16,7 @@ from forestc.backends.project import LANGUAGES, ProjectOptions, Sources
 from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEVICES, PORTS, Device
 from forestc.costs.estimate import estimate, estimated
-from forestc.errors import ForestcError, OptionError, ToolError
+from forestc.errors import ForestcError, OptionError, ToolError, opt
 from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
 from forestc.options.commands import SynthOptions
@@ -95,12 +95,12 @@ def placement(
     if device is None:
         raise OptionError(
             "the folder names no device to place the design on",
-            where="--device",
-            do=f"add --device, of {', '.join(supported)}",
+            where=opt.device,
+            do=f"add {opt.device}, of {', '.join(supported)}",
         )
     device = known_device(device)
     if device not in supported:
-        raise OptionError(f"designs are not placed for {device!r}", do=f"add --device, of {', '.join(supported)}")
+        raise OptionError(f"designs are not placed for {device!r}", do=f"add {opt.device}, of {', '.join(supported)}")
     circuit = Circuit.of(design)
     need_tools(device, native, vhdl=circuit.core == "vhdl")
     check_fits(circuit.netlist, device)
@@ -221,8 +221,9 @@ def check_fits(netlist: Netlist, device: str) -> None:
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
-            where="--device",
-            do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesize it anyway",
+            where=opt.device,
+            do=f"prune the model, use fewer bits or trees, choose a larger device, or add {opt.try_} to synthesize it "
+            "anyway",
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 
 Kind = Literal["device", "cpu"]
 VENDOR = ("vivado:", "quartus:")  # begins a --device that names a part for a vendor's tool
@@ -32,7 +32,7 @@ class BoardEntry:
 
 _XTENSA = (
     "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
-    "Xtensa, so compile without --cpu"
+    f"Xtensa, so compile without {opt.cpu}"
 )
 _APYCULA = (
     ". The free tools have open reports of wrong results on this chip, which depend on carry chains and placement: "
@@ -48,14 +48,14 @@ PROCESSORS: tuple[BoardEntry, ...] = (
     BoardEntry(("rp2350", "pico-2"), "Raspberry Pi Pico 2", "RP2350", cpu="cortex-m4f",
           remark=
               "the Cortex-M33 cores run code for a Cortex-M4F, whose figures forestc gives; for the RISC-V "
-              "cores, take --cpu rv32imc"),
+              f"cores, take {opt.cpu:rv32imc}"),
     BoardEntry(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark=
         "a Cortex-M0 has the same instructions as a Cortex-M0+"),
     BoardEntry(("stm32g0",), "STM32 G0", "Cortex-M0+", cpu="cortex-m0plus"),
     BoardEntry(("stm32f4",), "STM32 F4", "Cortex-M4F", cpu="cortex-m4f"),
     BoardEntry(("stm32h7",), "STM32 H7", "Cortex-M7", cpu="cortex-m7"),
     BoardEntry(("nrf52", "nrf52832", "nrf52840"), "nRF52 DK, nRF52840 DK, Nano 33 BLE", "Cortex-M4F", cpu="cortex-m4f",
-          remark="for nRF52805, 810 and 811, which have no floating-point unit, take --cpu cortex-m4"),
+          remark=f"for nRF52805, 810 and 811, which have no floating-point unit, take {opt.cpu:cortex-m4}"),
     BoardEntry(("microbit-v1",), "BBC micro:bit v1", "nRF51822, Cortex-M0", cpu="cortex-m0plus",
           remark="a Cortex-M0 has the same instructions as a Cortex-M0+"),
     BoardEntry(("microbit-v2",), "BBC micro:bit v2", "nRF52833, Cortex-M4F", cpu="cortex-m4f"),
@@ -115,7 +115,7 @@ FPGAS: tuple[BoardEntry, ...] = (
     BoardEntry(("gatemate-evb", "gatemate-a1-evb"), "GateMate Evaluation BoardEntry", "CCGM1A1", "gatemate-a1", _OWN),
 )  # fmt: skip
 BOARDS: Mapping[Kind, tuple[BoardEntry, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
-FLAGS: Mapping[Kind, str] = {"cpu": "--cpu, to compile or measure", "device": "--device, to compile or synth"}
+FLAGS: Mapping[Kind, str] = {"cpu": f"{opt.cpu}, to compile or measure", "device": f"{opt.device}, to compile or synth"}
 
 
 def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
@@ -135,7 +135,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
         if target := board.cpu or board.device:
             return target
         raise OptionError(
-            f"no {kind} of forestc's stands for {board.title} ({board.chip})", where="--device, --cpu", do=board.remark
+            f"no {kind} of forestc's stands for {board.title} ({board.chip})",
+            where=f"{opt.device}, {opt.cpu}",
+            do=board.remark,
         )
     for other, others in BOARDS.items():
         if stranger := next((board for board in others if name in board.names), None):

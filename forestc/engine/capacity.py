@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.system.records import DamagedError, hold, record_of
 
 FORMAT = 1  # identifies the format of nodes and images
@@ -53,13 +53,13 @@ class Capacity:
                 do="write the engine again with a value in its range",
             ) from None
         if self.nodes & (self.nodes - 1):
-            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", where="--nodes", do="round up")
+            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", where=opt.nodes, do="round up")
         if self.slots > self.nodes:
             raise OptionError(
-                f"engine: {self.slots} slots need as many nodes", where="--trees", do="use more nodes or fewer slots"
+                f"engine: {self.slots} slots need as many nodes", where=opt.trees, do="use more nodes or fewer slots"
             )
         if self.memory == "spram" and self.banks != 1:
-            raise OptionError("engine: a single-port memory holds one bank", where="--banks", do="use --banks 1")
+            raise OptionError("engine: a single-port memory holds one bank", where=opt.banks, do=f"use {opt.banks:1}")
         if self.node_bits > NODE_BITS:
             parts = f"{self.address_bits} for a child, {self.feature_bits} for a feature, {self.word_bits} for a word"
             raise OptionError(

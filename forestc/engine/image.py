@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forestc.engine.capacity import FORMAT, MOST_STEPS, Capacity
 from forestc.engine.verilog import MAGIC
-from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.errors import ForestcError, ModelError, OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.layouts.pairs import LEAF, Blocks, Layout, to_raised
 
@@ -89,7 +89,7 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
             f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
             where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
             do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "
-            f"with --nodes {capacity.walkers << (max(used) - 1).bit_length():,}",
+            f"with {opt.nodes:{capacity.walkers << (max(used) - 1).bit_length()}}",
         )
     table = [slot.steps | slot.first << 8 | (slot.count - 1) << 16 | slot.initial << 24 for slot in slots]
     bias = np.zeros(capacity.outputs, dtype=np.int64)
@@ -131,7 +131,7 @@ def schedule(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -> tu
             f"{len(blocks):,} trees take {need:,} turns of {capacity.walkers} walkers; there are {capacity.slots:,}",
             where="the engine's walkers",
             do=f"keep {capacity.walkers * capacity.slots:,} trees with prune-trees, or write an engine with "
-            f"--trees {len(blocks)}",
+            f"{opt.trees:{len(blocks)}}",
         )
     return min(fitting, key=lambda slots: sum(slot.clocks for slot in slots))
 
@@ -236,7 +236,7 @@ def _check_kind(forest: Forest, capacity: Capacity) -> None:
         raise ModelError("an engine decides by scores, and this model by values after its link", where=where, do=do)
     if forest.decision.kind == "none" and not capacity.scores:
         raise DoesNotFitError(
-            "the model gives values, and the engine labels alone", where=where, do="write the engine with --scores"
+            "the model gives values, and the engine labels alone", where=where, do=f"write the engine with {opt.scores}"
         )
 
 
@@ -247,13 +247,13 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         raise DoesNotFitError(
             f"the model reads column {columns} of its rows, and the engine's have {capacity.features}",
             where="the engine's features",
-            do=f"write an engine with --features {columns}",
+            do=f"write an engine with {opt.features:{columns}}",
         )
     if forest.n_outputs > capacity.outputs:
         raise DoesNotFitError(
             f"the model has {forest.n_outputs} outputs, and the engine {capacity.outputs}",
             where="the engine's outputs",
-            do=f"write an engine with --classes {forest.n_outputs}",
+            do=f"write an engine with {opt.classes:{forest.n_outputs}}",
         )
     deepest = max((block.steps for block in blocks), default=0)
     if deepest > MOST_STEPS:
@@ -279,7 +279,7 @@ def _check_sizes(forest: Forest, capacity: Capacity, blocks: Sequence[Blocks]) -
         raise DoesNotFitError(
             f"scores need {bits} bits, and the engine's have {capacity.score_bits}",
             where="the engine's scores",
-            do=f"compile with round-leaves{{leaf_bits=8}}, or write an engine with --score-bits {bits}",
+            do=f"compile with round-leaves{{leaf_bits=8}}, or write an engine with {opt.score_bits:{bits}}",
         )
 
 

@@ -9,7 +9,7 @@ from forestc.costs.boards import stands_for
 from forestc.costs.devices import DEVICES, Device
 from forestc.engine.capacity import NODE_BITS, RING, Capacity, DeviceMemory, Load
 from forestc.engine.image import TooManyNodesError, image_of
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 
@@ -50,7 +50,9 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
     if device is None:
         if request.walkers is None:
             raise OptionError(
-                "the number of walkers depends on the device", where="--walkers", do="add --device, or --walkers N"
+                "the number of walkers depends on the device",
+                where=opt.walkers,
+                do=f"add {opt.device}, or {opt.walkers:N}",
             )
         return _capacity(request, request.walkers, request.banks or 2, "block")
     device = stands_for(device, "device", DEVICES)
@@ -58,7 +60,7 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
     if target is None or target.memory is None:
         names = ", ".join(name for name, kind in DEVICES.items() if kind.memory is not None)
         raise OptionError(
-            f"the memory of {device} is not known", where="--device", do=f"use one of {names}, or --walkers N alone"
+            f"the memory of {device} is not known", where=opt.device, do=f"use one of {names}, or {opt.walkers:N} alone"
         )
     least, smallest = None, None
     for capacity in _candidates(request, target):
@@ -69,13 +71,13 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
             least, smallest = blocks + single, capacity
     if smallest is None:
         raise OptionError(
-            "no engine has nodes of 36 bits for this", where="--nodes", do="use fewer nodes or narrower words"
+            "no engine has nodes of 36 bits for this", where=opt.nodes, do="use fewer nodes or narrower words"
         )
     raise ForestcError(
         f"an engine for this takes {least} blocks of memory, and {device} has {target.memory.blocks}"
         + (f" and {target.memory.single} large ones" if target.memory.single else ""),
         where=f"{smallest.walkers} walkers of {smallest.nodes:,} nodes of {smallest.node_bits} bits",
-        do="use fewer nodes (--nodes), narrower words (--word-bits), or a larger device",
+        do=f"use fewer nodes ({opt.nodes}), narrower words ({opt.word_bits}), or a larger device",
     )
 
 

@@ -18,7 +18,7 @@ from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
-from forestc.errors import MissingToolError, OptionError
+from forestc.errors import MissingToolError, OptionError, opt
 from forestc.exploration.material import ALL, Material, test_rows
 from forestc.exploration.space import LEVEL, PASSES_TAKEN, TIMED, passes_of, spelt
 from forestc.exploration.study import DESIGN, TRIALS, Goal, Rung, Score, Trial
@@ -187,7 +187,7 @@ class Bench:
                 taken = searched(level, model, passes.rows, folds, size, terms, first).passes
             except LateError:
                 what = f"-O{level} scored nothing in {seconds:.0f} s, its share of the time"
-                raise OptionError(what, where="--seconds", do="give more --seconds") from None
+                raise OptionError(what, where=opt.seconds, do=f"give more {opt.seconds}") from None
         elif share_of(self.material.held_out) is None:
             return {}
         # Without search, `compile` gives a level all rows but holds some out for listed passes.
@@ -208,7 +208,9 @@ class Bench:
             layouts = firmware_estimates(forest, "words", "", request.cpu, options.get("c_layout", "auto"))
             requested = options.get("c_layout")
             if requested is not None and requested not in layouts:
-                raise OptionError(f"--c-layout {requested} does not hold the forest", do="give another layout, or auto")
+                raise OptionError(
+                    f"{opt.c_layout:{requested}} does not hold the forest", do="give another layout, or auto"
+                )
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
                 for name, cost in layouts.items()

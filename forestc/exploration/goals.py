@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 from forestc.exploration.study import Goal, Limit
 from forestc.options.amounts import amount
 from forestc.options.c import UNITS
@@ -48,17 +48,19 @@ def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | N
     goal, or a figure whose device or processor is not given."""
     if not device and not cpu:
         raise OptionError(
-            "nothing says what to build for", where="--device, --cpu", do="add --device, such as ecp5-25k, or --cpu"
+            "nothing says what to build for",
+            where=f"{opt.device}, {opt.cpu}",
+            do=f"add {opt.device}, such as ecp5-25k, or {opt.cpu}",
         )
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
     if not names:
         names = ["lut" if device else "flash", "accuracy"]
     figures = [_figure(name, "goal", device, cpu) for name in names]
     if len(set(figures)) < len(figures):
-        raise OptionError(f"goals name one figure twice: {', '.join(names)}", where="--goal", do="remove one")
+        raise OptionError(f"goals name one figure twice: {', '.join(names)}", where=opt.goal, do="remove one")
     if len(figures) < 2:
         raise OptionError(
-            f"one goal alone, {figures[0]}", where="--goal", do="give two or more, such as lut,accuracy, and limits"
+            f"one goal alone, {figures[0]}", where=opt.goal, do="give two or more, such as lut,accuracy, and limits"
         )
     return tuple(Goal(name, FIGURES[name].maximize, FIGURES[name].unit) for name in figures)
 
@@ -69,7 +71,7 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
     for text in given:
         if isinstance(text, Limit):
             if not math.isfinite(text.value):
-                raise OptionError(f"the limit of {text.figure} is no number", where="--limit", do="give a finite one")
+                raise OptionError(f"the limit of {text.figure} is no number", where=opt.limit, do="give a finite one")
             limits.append(replace(text, figure=_figure(text.figure, "limit", device, cpu)))
             continue
         parts = _LIMIT.fullmatch(text)
@@ -80,7 +82,7 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
     for limit in limits:
         if limit.figure == "accuracy" and limit.value > 1:
             raise OptionError(
-                f"accuracy is a share, at most 1: {spelled(limit)}", where="--limit", do="write it as in accuracy>=0.95"
+                f"accuracy is a share, at most 1: {spelled(limit)}", where=opt.limit, do="write it as in accuracy>=0.95"
             )
     return tuple(limits)
 
@@ -109,6 +111,6 @@ def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
     needs = FIGURES[figure].needs
     if (needs == "device" and not device) or (needs == "cpu" and not cpu):
         raise OptionError(
-            f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", where="--goal", do=f"add --{needs}"
+            f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", where=opt.goal, do=f"add --{needs}"
         )
     return figure

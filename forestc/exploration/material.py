@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.costs.prices import prices
-from forestc.errors import ModelError, OptionError, RowsError, known_names
+from forestc.errors import ModelError, OptionError, RowsError, known_names, opt, said
 from forestc.exploration.request import FEW_ROWS, FOLDS, HELD_OUT, ExploreRequest
 from forestc.exploration.space import compile_space, cost_of, first_value
 from forestc.forest.ir import Forest
@@ -176,7 +176,7 @@ def material_of(request: ExploreRequest, folder: Path) -> Material:
             raise RowsError(
                 "the validation rows have other columns or classes",
                 where=str(request.validation),
-                do="give rows with the columns and classes of --rows",
+                do=f"give rows with the columns and classes of {opt.rows}",
             )
         class_index = np.array([table.classes.index(name) for name in other.classes] or [0])
         folds = (_after(len(X), len(X) + len(other.X)),)
@@ -199,9 +199,9 @@ def _of_model(request: ExploreRequest, folder: Path) -> Material:
         seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), request.validation
     else:
-        folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
+        folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (said(_SEEN),)
     if not labeled:
-        seen = (*seen, _NO_LABELS)
+        seen = (*seen, said(_NO_LABELS))
     if forest.decides and len(np.unique(y)) < 2:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
     names = tuple(feature.name for feature in forest.features)
@@ -212,11 +212,11 @@ def _of_model(request: ExploreRequest, folder: Path) -> Material:
 
 _SEEN = (
     "candidates are scored on rows set aside from those given; if the model was trained on these rows too, give others "
-    "(--validation FILE)"
+    f"({opt.validation:FILE})"
 )
 
 
-_NO_LABELS = "the rows have no labels (--label): accuracy is how often a design answers as the model does"
+_NO_LABELS = f"the rows have no labels ({opt.label}): accuracy is how often a design answers as the model does"
 
 
 def labeled_rows(rows: object, label: object) -> tuple[Any, Any]:
@@ -229,7 +229,9 @@ def test_rows(test: object, label: object, model: Forest) -> ArrayRows:
     rows, truth = labeled_rows(test, label)
     X, y, labeled = _arrays(rows_from(rows, model, truth), model)
     if not labeled:
-        raise OptionError("the test rows have no labels", where="--test", do="give --label, or a pair (rows, labels)")
+        raise OptionError(
+            "the test rows have no labels", where=opt.test, do=f"give {opt.label}, or a pair (rows, labels)"
+        )
     return ArrayRows(X, y)
 
 

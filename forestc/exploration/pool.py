@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, Protocol
 
-from forestc.errors import ForestcError, OptionError, ToolError
+from forestc.errors import ForestcError, OptionError, ToolError, opt
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.study import Trial, write_trial
 from forestc.rows.cluster import connected
@@ -135,7 +135,7 @@ class LocalPool:
         material = bench.material
         if material.request.trial_mb is not None and resident_mb(os.getpid()) is None:
             raise OptionError(
-                "this system does not tell how much memory a process takes, so --trial-mb can't be kept",
+                f"this system does not tell how much memory a process takes, so {opt.trial_mb} can't be kept",
                 do="leave it out",
             )
         try:
@@ -143,7 +143,7 @@ class LocalPool:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
                 f"the workers can't be given what was asked ({error})",
-                where="--scheduler",
+                where=opt.scheduler,
                 do="define the function in a module of its own",
             ) from None
         self._limits = material.request.trial_seconds, material.request.trial_mb
@@ -275,7 +275,7 @@ class DaskPool:
                 self._client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
             except TimeoutError:
                 raise ToolError(
-                    "the cluster has no workers left", where="--scheduler", do="start some, then add --resume"
+                    "the cluster has no workers left", where=opt.scheduler, do=f"start some, then add {opt.resume}"
                 ) from None
         return int(threads) - len(self._jobs)
 
@@ -319,4 +319,6 @@ def pool_of(bench: Bench) -> Pool:
     try:
         return DaskPool(bench, request.scheduler) if request.scheduler else LocalPool(bench, request.jobs)
     except OSError as error:
-        raise ToolError(f"no workers can be started ({error})", where="this machine", do="give fewer --jobs") from None
+        raise ToolError(
+            f"no workers can be started ({error})", where="this machine", do=f"give fewer {opt.jobs}"
+        ) from None

@@ -13,7 +13,7 @@ from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.exploration.goals import FIGURES, spelled
 from forestc.exploration.study import RUNGS, Goal, Limit, Rung
 from forestc.options.amounts import tolerance_of
@@ -43,20 +43,24 @@ class ExploreRequest(ExploreOptions):
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
             raise OptionError(
-                "a model or a trainer is needed", where="MODEL, --train", do="give MODEL, or --train NAME, and not both"
+                "a model or a trainer is needed",
+                where=f"MODEL, {opt.train}",
+                do=f"give MODEL, or {opt.train:NAME}, and not both",
             )
         for given, what, do in (
-            (self.classes, "classes are named", "leave --classes out: labels have names"),
-            (self.iterations is not None, "iterations are a model's", "leave --iterations out"),
-            (self.missing != "auto", "missing values are asked for", "leave --missing out"),
+            (self.classes, "classes are named", f"leave {opt.classes} out: labels have names"),
+            (self.iterations is not None, "iterations are a model's", f"leave {opt.iterations} out"),
+            (self.missing != "auto", "missing values are asked for", f"leave {opt.missing} out"),
         ):
             if given and self.model is None:
                 raise OptionError(f"{what}, and no model is given", where="MODEL", do=do)
         if self.rows is None:
-            raise OptionError("no rows are given", where="--rows", do="add --rows FILE")
+            raise OptionError("no rows are given", where=opt.rows, do=f"add {opt.rows:FILE}")
         if not self.device and not self.cpu:
             raise OptionError(
-                "nothing says what to build for", where="--device, --cpu", do=f"add --device, of {_devices()}, or --cpu"
+                "nothing says what to build for",
+                where=f"{opt.device}, {opt.cpu}",
+                do=f"add {opt.device}, of {_devices()}, or {opt.cpu}",
             )
         if self.device:
             known_device(self.device)
@@ -69,7 +73,7 @@ class ExploreRequest(ExploreOptions):
                 timed_devices = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
                     f"nothing here tells the clock rate on {self.device}",
-                    where="--goal",
+                    where=opt.goal,
                     do="limit or minimize latency instead, and let your vendor's tool time the front; or give a device "
                     f"whose clock rate is known: {', '.join(timed_devices)}",
                 )
@@ -91,7 +95,7 @@ class ExploreRequest(ExploreOptions):
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
             raise OptionError(
                 "a trial may take no time or memory",
-                where="--trial-seconds, --trial-mb",
+                where=f"{opt.trial_seconds}, {opt.trial_mb}",
                 do="give seconds and megabytes above 0",
             )
         if self.seconds is not None and not self.seconds > 0:
@@ -145,7 +149,9 @@ class ExploreRequest(ExploreOptions):
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         if self.storage is not None and f":{HIDDEN}@" in self.storage:
             raise OptionError(
-                "the study does not keep the storage's password", where="--storage", do="give --storage ADDRESS again"
+                "the study does not keep the storage's password",
+                where=opt.storage,
+                do=f"give {opt.storage:ADDRESS} again",
             )
         mine = self.as_dict()
         compared = "model train label device cpu seed regression classes iterations missing"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.errors import ForestcError, MissingExtraError
+from forestc.errors import ForestcError, MissingExtraError, opt
 from forestc.exploration.goals import spelled
 from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
@@ -84,7 +84,7 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
         raise ForestcError(
             f"the storage can't be opened ({why})",
             where=named,
-            do=_ADDRESS if address else "remove it: --resume then tries the same designs again",
+            do=_ADDRESS if address else f"remove it: {opt.resume} then tries the same designs again",
         ) from None
 
 

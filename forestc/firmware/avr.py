@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import CheckError, ToolError
+from forestc.errors import CheckError, ToolError, opt
 from forestc.firmware.emulator import PAINT, Run
 from forestc.toolchain.firmware import ENTRY, Build, Compiler
 from forestc.toolchain.run import run_tool, together
@@ -43,13 +43,13 @@ class Simavr:
         if size + results + STACK_BYTES > RAM_BYTES:
             raise ToolError(
                 f"a row and its results take {size + results:,} of {RAM_BYTES:,} bytes of RAM on {MCU}",
-                where="--cpu avr",
+                where=f"{opt.cpu:avr}",
             )
         room = min(MOST_BYTES, FLASH_BYTES - HARNESS_BYTES - self.flash)
         if room < size:
             raise ToolError(
                 f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}",
-                where="--cpu avr",
+                where=f"{opt.cpu:avr}",
                 do="prune the model",
             )
         step = room // size

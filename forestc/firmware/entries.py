@@ -14,7 +14,7 @@ from forestc.backends.c.values import ValuesInC, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
 from forestc.checks.vectors import Vectors, taken
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -86,13 +86,13 @@ def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(
-            f"double has 32 bits on {cpu.name}", where="--cpu", do="compile the model with --c-inputs words"
+            f"double has 32 bits on {cpu.name}", where=opt.cpu, do=f"compile the model with {opt.c_inputs:words}"
         )
     if inputs.elements:
         raise OptionError(
             f"x has {design.forest.columns} elements, too many to be measured",
             where="the C header's rows",
-            do="compile with --c-inputs words",
+            do=f"compile with {opt.c_inputs:words}",
         )
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import RowsError
+from forestc.errors import RowsError, opt
 from forestc.forest.conditions import NO_SET, within
 from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
@@ -94,7 +94,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
             raise RowsError(
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
-                do="fill it in, or compile with --missing always, if the model takes missing values"
+                do=f"fill it in, or compile with {opt.missing:always}, if the model takes missing values"
                 if forest.on_words
                 else "fill it in, or use a model that takes missing values",
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forestc.errors import ModelError
+from forestc.errors import ModelError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.frontends import catboost, treelite
@@ -28,7 +28,7 @@ TRAINED = "give forestc the model that it was made from, as the library that tra
 RETRAIN = "train the trees with scikit-learn, XGBoost, LightGBM or CatBoost"
 UNPACK = "unpack it, and give the model file in it"
 NO_TREES = f"forestc reads ensembles of decision trees only: {RETRAIN}"
-AS_ROWS = "give the model file first, and the rows with --rows"
+AS_ROWS = f"give the model file first, and the rows with {opt.rows}"
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ FOLDERS: dict[tuple[str, ...], tuple[str, str]] = {
         "a folder that forestc compiled",
         "give the model.forest in it, the model as it was read, or use a command that takes folders",
     ),
-    ("engine.json",): ("a folder of a forestc engine", "give the model here, and the folder with --engine"),
+    ("engine.json",): ("a folder of a forestc engine", f"give the model here, and the folder with {opt.engine}"),
     ("study.json",): ("a folder of a forestc study", "give the model.forest in the folder of one of its designs"),
     ("data_spec.pb", "header.pb"): ("a YDF model, which is not read", RETRAIN),
     ("saved_model.pb",): ("a TensorFlow model, which is not read", RETRAIN),
@@ -322,7 +322,7 @@ def _reader(content: Content, kind: Kind, trust_pickle: bool) -> Callable[[Conte
         raise ModelError(
             "a pickle runs code when it is opened",
             where=content.where,
-            do="pass --trust-pickle if you made it yourself, or save the model with skops",
+            do=f"pass {opt.trust_pickle} if you made it yourself, or save the model with skops",
         )
     return kind.read
 

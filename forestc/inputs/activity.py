@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import RowsError
+from forestc.errors import RowsError, opt
 from forestc.forest.conditions import Below
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Forest
@@ -100,7 +100,7 @@ def counted_activity(forest: Forest, rows: Rows) -> ForestActivity:
             ends[number] = left[-1]
         last, count = ends, count + len(batch.X)
     if not count:
-        raise RowsError("there are no rows", where="--rows", do="give at least one row")
+        raise RowsError("there are no rows", where=opt.rows, do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
     return ForestActivity(
         conditions=ones / count,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
@@ -61,8 +61,8 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
     width = next((width for width in HASHES if most <= width), None)
     if width is None:
         index = next(index for index, (nodes, _) in zip(leaves.trees, read, strict=True) if len(nodes) == most)
-        where, do = f"tree {index}", "use --c-layout nodes or branches, or train trees of fewer leaves"
-        raise OptionError(f"--c-layout masks is for trees of up to 32 leaves, not {most}", where=where, do=do)
+        where, do = f"tree {index}", f"use {opt.c_layout:nodes} or branches, or train trees of fewer leaves"
+        raise OptionError(f"{opt.c_layout:masks} is for trees of up to 32 leaves, not {most}", where=where, do=do)
     reached = np.zeros((len(read), width), dtype=np.int64)
     entries: dict[tuple[int, int], dict[int, int]] = {}
     for position, (nodes, cleared) in enumerate(read):

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.layouts.leaves import Leaves, leaves_of
 from forestc.layouts.slots import Slots, byte_width, slots_of, width_of
@@ -97,7 +97,9 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> NodeTables:
         candidates += [(nodes, subtrees) for nodes in coded if nodes is not None]
     if not candidates:
         raise OptionError(
-            "the forest is too large for the layout nodes", where="--c-layout nodes", do="use --c-layout branches"
+            "the forest is too large for the layout nodes",
+            where=f"{opt.c_layout:nodes}",
+            do=f"use {opt.c_layout:branches}",
         )
     best, subtrees = min(candidates, key=lambda pair: _cost(pair[0]))
     shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)

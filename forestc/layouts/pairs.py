@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF as NO_CHILD
 from forestc.forest.ir import Forest, Tree
@@ -63,7 +63,7 @@ def raised_ranges(forest: Forest, word_bits: int) -> tuple[Ints, Ints]:
             raise OptionError(
                 f"the engine's words have {word_bits} bits, and {(span.top - span.low).bit_length()} are needed",
                 where=f"feature {feature.name!r}, {feature.number}",
-                do=f"compile with quantize-inputs{{input_bits={word_bits}}}, or use --word-bits",
+                do=f"compile with quantize-inputs{{input_bits={word_bits}}}, or use {opt.word_bits}",
             )
         low.append(span.low)
         high.append((span.top if isinstance(feature.number, Category) else span.high) - span.low)

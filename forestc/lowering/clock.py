@@ -12,7 +12,7 @@ import numpy as np
 from forestc.costs.devices import DELAYS
 from forestc.costs.estimate import estimate
 from forestc.costs.fitted import fitted
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.lowering.schedule import pipelined, shortest_stages
 from forestc.lowering.timing import Ready, Timing
@@ -45,7 +45,7 @@ def latency_for(
         if fmax is None:
             raise OptionError(
                 f"the clock of {device} can't be estimated",
-                where="--clock",
+                where=opt.clock,
                 do=f"use one of {', '.join(fitted().paths_ns)}",
             )
         if fmax >= clock_mhz:
@@ -58,7 +58,7 @@ def latency_for(
         progress(f"clock: {latency} cycles for {fmax:.0f} of {clock_mhz:g} MHz, about {max(1, left):.0f} s left")
     raise OptionError(
         f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz",
-        where="--clock",
+        where=opt.clock,
         do=f"the estimate reaches {best:.0f} MHz: ask for no more",
     )
 

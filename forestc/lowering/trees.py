@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
-from forestc.errors import ModelError, OptionError, known_names
+from forestc.errors import ModelError, OptionError, known_names, opt
 from forestc.forest.ir import Forest
 from forestc.lowering.decision import label, label_of
 from forestc.lowering.draft import Draft, Witness
@@ -30,7 +30,7 @@ class LoweringOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
-            raise OptionError(f"latency {self.latency}", where="--latency", do="use 0 (combinational) to 1000 cycles")
+            raise OptionError(f"latency {self.latency}", where=opt.latency, do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
         if self.family not in DELAYS:

@@ -19,7 +19,7 @@ from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import FROM_THE_FOREST, TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.engine.capacity import Capacity
-from forestc.errors import ForestcError, ModelError, OptionError, RowsError
+from forestc.errors import ForestcError, ModelError, OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.summary import counted
 from forestc.forest.text import parse_forest
@@ -287,7 +287,7 @@ class Design(FittedEstimator):
     def _need_hardware(self) -> None:
         if not self.has_hardware:
             written = "only C was written, no hardware" if set(self.targets) == {"c"} else "no unrolled hardware"
-            raise ForestcError(written, where=str(self.folder), do="add --target verilog")
+            raise ForestcError(written, where=str(self.folder), do=f"add {opt.target:verilog}")
 
     def _fields(self, key: str) -> list[Field]:
         """Returns the fields of a port from the manifest. key: `features` or `outputs`."""
@@ -316,8 +316,8 @@ class Design(FittedEstimator):
             If there is no such file.
         """
         if role not in self.manifest["files"]:
-            option = "--c-project all" if role.startswith("c_") else "--stream"
-            option = f"--target {role}" if role in TARGETS else option
+            option = f"{opt.c_project:all}" if role.startswith("c_") else "--stream"
+            option = f"{opt.target:{role}}" if role in TARGETS else option
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.options.amounts import amount, forms
 from forestc.options.fields import KeyedFlag, option
 
@@ -93,7 +93,7 @@ class COptions:
         "form of the trees in C. branches: nested ifs, fast; calls: a function for each tree; ranked: calls "
         "on ranks of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or by "
         "estimates: smallest, fastest (in the worst case), balanced (the smallest within twice the "
-        "instructions of the fastest); auto: within --flash and --instructions, otherwise balanced",
+        f"instructions of the fastest); auto: within {opt.flash} and {opt.instructions}, otherwise balanced",
     )
     c_project: str = _c(
         "none",
@@ -105,7 +105,7 @@ class COptions:
     c_types: str = _c(
         "",
         "--c-types",
-        "types of columns for --c-inputs raw, by name or position: adc=int16,3=uint8,*=float",
+        f"types of columns for {opt.c_inputs:raw}, by name or position: adc=int16,3=uint8,*=float",
         takes_rest=True,
     )
     cpu: str = _c("", "--cpu", "processor or board for which --c-layout auto chooses a layout; see forestc measure")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from forestc.errors import opt
 from forestc.options.fields import argument, flag, option
 from forestc.options.shared import (
     BAUD,
@@ -29,7 +30,7 @@ class InspectOptions:
     source: Any = field(metadata=SOURCE)
     _: KW_ONLY
     tree: int | None = option(None, "--tree", "draw tree N, counted from 0", "N", least=0)
-    depth: int = option(6, "--depth", "with --tree: number of levels to draw", least=1)
+    depth: int = option(6, "--depth", f"with {opt.tree}: number of levels to draw", least=1)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
 
@@ -38,7 +39,7 @@ class InspectOptions:
 class CheckOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
     rows: Any = rows_option(
-        "rows to check on: CSV, Parquet, Arrow or NumPy; not needed with --inputs or --prove, or if compiled "
+        f"rows to check on: CSV, Parquet, Arrow or NumPy; not needed with {opt.inputs} or {opt.prove}, or if compiled "
         "without rows"
     )
     _: KW_ONLY
@@ -47,12 +48,12 @@ class CheckOptions(DrawnRows):
         None,
         "--engines",
         "what to run, a list of: netlist, icarus, verilator, ghdl, nvc, ghdl_stream, nvc_stream, c, words, hls, "
-        "amaranth, engine, engine-icarus, image; with --port also board; default: one for each file",
+        f"amaranth, engine, engine-icarus, image; with {opt.port} also board; default: one for each file",
         listed=True,
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
     random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
-    seed: int = option(0, "--seed", "seed of the random vectors, and of rows drawn from --inputs", least=0)
+    seed: int = option(0, "--seed", f"seed of the random vectors, and of rows drawn from {opt.inputs}", least=0)
     prove: bool = option(
         False, "--prove", "also prove that the Verilog or VHDL equals the quantized forest for every input"
     )
@@ -64,7 +65,7 @@ class CheckOptions(DrawnRows):
         "board, sim:damaged=0.01,lost=0.001 with a bad line",
         "PORT",
     )
-    baud: int = option(BAUD, "--baud", "with --port: bits a second", "N", least=1)
+    baud: int = option(BAUD, "--baud", f"with {opt.port}: bits a second", "N", least=1)
     require: bool = False
     record: bool = True
     progress: Progress = quiet
@@ -140,7 +141,7 @@ class ActivityOptions(DrawnRows):
     inputs: Any = option(
         None, "--inputs", "input model of forestc model-inputs; activities are computed exactly if possible", "FILE"
     )
-    rows: Any = rows_option("instead of --inputs: rows to count on, CSV, Parquet, Arrow or NumPy")
+    rows: Any = rows_option(f"instead of {opt.inputs}: rows to count on, CSV, Parquet, Arrow or NumPy")
     label: Any = label_option()
     progress: Progress = quiet
 
@@ -157,7 +158,7 @@ class LearnInputsOptions:
     )
     seconds: float = option(20.0, "--time", "time limit of the search for a Bayesian network, in seconds", "SECONDS")
     samples: int | None = option(
-        None, "--samples", "number of search runs, instead of --time: gives the same file each time", "N", least=1
+        None, "--samples", f"number of search runs, instead of {opt.time}: gives the same file each time", "N", least=1
     )
     least_count: int = option(0, "--least-count", "write counts of rows below N as 0", "N", least=0)
     seed: int = option(0, "--seed", "seed of the search", least=0)
@@ -179,8 +180,8 @@ class ReportOptions:
     label: Any = label_option()
     peers: Any = option(None, "--peers", "of a study: others' figures, CSV or JSON: name,lut,accuracy", "FILE")
     place: bool = option(False, "--place", "of a design: place and route it, and draw where its cells lie")
-    device: str | None = option(None, "--device", "with --place: the device; default: the folder's")
-    native: bool = native_option("with --place: prefer tools on the PATH")
+    device: str | None = option(None, "--device", f"with {opt.place}: the device; default: the folder's")
+    native: bool = native_option(f"with {opt.place}: prefer tools on the PATH")
     progress: Progress = quiet
 
 

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.options.c import COptions
 from forestc.options.fields import flag, option
 from forestc.options.shared import MODEL, Progress, iterations_option, label_option, quiet, trust_option
@@ -35,7 +35,7 @@ class _ModelAndHardware:
     ranges: Any = option(
         None,
         "--ranges",
-        "instead of --rows: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON",
+        f"instead of {opt.rows}: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON",
         "FILE",
     )
     inputs: Any = option(
@@ -147,18 +147,20 @@ class _ModelAndHardware:
     clock_mhz: float | None = option(
         None,
         "--clock",
-        "with --device: clock rate in MHz to reach; chooses the latency and sets the clock constraint",
+        f"with {opt.device}: clock rate in MHz to reach; chooses the latency and sets the clock constraint",
         "MHZ",
         least=1,
         key="clock",
         schema={"type": ["number", "null"]},
     )
-    native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
+    native: bool = option(False, "--native", f"with {opt.device}: prefer tools on the PATH")
     try_anyway: bool = option(
-        False, "--try", "with --device: synthesize even if the estimate says that the design does not fit the device"
+        False,
+        "--try",
+        f"with {opt.device}: synthesize even if the estimate says that the design does not fit the device",
     )
     no_synth: bool = option(
-        False, "--no-synth", "with --device: place registers for the device, but do not run synthesis"
+        False, "--no-synth", f"with {opt.device}: place registers for the device, but do not run synthesis"
     )
 
 
@@ -188,12 +190,12 @@ class CompileOptions(COptions, _ModelAndHardware):
             given = type(self.out).__name__
             raise OptionError(
                 f"out is a {given}, not a folder",
-                where="--out",
+                where=opt.out,
                 do='labels are label=: compile(model, X, "out", label=y)',
             )
         if self.rows is not None and self.ranges is not None:
-            raise OptionError("both --rows and --ranges are given", do="remove one of them")
+            raise OptionError(f"both {opt.rows} and {opt.ranges} are given", do="remove one of them")
         for name in ("label", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
-                raise OptionError(f"{flag} needs rows, and none are given", do="give --rows, or remove it")
+                raise OptionError(f"{flag} needs rows, and none are given", do=f"give {opt.rows}, or remove it")

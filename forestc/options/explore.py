@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
+from forestc.errors import opt
 from forestc.options.fields import flag, option
 from forestc.options.shared import (
     Progress,
@@ -33,8 +34,8 @@ class ExploreOptions:
     _: KW_ONLY
     label: Any = label_option("column of the true labels")
     test: Any = option(None, "--test", "test rows, which are read once, at the end, to measure the front", "FILE")
-    validation: Any = option(None, "--validation", "rows that score designs; default: a part of --rows", "FILE")
-    regression: bool = option(False, "--regression", "with --train: the labels are values, not classes")
+    validation: Any = option(None, "--validation", f"rows that score designs; default: a part of {opt.rows}", "FILE")
+    regression: bool = option(False, "--regression", f"with {opt.train}: the labels are values, not classes")
     device: str | None = option(
         None, "--device", "device of the designs: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ..."
     )
@@ -76,10 +77,10 @@ class ExploreOptions:
         "last possible one",
     )
     trial_seconds: float = option(
-        600.0, "--trial-seconds", "time limit of one step of a trial, in seconds; not with --scheduler", "SECONDS"
+        600.0, "--trial-seconds", f"time limit of one step of a trial, in seconds; not with {opt.scheduler}", "SECONDS"
     )
     trial_mb: int | None = option(
-        None, "--trial-mb", "memory limit of a trial, in MB; not with --scheduler", "MB", least=1
+        None, "--trial-mb", f"memory limit of a trial, in MB; not with {opt.scheduler}", "MB", least=1
     )
     native: bool = native_option()
     prove: bool = option(True, "--no-prove", "check the front without proofs")

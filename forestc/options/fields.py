@@ -14,6 +14,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from forestc.errors import with_flags
+
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -182,7 +184,7 @@ def schema_of(kind: object) -> dict[str, Any]:
     for entry, spec in options_of(kind):
         if spec.recorded:
             own = spec.schema or _schema(bool if spec.group else hints[entry.name], spec)
-            properties[spec.key or entry.name] = {**own, "description": f"{spec.flags[0]}: {spec.help}"}
+            properties[spec.key or entry.name] = {**own, "description": f"{spec.flags[0]}: {with_flags(spec.help)}"}
             properties |= {} if spec.group is None else schema_of(spec.group)
     return properties
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from forestc.errors import opt
 from forestc.options.fields import argument, option
 
 MODEL = argument(
@@ -56,5 +57,5 @@ class DrawnRows:
     """Options for rows that are drawn from an input model."""
 
     inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
-    count: int = option(DRAWN, "--count", "with --inputs: number of rows to draw", "N", least=1)
-    seed: int = option(0, "--seed", "with --inputs: seed of the drawn rows", least=0)
+    count: int = option(DRAWN, "--count", f"with {opt.inputs}: number of rows to draw", "N", least=1)
+    seed: int = option(0, "--seed", f"with {opt.inputs}: seed of the drawn rows", least=0)

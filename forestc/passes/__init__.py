@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.fit_leaves.fit_leaves import FitLeaves
@@ -48,7 +48,7 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
         named = parse_passes("" if named.strip() == "none" else named.strip(), PASSES)
     if any(isinstance(step, str) for step in named):
         raise OptionError(
-            "a list of passes holds texts", where="--passes", do="give one text, with commas between the passes"
+            "a list of passes holds texts", where=opt.passes, do="give one text, with commas between the passes"
         )
     passes = [seeded(step, seed) for step in named]
     leaves = next((index for index, step in enumerate(passes) if isinstance(step, RoundLeaves | FitLeaves)), None)
@@ -59,11 +59,15 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None, seed: 
     elif inputs is None:
         passes.insert(leaves, QuantizeInputs(exact=getattr(passes[leaves], "exact", False)))
     elif getattr(passes[leaves], "exact", False) and not getattr(passes[inputs], "exact", False):
-        raise OptionError("round-leaves{exact=true} needs words that are exact", do="write quantize-inputs{exact=true}")
+        raise OptionError(
+            "exact=true needs words that are exact", where="pass round-leaves", do="write quantize-inputs{exact=true}"
+        )
     if scores is None:
         return passes
     if any(isinstance(step, FitLeaves) for step in passes):
-        raise OptionError("fit-leaves fits leaves to classes, which keeps no scores", do="remove it, or --scores")
+        raise OptionError(
+            "fits leaves to classes, which keeps no scores", where="pass fit-leaves", do=f"remove it, or {opt.scores}"
+        )
     return [
         replace(step, scores=scores) if isinstance(step, RoundLeaves) and step.scores is None else step
         for step in passes

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from forestc.errors import ForestcError, ModelError, OptionError, known_names
+from forestc.errors import ForestcError, ModelError, OptionError, known_names, opt
 from forestc.forest.ir import Forest
 from forestc.passes.promises import Promise
 from forestc.passes.scorer import Scorer
@@ -41,7 +41,9 @@ def required(scorer: Scorer | None, step: Pass) -> Scorer:
     """Returns the scorer. Raises OptionError if it is None."""
     if scorer is None:
         raise OptionError(
-            f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
+            "needs held-out rows",
+            where=f"pass {step.name}",
+            do=f"give {opt.held_out:FILE} or 0.2, or remove it from the passes",
         )
     return scorer
 
@@ -86,7 +88,9 @@ def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer |
     """Returns the rows if the pass accepts the forest and the rows. Raises an error if the pass refuses, or if the
     forest is not quantized."""
     if not forest.quantized:
-        raise ModelError(f"{step.name} works on integer forests", do="put quantize-inputs,round-leaves before it")
+        raise ModelError(
+            "works on integer forests", where=f"pass {step.name}", do="put quantize-inputs,round-leaves before it"
+        )
     step.refuse(forest, rows, scorer)
     assert rows is not None
     return rows
@@ -95,7 +99,7 @@ def accepted(step: Refusing, forest: Forest, rows: Rows | None, scorer: Scorer |
 def need_words(step: Pass, forest: Forest) -> None:
     """Raises ModelError if the features of the forest are still floats."""
     if not forest.on_words:
-        raise ModelError(f"{step.name} works on words", do="put quantize-inputs before it")
+        raise ModelError("works on words", where=f"pass {step.name}", do="put quantize-inputs before it")
 
 
 def already_quantized(step: Pass) -> ModelError:
@@ -141,13 +145,15 @@ def parse_passes(text: str, table: Mapping[str, type[Pass]]) -> list[Pass]:
             end += 1
         name = text[at:end].strip()
         if name not in table:
-            raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
+            raise OptionError(f"unknown pass {name!r}", where=opt.passes, do=known_names(name, table))
         options: dict[str, Any] = {}
         if end < len(text) and text[end] == "{":
             options, end = _parse_options(text, end + 1, name)
         passes.append(_make(table[name], name, options))
         if end < len(text) and text[end] != ",":
-            raise OptionError(f"can't read the passes at {text[end:][:20]!r}", do="separate passes by commas")
+            raise OptionError(
+                f"can't read the passes at {text[end:][:20]!r}", where=opt.passes, do="separate passes by commas"
+            )
         at = end + 1
     return passes
 
@@ -160,14 +166,16 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
         if not equals or "}" in key:
             if text[at : at + 1] == "}":
                 return options, at + 1
-            raise OptionError(f"can't read the options of {name} at {text[at:][:20]!r}", do="write {key=value,...}")
+            raise OptionError(
+                f"can't read the options of {name} at {text[at:][:20]!r}", where=opt.passes, do="write {key=value,...}"
+            )
         at += len(key) + 1
         if text[at : at + 1] in ("{", "[", '"'):
             try:
                 value, at = decoder.raw_decode(text, at)
             except (ValueError, RecursionError):
                 raise OptionError(
-                    f"{name}: {key.strip()} is not readable JSON", do="put strings in double quotes"
+                    f"{name}: {key.strip()} is not readable JSON", where=opt.passes, do="put strings in double quotes"
                 ) from None
         else:
             end = at
@@ -175,17 +183,17 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
                 end += 1
             value, at = _value(text[at:end].strip()), end
         if key.strip() in options:
-            raise OptionError(f"{name}: option {key.strip()!r} is given twice", do="remove one")
+            raise OptionError(f"{name}: option {key.strip()!r} is given twice", where=opt.passes, do="remove one")
         options[key.strip()] = value
         if text[at : at + 1] == ",":
             at += 1
         elif text[at : at + 1] != "}":
-            raise OptionError(f"the options of {name} have no end", do="close them with }")
+            raise OptionError(f"the options of {name} have no end", where=opt.passes, do="close them with }")
 
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     for key in options:
         if key not in names:
-            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(names) or 'none'}")
+            raise OptionError(f"has no option {key!r}", where=f"pass {name}", do=f"known: {', '.join(names) or 'none'}")
     return kind(**options)

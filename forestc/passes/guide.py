@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 from forestc.passes.base import Pass
 from forestc.passes.options import options_of
 
@@ -15,7 +15,7 @@ def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
     """Returns a pass's description, a dictionary with the keys name, for, promises and options. Raises OptionError for
     an unknown pass."""
     if name not in table:
-        raise OptionError(f"unknown pass {name!r}", do=known_names(name, table))
+        raise OptionError(f"unknown pass {name!r}", where="forestc passes", do=known_names(name, table))
     purpose, promises = (inspect.getdoc(table[name]) or "").split("\n\n")[:2]
     return {
         "name": name,

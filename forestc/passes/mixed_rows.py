@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.evaluate import missing_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
@@ -58,7 +58,7 @@ def rows_to_fit(
         words.append(encoded)
         labels.append(truth)
     if not words or not sum(map(len, words)):
-        raise OptionError("pruning needs rows, and the file has none", where="--rows", do="give a file with rows")
+        raise OptionError("pruning needs rows, and the file has none", where=opt.rows, do="give a file with rows")
     here, label = np.concatenate(words), np.concatenate(labels)
     copies = max(0, int(min(copies, (most_copied or most) // len(here) - 1))) if mix or noise else 0
     random = np.random.default_rng(seed)

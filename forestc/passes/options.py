@@ -151,7 +151,7 @@ def check_options(step: Pass) -> None:
             value = value.item()
             object.__setattr__(step, option.name, value)
         if not option.allows(value):
-            raise OptionError(f"{step.name}: {option.name}={value}", do=f"use {option.values}")
+            raise OptionError(f"{option.name}={value}", where=f"pass {step.name}", do=f"use {option.values}")
 
 
 @dataclass(frozen=True, kw_only=True)

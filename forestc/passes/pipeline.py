@@ -82,7 +82,7 @@ def run_passes(
     results: the passes' results, if already known."""
     scorer = None if held_out is None else Scorer(forest, held_out)
     for step in passes:
-        with located(f"pass {step.name}", step.name):
+        with located(f"pass {step.name}"):
             if isinstance(step, Refusing):
                 step.refuse(forest, rows, scorer)
             if evidence is None and getattr(step, "needs_scorer", False):
@@ -93,7 +93,7 @@ def run_passes(
     forests, outcomes = [forest], []
     for index, (name, step) in enumerate(zip(names, passes, strict=True)):
         progress(name)
-        with located(f"pass {name}", step.name):
+        with located(f"pass {name}"):
             outcomes.append(results[index] if results else apply(step, forests[-1], rows, scorer))
             origin = forests[-1].provenance
             forests.append(replace(outcomes[-1].forest, provenance=replace(origin, passes=(*origin.passes, name))))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import CheckError
+from forestc.errors import CheckError, opt
 from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
@@ -56,6 +56,7 @@ class PromiseCheck(Generic[P]):
 
     def __init__(self, name: str, before: Forest, after: Forest, promise: P) -> None:
         self.name, self.before, self.after, self.promise = name, before, after, promise
+        self.where = f"pass {name}"
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         """Takes a batch's evaluations: by the forest before the pass (`old`) and after it (`new`). Batches come in
@@ -123,7 +124,8 @@ class _Changes(PromiseCheck[P]):
     def no_decision_changed(self) -> None:
         if self.change.changed:
             raise CheckError(
-                f"{self.name} promised to keep all decisions and changed {self.change.changed} of {self.change.rows}",
+                f"promised to keep all decisions and changed {self.change.changed} of {self.change.rows}",
+                where=self.where,
                 do=A_BUG,
             )
 
@@ -172,8 +174,9 @@ class _ExactCheck(PromiseCheck[Exact]):
         if not same.all():
             row = int(np.flatnonzero(~same)[0])
             raise CheckError(
-                f"{self.name} promised to keep all scores and changed one",
-                where=f"from {old.scores[row].tolist()} to {new.scores[row].tolist()}",
+                f"promised to keep all scores and changed one from {old.scores[row].tolist()} to "
+                f"{new.scores[row].tolist()}",
+                where=self.where,
                 do=A_BUG,
             )
 
@@ -200,8 +203,9 @@ class _LeavesCheck(_Changes[P]):
         if differs.any():
             row, tree = (int(indices[0]) for indices in np.nonzero(differs))
             raise CheckError(
-                f"{self.name} promised to keep all paths and changed {int(differs.sum())}",
-                where=f"row {first + row}, tree {tree}: from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
+                f"promised to keep all paths and changed {int(differs.sum())}, of row {first + row} and tree {tree} "
+                f"from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
+                where=self.where,
                 do=A_BUG,
             )
         super().on_rows(old, new)
@@ -256,8 +260,9 @@ class _AllButTiesCheck(PromiseCheck[KeepsAllButTies]):
     def verdict(self) -> dict[str, Any]:
         if self.ties.changed > self.promise.changed or self.ties.margin > self.promise.margin:
             raise CheckError(
-                f"{self.name} promised to change {self.promise.changed} near ties and changed {self.ties.changed}, of "
+                f"promised to change {self.promise.changed} near ties and changed {self.ties.changed}, of "
                 f"a margin up to {self.ties.margin:.3g}",
+                where=self.where,
                 do=A_BUG,
             )
         near = (
@@ -289,7 +294,8 @@ class _FewChangesCheck(_Changes[FewChanges]):
         if self.change.share > most:
             what = "of the decisions" if self.before.decides else "of the range of scores, at worst"
             raise CheckError(
-                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; {most:.2%} is allowed",
+                f"changes {self.change.share:.2%} {what} on the given rows; {most:.2%} is allowed",
+                where=self.where,
                 do="give it more bits, or raise its option change",
             )
         return {}
@@ -321,7 +327,8 @@ class _ScoresCheck(PromiseCheck[ScoresWithin]):
     def verdict(self) -> dict[str, Any]:
         if self.values.share > self.promise.most:
             raise CheckError(
-                f"{self.name} changes scores by {self.values.share:.3g} at worst; {self.promise.most:g} is allowed",
+                f"changes scores by {self.values.share:.3g} at worst; {self.promise.most:g} is allowed",
+                where=self.where,
                 do="raise scores, or give it more leaf_bits, or input=ordered, which keeps all paths",
             )
         return {"scores_error": self.values.share}
@@ -374,8 +381,9 @@ class _EveryPathCheck(_LeavesCheck[EveryPath]):
         margin = max(self.given_ties.margin, self.generated_ties.margin)
         if change.error > bound or (change.changed and (keeps_decisions or margin > 2 * bound)):
             raise CheckError(
-                f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
+                f"promised scores within {bound:.3g} for every input and changed one by "
                 f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}",
+                where=self.where,
                 do=A_BUG,
             )
         if keeps_decisions or not self.before.decides:
@@ -419,13 +427,16 @@ class _WithinCheck(PromiseCheck[Within]):
     def verdict(self) -> dict[str, Any]:
         if self.loss is None:
             raise CheckError(
-                f"{self.name} is scored on held-out rows, and there are none", do="give --held-out FILE, or 0.2"
+                "is scored on held-out rows, and there are none",
+                where=self.where,
+                do=f"give {opt.held_out:FILE}, or 0.2",
             )
         if not self.loss.within(self.promise.tolerance):
             raise CheckError(
-                f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
+                f"{self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
                 f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the loss and "
                 f"a standard error are above the tolerance, {self.promise.tolerance:.4f}",
+                where=self.where,
                 do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}

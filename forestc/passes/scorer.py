@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.accuracy import truth_of_batch
@@ -120,7 +120,7 @@ class Scorer:
     def baseline(self) -> RowErrors:
         baseline = row_errors(self.model, self.held_out)
         if not baseline.decides and (baseline.truth == baseline.truth.flat[0]).all():
-            raise OptionError("the held-out rows all have the same label", where="--held-out", do="hold out other rows")
+            raise OptionError("the held-out rows all have the same label", where=opt.held_out, do="hold out other rows")
         return baseline
 
 
@@ -133,7 +133,7 @@ def row_errors(forest: Forest, rows: Rows) -> RowErrors:
         truth = truth_of_batch(batch, answers)
         parts.append(RowErrors(errors_of(forest, answers, truth), truth, forest.decides, batch.truth is not None))
     if not sum(len(part.errors) for part in parts):
-        raise OptionError("no rows are held out", where="--held-out", do="give more rows, or --held-out FILE")
+        raise OptionError("no rows are held out", where=opt.held_out, do=f"give more rows, or {opt.held_out:FILE}")
     return joined(parts)
 
 

@@ -180,11 +180,15 @@ def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):
-        raise OptionError("formats does not map feature names to types", where="formats", do='write {"age":"uint8"}')
+        raise OptionError(
+            "formats does not map feature names to types", where="pass quantize-inputs", do='write {"age":"uint8"}'
+        )
     names = {feature.name for feature in forest.features}
     result = {}
     for name, text in formats.items():
         if name not in names:
-            raise OptionError(f"formats names {name!r}, which no condition reads", do="check the name")
+            raise OptionError(
+                f"formats names {name!r}, which no condition reads", where="pass quantize-inputs", do="check the name"
+            )
         result[name] = str(text)
     return result

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
+from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError, opt
 from forestc.rows.batches import Batch, Reduction, Rows
 from forestc.rows.files import TableRows
 
@@ -48,12 +48,12 @@ class ClusterRows:
             raise
         except OSError as error:
             raise ToolError(
-                f"a worker can't read the rows ({error})", where="--scheduler", do="give a path that all workers see"
+                f"a worker can't read the rows ({error})", where=opt.scheduler, do="give a path that all workers see"
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster fails
             raise ToolError(
                 f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
-                where="--scheduler",
+                where=opt.scheduler,
                 do="start it again, then compile again",
             ) from None
         return state
@@ -82,7 +82,9 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
         yield rows
         return
     if not isinstance(rows, TableRows) or not rows.divisible:
-        raise OptionError("--scheduler needs rows in Parquet or Arrow files", do="write them as a folder of Parquet")
+        raise OptionError(
+            f"{opt.scheduler} needs rows in Parquet or Arrow files", do="write them as a folder of Parquet"
+        )
     client = connected(scheduler)
     try:
         yield ClusterRows(rows, client)

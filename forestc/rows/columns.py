@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
-from forestc.errors import OptionError, RowsError
+from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 
 SPARE = 256  # columns that rows may have unread; with more, only read columns stay
@@ -79,7 +79,7 @@ def accept_missing(forest: Forest, missing: str) -> Forest:
     if missing != "always":
         raise OptionError(f"missing={missing}", do="use auto or always")
     if not any(feature.missing for feature in forest.features):
-        raise OptionError("the model takes no missing values", where="--missing", do="leave missing=always out")
+        raise OptionError("the model takes no missing values", where=opt.missing, do="leave missing=always out")
     return replace(forest, always_missing=True)
 
 
@@ -90,17 +90,17 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
         return forest
     if len(forest.targets) > 1 or not forest.classes:
         what = f"{len(forest.targets)} targets" if forest.decides else "no classes"
-        raise OptionError(f"classes are named, and the model has {what}", where="--classes", do="leave the names out")
+        raise OptionError(f"classes are named, and the model has {what}", where=opt.classes, do="leave the names out")
     known = ", ".join(map(str, forest.classes[:8]))
     if len(names) != len(forest.classes):
         raise OptionError(
             f"{len(names)} names for {len(forest.classes)} classes",
-            where="--classes",
+            where=opt.classes,
             do=f"give one for each, in this order: {known}",
         )
     if len(set(names)) < len(names) or not all(names):
         raise OptionError(
-            f"two classes have one name, or one has none: {', '.join(names)}", where="--classes", do="give each its own"
+            f"two classes have one name, or one has none: {', '.join(names)}", where=opt.classes, do="give each its own"
         )
     return replace(forest, classes=tuple(map(str, names)))
 

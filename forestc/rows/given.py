@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.rows.batches import FitAndHeldOut, Rows
 from forestc.rows.categories import with_categories
@@ -46,14 +46,14 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(
-                f"held_out is a tuple of {len(held_out)}", where="--held-out", do="give rows, or a pair (rows, labels)"
+                f"held_out is a tuple of {len(held_out)}", where=opt.held_out, do="give rows, or a pair (rows, labels)"
             )
         return FitAndHeldOut(rows, rows_from(held_out[0], source, held_out[1]))
     column = label_columns(label, held_out)
     if label is not None and column is None and isinstance(held_out, str | Path):
         raise OptionError(
             "held_out is a file, and label holds labels",
-            where="--held-out",
+            where=opt.held_out,
             do="name the column, or give (rows, labels)",
         )
     return FitAndHeldOut(rows, rows_from(held_out, source, None if column is None else label))

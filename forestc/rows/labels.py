@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import RowsError
+from forestc.errors import RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_table, is_absent
@@ -195,7 +195,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
             what,
             where=where,
             do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
-            f"{' and more' * (len(classes) > 8)}; compile or explore with --classes{f' {moved}' * bool(moved)} to "
+            f"{' and more' * (len(classes) > 8)}; compile or explore with {opt.classes}{f' {moved}' * bool(moved)} to "
             "rename them, in that order, as in the rows",
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.errors import RowsError, known_names
+from forestc.errors import RowsError, known_names, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category
 from forestc.rows.columns import adopt_names, find_columns, some_names
@@ -56,7 +56,7 @@ def ranges_from(given: object, forest: Forest) -> tuple[Ranges, Forest, tuple[st
         lines = [_Line(str(name), _mapping(value, str(name), where), where) for name, value in given.items()]
     else:
         raise RowsError(
-            f"ranges are a path or a mapping, not {type(given).__name__}", where="--ranges", do='give {"age": (0, 120)}'
+            f"ranges are a path or a mapping, not {type(given).__name__}", where=opt.ranges, do='give {"age": (0, 120)}'
         )
     if not lines:
         raise RowsError("holds no ranges", where=where, do=FORM)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError, RowsError
+from forestc.errors import OptionError, RowsError, opt
 from forestc.rows.batches import Labels
 from forestc.rows.columns import unique_names
 from forestc.rows.files import column_numbers
@@ -33,7 +33,7 @@ def read_table(rows: object, label: object, *, regression: bool = False) -> Labe
     """Reads rows with labels from a file, an array or a data frame. Raises RowsError for unusable rows, OptionError
     without a label."""
     if label is None:
-        raise OptionError("training needs labels", where="--label", do="add --label COLUMN")
+        raise OptionError("training needs labels", where=opt.label, do=f"add {opt.label:COLUMN}")
     X, y, names, where = _read(rows, label, text=not regression)
     return _labeled(X, y, names, where, regression)
 
@@ -96,7 +96,9 @@ def _labeled(X: NDArray[np.float64], y: Labels, names: tuple[str, ...], where: s
         raise RowsError(f"all labels are {classes[0]!r}: one class alone", where=where, do="give rows of two or more")
     if len(classes) > min(MOST_CLASSES, len(X) // 2):
         raise RowsError(
-            f"{len(classes)} different labels in {len(X)} rows", where=where, do="add --regression if they are values"
+            f"{len(classes)} different labels in {len(X)} rows",
+            where=where,
+            do=f"add {opt.regression} if they are values",
         )
     index_by_class = {text: index for index, text in enumerate(classes)}
     return LabeledRows(X, np.array([index_by_class[text] for text in texts.tolist()], np.int64), names, tuple(classes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from forestc.errors import MissingToolError, OptionError
+from forestc.errors import MissingToolError, OptionError, opt
 from forestc.toolchain.compilers import version
 from forestc.toolchain.run import find, package_folders, run_tool
 
@@ -99,7 +99,7 @@ def find_compiler(cpu: Cpu, kind: str = "auto") -> Compiler:
         None,
     )
     if kind == "ziglang" and not cpu.target:
-        raise OptionError(f"ziglang does not compile for {cpu.name} here", where="--cpu", do="use --compiler gcc")
+        raise OptionError(f"ziglang does not compile for {cpu.name} here", where=opt.cpu, do=f"use {opt.compiler:gcc}")
     if kind != "ziglang" and program is not None:
         return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
     if kind != "gcc" and cpu.target and zig is not None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError, printable
+from forestc.errors import ToolError, opt, printable
 from forestc.toolchain.packaged import need_command
 from forestc.toolchain.run import run_tool, tool_text
 
@@ -62,14 +62,12 @@ def place(
     try:
         run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds, writes=writes)
     except ToolError as error:
-        if "Failed to route" in error.where:
-            raise ToolError(
-                "nextpnr finds no routes with this seed", where=error.where, do="give another --seed"
-            ) from None
-        if not _TOO_LARGE.search(error.where):
+        if "Failed to route" in error.what:
+            raise ToolError("finds no routes with this seed", where="nextpnr", do=f"give another {opt.seed}") from None
+        if not _TOO_LARGE.search(error.what):
             raise
         raise ToolError(
-            "the design does not fit", where="nextpnr", do="prune the model or choose a larger device"
+            "the design does not fit", where="nextpnr", do=f"prune the model, or choose a larger {opt.device}"
         ) from None
     try:
         figures = json.loads(report.read_text())

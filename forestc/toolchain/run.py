@@ -42,8 +42,9 @@ class _Running:
         with self.lock:
             if self.ended:
                 raise ToolError(
-                    f"{Path(command[0]).name} was not started, as another program failed",
-                    where="the programs that run in parallel",
+                    "was not started, as another program failed",
+                    where=Path(command[0]).name,
+                    do="see the error of the other program",
                 )
             process = subprocess.Popen(
                 list(command),
@@ -120,19 +121,17 @@ def run_tool(
         with batch.program(command, cwd, env) as process:
             out, err = process.communicate(data or b"", timeout=seconds)
     except FileNotFoundError:
-        raise ToolError(f"{name} was not found", where=command[0]) from None
+        raise ToolError("was not found", where=command[0]) from None
     except OSError as error:  # not executable, or no program
-        raise ToolError(f"{name} can't be started ({error.strerror})", where=command[0]) from None
+        raise ToolError(f"can't be started ({error.strerror})", where=command[0]) from None
     except subprocess.TimeoutExpired:
-        raise ToolError(
-            f"{name} took longer than {seconds:.0f} s", where="the time limit", do="give it a smaller design"
-        ) from None
+        raise ToolError(f"took longer than {seconds:.0f} s", where=name, do="give it a smaller design") from None
     missing = next((file for file in writes if not _written(cwd / file)), None)
     if process.returncode or missing is not None:
         log = printable((out + err).decode("utf-8", "replace")).splitlines()
         tail = " | ".join(line.strip() for line in log[-TAIL_LINES:] if line.strip())
         without = "" if process.returncode else f" and did not write {missing}"
-        raise ToolError(f"{name} ended with exit status {process.returncode}{without}", where=tail[:2000])
+        raise ToolError(f"ended with exit status {process.returncode}{without}: {tail[:2000]}", where=name)
     return out + (err if errors else b"")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import MissingToolError, OptionError, ToolError, printable
+from forestc.errors import MissingToolError, OptionError, ToolError, opt, printable
 from forestc.toolchain.run import find, run_tool
 
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
@@ -34,7 +34,7 @@ class Reported:
 
 def known_part(tool: str, part: str) -> None:
     if not _PART.fullmatch(part):
-        raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write --device {tool}:PART")
+        raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write {opt.device:{tool}}:PART")
 
 
 def need_vendor(tool: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, opt
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.frontends import load
@@ -44,7 +44,7 @@ def trained_again(
         raise ForestcError(
             f"{type(estimator).__name__} can't be trained again ({why})",
             where="the model",
-            do="give rows that it was not trained on: --held-out FILE",
+            do=f"give rows that it was not trained on: {opt.held_out:FILE}",
         ) from None
     return load(fitted, iterations=rounds)
 

@@ -14,7 +14,7 @@ from forestc.backends.c.layouts import LAYOUTS
 from forestc.backends.c.raw import parsed
 from forestc.backends.names import identifier
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
-from forestc.errors import OptionError, known_names
+from forestc.errors import OptionError, known_names, opt
 from forestc.forest.ir import Forest
 from forestc.options.c import UNITS, CInputs, CLayout, COptions, CQuantizer, CValues, Layout
 
@@ -30,12 +30,16 @@ def check(options: COptions) -> None:
         if (value := getattr(options, f"c_{name}")) not in get_args(kind):
             raise OptionError(f"--c-{name} {value}", do=f"use {', '.join(get_args(kind))}")
     if options.c_project not in ("none", "all") and set(options.c_project.split(",")) - set(KITS):
-        raise OptionError(f"--c-project {options.c_project}", do=f"use none, all, or a list of {', '.join(KITS)}")
+        raise OptionError(f"{opt.c_project:{options.c_project}}", do=f"use none, all, or a list of {', '.join(KITS)}")
     _check_budget(options)
     if options.raw and options.c_quantizer in ("float", "double"):
-        raise OptionError(f"--c-inputs {options.c_inputs} needs no quantizer", do="use --c-inputs words or struct")
+        raise OptionError(
+            f"{opt.c_inputs:{options.c_inputs}} needs no quantizer", do=f"use {opt.c_inputs:words} or struct"
+        )
     if parsed(options.c_types) and options.c_inputs != "raw":
-        raise OptionError("--c-types goes with --c-inputs raw", do="use --c-inputs raw, or leave --c-types out")
+        raise OptionError(
+            f"{opt.c_types} goes with {opt.c_inputs:raw}", do=f"use {opt.c_inputs:raw}, or leave {opt.c_types} out"
+        )
 
 
 def _check_budget(options: COptions) -> None:
@@ -46,7 +50,7 @@ def _check_budget(options: COptions) -> None:
         raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, cpus))
     for name, limit in options.limits.items():
         if not options.cpu:
-            raise OptionError(f"--{name} {limit} needs a processor", do=f"add --cpu, of {', '.join(cpus)}")
+            raise OptionError(f"--{name} {limit} needs a processor", do=f"add {opt.cpu}, of {', '.join(cpus)}")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise OptionError(f"--{name} {limit}", do=f"give a number of {UNITS[name]}, at least 1")
 
@@ -100,7 +104,7 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     for fit in fits.values():
         if unknown := next(filter(None, (fit[figure].unknown(own) for figure, own in amounts.values())), ""):
             raise OptionError(
-                f"no estimates of --c-layout {layout} for a forest like this ({unknown})",
+                f"no estimates of {opt.c_layout:{layout}} for a forest like this ({unknown})",
                 do="use another layout, or leave the budget out and let forestc measure tell the figures",
             )
     middle, ends, names = {}, {}, demand.names
@@ -133,7 +137,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:
-        raise OptionError(f"--c-layout {layout} is for trees that are added", do="use --c-layout branches")
+        raise OptionError(f"{opt.c_layout:{layout}} is for trees that are added", do=f"use {opt.c_layout:branches}")
     among = possible(forest)
     if layout in LAYOUTS:
         among = tuple(name for name in LAYOUTS if name == layout)
@@ -148,7 +152,7 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
         costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [cost for cost in costs if all(cost.most(name) <= limit for name, limit in options.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(costs, options, entry_of(forest)), where="--c-layout", do=_ways(options, smaller))
+        raise OptionError(_refusal(costs, options, entry_of(forest)), where=opt.c_layout, do=_ways(options, smaller))
     return _best(fitting, _goal(options) if layout == "auto" else layout).layout
 
 

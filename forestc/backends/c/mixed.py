@@ -9,7 +9,7 @@ from forestc.backends.c.demands import Demand
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.nodes import NodesInC, nodes, nodes_demand
 from forestc.backends.c.trees import TreeContext, TreeText
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 
 SHARE = 0.5  # share of all splits that become branches, at most
@@ -64,7 +64,9 @@ def mixed_demand(inputs: Inputs) -> Demand:
         for unroll in (True, False)
     ]
     if not all(parts):
-        raise OptionError("--c-layout mixed is for trees of which some become branches", do="use --c-layout branches")
+        raise OptionError(
+            f"{opt.c_layout:mixed} is for trees of which some become branches", do=f"use {opt.c_layout:branches}"
+        )
     above, below = (
         layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))
         for layout, some in zip((branches_demand, nodes_demand), parts, strict=True)

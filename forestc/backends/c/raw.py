@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.conditions import NO_SET, Member, complement, toggled
 from forestc.forest.ir import Feature, Forest, Tree
 from forestc.forest.numbers import (
@@ -78,7 +78,7 @@ def parsed(text: str) -> dict[str, str]:
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
         kind = ALIASES.get(kind, kind)
         if not name or not equals or kind not in TYPES:
-            raise OptionError(f"--c-types {part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
+            raise OptionError(f"{opt.c_types:{part}}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
         if name in types:
             raise OptionError(f"c: types gives {name!r} two types", where="--c types", do="leave one out")
         types[name] = kind

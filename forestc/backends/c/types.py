@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from forestc.backends.names import feature_name
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
@@ -160,8 +160,10 @@ def float_inputs(forest: Forest) -> FloatType:
     features share one float type."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
-            raise OptionError(f"--c-inputs float can't take the category {feature.name!r}", do="use --c-inputs words")
+            raise OptionError(
+                f"{opt.c_inputs:float} can't take the category {feature.name!r}", do=f"use {opt.c_inputs:words}"
+            )
     kinds = {f.raw for f in forest.features}
     if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
-        raise OptionError("--c-inputs float needs features of one float type", do="use --c-inputs words")
+        raise OptionError(f"{opt.c_inputs:float} needs features of one float type", do=f"use {opt.c_inputs:words}")
     return FLOATS["double"] if Float(64) in kinds else FLOATS["float"]

@@ -97,7 +97,7 @@ def prove_equal(
     undefined bits. Raises CheckError if the modules may differ, ToolError if yosys fails."""
     # yosys would give a register without an initial value the other side's value.
     if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):
-        raise CheckError(f"{what} does not equal {than}", where=f"a register starts unknown: {start.group()}")
+        raise CheckError(f"{what} does not equal {than}: a register starts unknown: {start.group()}", where="the proof")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "gold.v").write_text(gold.text())
@@ -111,13 +111,13 @@ def prove_equal(
                 seconds=seconds,
             )
         except ToolError as error:
-            if any(text in error.where for text in _REFUSED):
-                where = _unequal(_status(folder)) or error.where
-                raise CheckError(f"{what} does not equal {than}", where=where) from None
-            raise ToolError(f"yosys could not compare {than} with {what}", where=error.where or error.what) from None
+            if any(text in error.what for text in _REFUSED):
+                why = _unequal(_status(folder)) or error.what
+                raise CheckError(f"{what} does not equal {than}: {why}", where="the proof") from None
+            raise ToolError(f"yosys could not compare {than} with {what}: {error.what}", where="the proof") from None
         if not _PROVED.search(status := _status(folder)):
-            where = f"it ended with exit status 0 and wrote {status.strip()[-200:]!r}"
-            raise ToolError(f"yosys could not compare {than} with {what}", where=where)
+            ended = f"it ended with exit status 0 and wrote {status.strip()[-200:]!r}"
+            raise ToolError(f"yosys could not compare {than} with {what}: {ended}", where="the proof")
 
 
 def _status(folder: Path) -> str:

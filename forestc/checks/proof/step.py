@@ -136,8 +136,8 @@ def _module(step: str, top: str, native: bool) -> dict[str, Any]:
         try:
             run_yosys(_SCRIPT.format(top=top), folder, native=native, writes=["step.json"])
         except ToolError as error:
-            if "check -assert" in error.where or "ERROR" in error.where:
-                raise UnprovedError(f"yosys does not read the Verilog: {error.where[-200:]}") from None
+            if "check -assert" in error.what or "ERROR" in error.what:
+                raise UnprovedError(f"yosys does not read the Verilog: {error.what[-200:]}") from None
             raise
         try:
             module: dict[str, Any] = json.loads((folder / "step.json").read_text())["modules"][top]

@@ -40,13 +40,13 @@ def prove_verilog(
             if core.name != top:
                 raise OutsideError(1, f"the module is not {top}")
             if len(core.wires) * (1 + netlist.latency) <= FEW and (wrong := wrong_cycle(core, forest, netlist, QUICK)):
-                raise CheckError("the netlist does not equal the Verilog", where=wrong)
+                raise CheckError(f"the netlist does not equal the Verilog: {wrong}", where="the proof")
             prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
             part.proved = 1
         except OutsideError as error:
             part.why = str(error)
         except CheckError as error:
-            part.why = f"{error.what}; {error.where}"
+            part.why = error.what
             if wrong is None and (wrong := wrong_cycle(core, forest, netlist)):
                 part.why += f"; {wrong}"
             proof.refuted |= wrong is not None

@@ -92,5 +92,5 @@ def prove_vhdl(
                 prove_equal(gold, rtlil(netlist, top), "the netlist", than="the VHDL", unknown=True, native=native)
                 part.proved = 1
             except CheckError as error:
-                part.why = f"{error.what}; {error.where}"
+                part.why = error.what
     return proof

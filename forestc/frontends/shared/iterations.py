@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, opt, said
 
 BEST: Literal["best"] = "best"
 # A number of iterations; BEST for those up to the best one; None for the library's default.
@@ -45,7 +45,8 @@ def taken(
         return count, (f"the first {count} of the model's {total} boosting iterations are read, {why}",)
     if best is not None and best < total and requested is None:
         what = f"all {total} boosting iterations are read, as for the model's own predictions"
-        return count, (f"{what}; it says that the first {best} are the best: --iterations best reads those",)
+        note = f"{what}; it says that the first {best} are the best: {opt.iterations:best} reads those"
+        return count, (said(note),)
     return count, ()
 
 

@@ -22,7 +22,7 @@ from forestc.algorithms.covers.boolean_rules import (
     learn_rule_sets,
     learn_rules,
 )
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.extract_rules.literals import Literals, literals_for
@@ -90,9 +90,13 @@ class ExtractRules(Seeded, AtGivenSettings):
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.decides):
-            raise OptionError("extract-rules needs a model that decides on one class", do="remove it from the passes")
+            raise OptionError(
+                "needs a model that decides on one class", where="pass extract-rules", do="remove it from the passes"
+            )
         if not have_rows(rows):
-            raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")
+            raise OptionError(
+                "learns from rows", where="pass extract-rules", do=f"give {opt.rows}, or remove it from the passes"
+            )
 
     @property
     def open(self) -> bool:
@@ -136,9 +140,10 @@ class RuleLadder:
     def otherwise(self, losses: Sequence[tuple[Rung, Loss]], tried: int) -> PassResult:
         rung, loss = min(losses, key=lambda scored: scored[1].lost)
         raise OptionError(
-            f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
+            f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
             f"held-out rows by {rung.report['clauses']} clauses of complexity {rung.report['complexity']}; "
             f"tolerance={self.options.tolerance:g}",
+            where="pass extract-rules",
             do="raise the tolerance or the complexity, or allow more comparators",
         )
 
@@ -197,9 +202,11 @@ class _Learner:
         self.samples = len(self.label)
         if len(np.unique(self.label)) < 2:
             what = "the forest decides on one class" if of_forest else "the labels are of one class"
-            raise OptionError(f"extract-rules: on all rows {what}", do="give rows of two classes or more")
+            raise OptionError(f"on all rows {what}", where="pass extract-rules", do="give rows of two classes or more")
         if not len(forest.conditions):
-            raise OptionError("extract-rules: the forest has no conditions to make rules of", do="remove the pass")
+            raise OptionError(
+                "the forest has no conditions to make rules of", where="pass extract-rules", do="remove the pass"
+            )
         self.literals: Literals = literals_for(forest, drawn.words, self.label, options.comparators)
         self.bits = self.literals.bits(forest, drawn.words)
         self.deadline = time.monotonic() + options.seconds

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
 from forestc.algorithms.splits.pruning import steepest_for
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Decision, Forest
 from forestc.passes.base import PassResult, already_quantized, need_words
 from forestc.passes.ladder import AtGivenSettings, Rung
@@ -51,9 +51,13 @@ def fitting_rows(forest: Forest, rows: Rows) -> FittingRows:
     """Returns the rows to which leaves are fitted. The forest's decision replaces a missing label. Raises OptionError
     for a forest that fitting does not support."""
     if not (forest.single and forest.decides):
-        raise OptionError("fit-leaves needs a model that decides on one class", do="take round-leaves instead")
+        raise OptionError(
+            "needs a model that decides on one class", where="pass fit-leaves", do="take round-leaves instead"
+        )
     if not outputs_follow(forest):
-        raise OptionError("fit-leaves needs trees with consecutive outputs", do="take round-leaves instead")
+        raise OptionError(
+            "needs trees with consecutive outputs", where="pass fit-leaves", do="take round-leaves instead"
+        )
     stride = max(1, -(-count_rows(rows) * len(forest.trees) // MOST_LEAVES))
     leaves, labels, first = [], [], 0
     for batch in rows.batches():
@@ -115,7 +119,11 @@ class FitLeaves(AtGivenSettings):
         if source.quantized:
             raise already_quantized(self)
         if not have_rows(rows):
-            raise OptionError("fit-leaves needs rows to fit leaves to", do="give --rows, or take round-leaves instead")
+            raise OptionError(
+                "needs rows to fit leaves to",
+                where="pass fit-leaves",
+                do=f"give {opt.rows}, or take round-leaves instead",
+            )
         refuse_sums(source)
 
     def ladder(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> LeafLadder:

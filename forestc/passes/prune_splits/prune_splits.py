@@ -14,7 +14,7 @@ import numpy as np
 
 from forestc.algorithms.splits.pruning import Start
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Memory, Pass, PassResult, accepted, print_pass
 from forestc.passes.fit_leaves.fit_leaves import outputs_follow
@@ -107,10 +107,10 @@ class PruneSplits(Seeded, AtGivenSettings):
         check_options(self)
         prices(self.cost)  # raises OptionError for an unknown family
         if self.price == 0 and self.keep != "decisions":
-            raise OptionError("prune-splits: price=0", do="use a number above 0, auto, or keep=decisions")
+            raise OptionError("price=0", where="pass prune-splits", do="use a number above 0, auto, or keep=decisions")
         if self.keep == EITHER and self.price != "auto":
             raise OptionError(
-                f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
+                f"keep={EITHER} searches the price", where="pass prune-splits", do="remove price, or use keep=accuracy"
             )
 
     @property
@@ -119,24 +119,32 @@ class PruneSplits(Seeded, AtGivenSettings):
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not source.single:
-            raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
+            raise OptionError(
+                "needs a model that decides on one class", where="pass prune-splits", do="remove it from the passes"
+            )
         if not source.decides and self.keep == "decisions":
             raise OptionError(
-                "prune-splits: a regression has no decisions to keep",
-                do="use keep=accuracy, whose tolerance is of R squared, and give --held-out",
+                "a regression has no decisions to keep",
+                where="pass prune-splits",
+                do=f"use keep=accuracy, whose tolerance is of R squared, and give {opt.held_out}",
             )
         if not source.decides and source.link != Link():
             raise OptionError(
-                f"prune-splits takes no regression with the link {source.link.kind}", do="remove it from the passes"
+                f"takes no regression with the link {source.link.kind}",
+                where="pass prune-splits",
+                do="remove it from the passes",
             )
         if source.aggregate.kind != "sum":
-            raise OptionError("prune-splits needs a sum of trees", do="remove it from the passes")
+            raise OptionError("needs a sum of trees", where="pass prune-splits", do="remove it from the passes")
         if not outputs_follow(source):
-            raise OptionError("prune-splits: the outputs of a tree are not consecutive", do="remove it from the passes")
+            raise OptionError(
+                "the outputs of a tree are not consecutive", where="pass prune-splits", do="remove it from the passes"
+            )
         if not have_rows(rows):
             raise OptionError(
-                "prune-splits needs rows: they say which splits are needed",
-                do="give --rows, or remove it from the passes",
+                "needs rows: they say which splits are needed",
+                where="pass prune-splits",
+                do=f"give {opt.rows}, or remove it from the passes",
             )
 
     def run_remembering(self, forest: Forest, rows: Rows | None, memory: Memory) -> PassResult:

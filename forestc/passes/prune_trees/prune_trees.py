@@ -18,7 +18,7 @@ from forestc.algorithms.members.least_squares import refit
 from forestc.algorithms.members.search import Effort, MemberChoice, search
 from forestc.algorithms.members.vote_patterns import Limits
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import ForestcError, OptionError, opt
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import Pass, PassResult, accepted
@@ -91,15 +91,22 @@ class PruneTrees(Seeded, AtGivenSettings):
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not (source.single and source.adds) or (not source.decides and source.n_outputs != 1):
             raise OptionError(
-                "prune-trees needs a sum of trees that decides on one class or gives one value",
+                "needs a sum of trees that decides on one class or gives one value",
+                where="pass prune-trees",
                 do="remove it from the passes",
             )
         if not source.decides and source.link != Link():
-            raise OptionError("prune-trees: a link follows the sum of the trees", do="remove it from the passes")
+            raise OptionError(
+                "a link follows the sum of the trees", where="pass prune-trees", do="remove it from the passes"
+            )
         if not outputs_follow(source):
-            raise OptionError("prune-trees: the outputs of a tree are not consecutive", do="remove it from the passes")
+            raise OptionError(
+                "the outputs of a tree are not consecutive", where="pass prune-trees", do="remove it from the passes"
+            )
         if not have_rows(rows):
-            raise OptionError("prune-trees needs rows", do="give --rows, or remove it from the passes")
+            raise OptionError(
+                "needs rows", where="pass prune-trees", do=f"give {opt.rows}, or remove it from the passes"
+            )
 
     @property
     def open(self) -> bool:
@@ -180,8 +187,9 @@ class SelectingLadder:
         if losses and self.options.price != "auto":
             _, loss = losses[-1]
             raise OptionError(
-                f"prune-trees: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
+                f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on "
                 f"held-out rows; tolerance={self.options.tolerance:g}",
+                where="pass prune-trees",
                 do="raise the tolerance, or remove the price",
             )
         report = _totals(self.source, self.source) | {"chosen_on": self.chosen_on, "chosen_on_held_out": tried > 1}

@@ -55,6 +55,7 @@ def choose_exact(
             raise OptionError(
                 f"no fixed-point format of {input_bits or most} bits keeps every value of {feature.name!r} on its side "
                 "of the thresholds",
+                where="pass quantize-inputs",
                 do="use input=auto without input_bits, give its range, or rows, on which a change can be measured",
             )
     return Format(Ordered(key), threshold_key(thresholds, key), EXACT)
@@ -90,6 +91,7 @@ def given_exactly(
 def _not_exact(feature: Feature, number: NumberType) -> OptionError:
     return OptionError(
         f"{number} does not keep every value of {feature.name!r} on its side of the thresholds",
+        where="pass quantize-inputs",
         do="give a wider format, its range (with step 1 for whole numbers), or rows",
     )
 

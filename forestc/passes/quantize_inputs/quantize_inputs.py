@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from forestc.costs.prices import prices
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.forest.retyping import retyped
@@ -81,12 +81,15 @@ class QuantizeInputs:
     def __post_init__(self) -> None:
         check_options(self)
         if self.exact and self.needs_scorer:
-            raise OptionError("quantize-inputs: exact=true uses no rows, but tolerance does", do="remove one of them")
+            raise OptionError(
+                "exact=true uses no rows, but tolerance does", where="pass quantize-inputs", do="remove one of them"
+            )
         if self.cost is not None:
             prices(self.cost)  # raises OptionError for an unknown cost
             if self.exact or self.input != "auto":
                 raise OptionError(
-                    "quantize-inputs: cost rounds thresholds, which exact, and an input other than auto, do not allow",
+                    "cost rounds thresholds, which exact, and an input other than auto, do not allow",
+                    where="pass quantize-inputs",
                     do="remove one of them",
                 )
 
@@ -99,12 +102,20 @@ class QuantizeInputs:
             raise already_quantized(self)
         if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
             raise OptionError(
-                "quantize-inputs{cost} rounds thresholds where rows allow it", do="give rows, or remove cost"
+                "cost rounds thresholds where rows allow it",
+                where="pass quantize-inputs",
+                do=f"give {opt.rows}, or remove cost",
             )
         if isinstance(rows, Ranges) and self.needs_scorer:
-            raise OptionError("quantize-inputs{tolerance} needs held-out rows, and there are none", do="remove it")
+            raise OptionError(
+                "tolerance needs held-out rows, and ranges are given",
+                where="pass quantize-inputs",
+                do=f"remove tolerance, or give {opt.rows} and {opt.held_out}",
+            )
         if rows is None and self.input != "ordered" and not self.exact:
-            raise OptionError("quantize-inputs needs rows", do="give rows, input=ordered, or exact=true")
+            raise OptionError(
+                "needs rows", where="pass quantize-inputs", do=f"give {opt.rows}, or write input=ordered or exact=true"
+            )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Returns the result of the pass, with integer features and thresholds. Given `Ranges` instead of rows, it is

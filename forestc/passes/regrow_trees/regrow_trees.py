@@ -18,7 +18,7 @@ import numpy as np
 from forestc.algorithms.boosting.boost import Boosted, integer_bias
 from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, PassResult, accepted
 from forestc.passes.grown_trees import constant_tree, leaf_unit, sum_of_trees
@@ -116,19 +116,23 @@ class RegrowTrees(Seeded, AtGivenSettings):
     def __post_init__(self) -> None:
         check_options(self)
         if self.noise and not self.copies:
-            raise OptionError("regrow-trees: noise is for the copies of rows", do="give copies=1 or more")
+            raise OptionError("noise is for the copies of rows", where="pass regrow-trees", do="give copies=1 or more")
         prices(self.cost)  # raises OptionError for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         remove = "remove it from the passes"
         if len(source.targets) > 1:
-            raise OptionError("regrow-trees needs a model of one target", do=remove)
+            raise OptionError("needs a model of one target", where="pass regrow-trees", do=remove)
         if not source.decides and (source.n_scores > 1 or source.link.kind == "order"):
-            raise OptionError("regrow-trees needs a model that decides, or returns a single value", do=remove)
+            raise OptionError(
+                "needs a model that decides, or returns a single value", where="pass regrow-trees", do=remove
+            )
         if len(source.classes) == 1:
-            raise OptionError("regrow-trees needs a model of two classes or more", do=remove)
+            raise OptionError("needs a model of two classes or more", where="pass regrow-trees", do=remove)
         if not have_rows(rows):
-            raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
+            raise OptionError(
+                "needs rows: it learns from them", where="pass regrow-trees", do=f"give {opt.rows}, or {remove}"
+            )
 
     def result(self, forest: Forest, rung: Rung, tried: int) -> PassResult:
         return PassResult(rung.forest, (Within(float(self.tolerance)),), rung.report | _chosen(tried))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.evaluate import evaluation_of
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult, already_quantized, need_words, required
@@ -97,7 +97,9 @@ class RoundLeaves:
     def __post_init__(self) -> None:
         check_options(self)
         if self.exact and self.needs_scorer:
-            raise OptionError("round-leaves: exact=true uses no rows, but tolerance does", do="remove one of them")
+            raise OptionError(
+                "exact=true uses no rows, but tolerance does", where="pass round-leaves", do="remove one of them"
+            )
 
     @property
     def needs_scorer(self) -> bool:
@@ -109,16 +111,22 @@ class RoundLeaves:
         if not has_whole_leaves(source):
             refuse_sums(source)
         if isinstance(rows, Ranges) and self.needs_scorer:
-            raise OptionError("round-leaves{tolerance} needs held-out rows, and there are none", do="remove it")
+            raise OptionError(
+                "tolerance needs held-out rows, and ranges are given",
+                where="pass round-leaves",
+                do=f"remove tolerance, or give {opt.rows} and {opt.held_out}",
+            )
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
             why = "which exact=true does not use" if have_rows(rows) else "and there are none"
             raise OptionError(
                 f"leaf bits that keep scores are chosen on rows, {why}",
                 where="pass round-leaves",
-                do="give --rows, or round-leaves{leaf_bits=24} and the like, which reports the largest error of scores",
+                do=f"give {opt.rows}, or a number of leaf_bits: the report then tells the largest error of scores",
             )
         if rows is None and (self.leaf_bits == "auto" or self.scores is not None) and not self.exact:
-            raise OptionError("round-leaves needs rows", do="give rows, a number of leaf_bits, or exact=true")
+            raise OptionError(
+                "needs rows", where="pass round-leaves", do=f"give {opt.rows}, a number of leaf_bits, or exact=true"
+            )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Returns the result of the pass, with the integer forest. Given `Ranges`, every input in these counts. Raises

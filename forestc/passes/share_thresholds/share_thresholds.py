@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.thresholds.dyadic_points import narrow_points
 from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
 from forestc.algorithms.thresholds.node_bounds import NodeBounds
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32, FloatArray, word_bits
@@ -71,10 +71,12 @@ class ShareThresholds:
     def __post_init__(self) -> None:
         check_options(self)
         if self.exceptions > 1 and self.exceptions != int(self.exceptions):
-            raise OptionError(f"share-thresholds: exceptions={self.exceptions}", do=f"use {_COUNT_OR_SHARE}")
+            raise OptionError(
+                f"exceptions={self.exceptions}", where="pass share-thresholds", do=f"use {_COUNT_OR_SHARE}"
+            )
         if self.tolerance is not None and self.lossless:
             raise OptionError(
-                "share-thresholds: a tolerance is for exceptions or path_change, and no path changes without them",
+                "a tolerance is for exceptions or path_change, and no path changes without them", where="pass share-thresholds",
                 do="remove it",
             )
 
@@ -86,21 +88,23 @@ class ShareThresholds:
     def refuse(self, source: Forest, rows: Rows | None, scorer: Scorer | None) -> None:
         if not have_rows(rows):
             raise OptionError(
-                "share-thresholds needs rows: they say how far thresholds may move",
-                do="give --rows, or remove it from the passes",
+                "needs rows: they say how far thresholds may move",
+                where="pass share-thresholds",
+                do=f"give {opt.rows}, or remove it from the passes",
             )
         if not self.lossless and scorer is None:
             raise OptionError(
-                f"{print_pass(self)} is scored on held-out rows, and there are none",
-                do="give rows that the model was not trained on (--held-out FILE), or hold out a share of the rows "
-                "(--held-out 0.2)",
+                "is scored on held-out rows, and there are none",
+                where=f"pass {print_pass(self)}",
+                do=f"give rows that the model was not trained on ({opt.held_out:FILE}), or hold out a share of the "
+                f"rows ({opt.held_out:0.2})",
             )
 
     def run(self, forest: Forest, rows: Rows | None, scorer: Scorer | None = None) -> PassResult:
         """Returns the result of the pass, with shared thresholds. Raises OptionError if thresholds are integers, or if
         rows are missing."""
         if forest.on_words:
-            raise OptionError("share-thresholds works on floats", do="put it before quantize-inputs")
+            raise OptionError("works on floats", where="pass share-thresholds", do="put it before quantize-inputs")
         self.refuse(forest, rows, scorer)
         assert rows is not None
         task = Observe.of(forest)
