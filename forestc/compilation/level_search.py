@@ -186,7 +186,6 @@ def _planned(
     return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
 
 
-_NONE_ASIDE = "-O{level} judges nothing here and keeps all given rows: --held-out {share} sets none of them aside"
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"
 _SET_ASIDE = (
     "passes are scored on a share of the given rows; if the model was trained on them, it looks better there than on "

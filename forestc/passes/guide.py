@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from forestc.errors import OptionError, known_names, opt
+from forestc.errors import OptionError, known_names
 from forestc.passes.base import Pass
 from forestc.passes.options import options_of
 

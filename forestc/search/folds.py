@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ForestcError, opt
+from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import read_estimator
 from forestc.frontends.shared.iterations import parsed
@@ -23,7 +23,7 @@ from forestc.training.seeds import Estimator, seeded_numpy
 
 MOST_ROWS = 20_000  # rows used for folds; if there are more, every n-th row is used
 MOST_COLUMNS = 4096  # columns; with more, folds have only the columns that the model reads
-OTHER_ROWS = "give rows that it was not trained on: --held-out FILE"
+OTHER_ROWS = f"give rows that it was not trained on: {opt.held_out:FILE}"
 FOLDS = ((4000, 5), (1 << 62, 3))  # lists (limit, number of folds); the first limit above the number of rows counts
 
 

@@ -76,7 +76,8 @@ class ShareThresholds:
             )
         if self.tolerance is not None and self.lossless:
             raise OptionError(
-                "a tolerance is for exceptions or path_change, and no path changes without them", where="pass share-thresholds",
+                "a tolerance is for exceptions or path_change, and no path changes without them",
+                where="pass share-thresholds",
                 do="remove it",
             )
 
