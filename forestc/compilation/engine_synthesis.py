@@ -25,7 +25,7 @@ def engine_synthesis(capacity: Capacity, options: SynthOptions, clocks: int | No
             "an engine has no stream wrapper"
             if options.stream
             else f"engines are not synthesized for {options.device}",
-            where=opt.stream if options.stream else "--device",
+            where=opt.stream if options.stream else opt.device,
             do="leave it out" if options.stream else "give a device of yosys and nextpnr",
         )
     text = emit(capacity)

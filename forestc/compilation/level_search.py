@@ -84,7 +84,7 @@ def check_rows_that_score(request: Request) -> None:
         raise OptionError(
             f"-O{request.level} has no rows to score on, as a model of trees alone can't be trained again",
             where=str(model) if isinstance(model, str | Path) else f"model of type {type(model).__name__}",
-            do="give rows that it was not trained on: --held-out FILE",
+            do=f"give rows that it was not trained on: {opt.held_out:FILE}",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ForestcError
+from forestc.errors import ForestcError, opt
 from forestc.forest.ir import Forest
 from forestc.frontends import read_estimator
 from forestc.frontends.shared.iterations import parsed
