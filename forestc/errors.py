@@ -114,7 +114,7 @@ class ForestcError(Exception):
 
     exit_status = 1
 
-    def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
+    def __init__(self, what: str, *, where: str, do: str) -> None:
         self.parts = (printable(where), printable(what), printable(do))
         super().__init__(str(self))
 
@@ -218,6 +218,7 @@ class InternalError(ForestcError):
 
 
 HERE = ""  # `where` of an error whose place a caller knows: `located` gives it
+DAMAGED = "it is damaged or was changed by hand: copy, save or fit it again"  # what can be done about such a model
 PYTHON = f"Python in {sys.prefix}"  # the place of a library that is not installed
 
 

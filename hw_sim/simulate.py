@@ -252,10 +252,10 @@ def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
 def _check_names(ports: Ports, words: Mapping[str, object]) -> None:
     missing = [name for name, _ in ports if name not in words]
     if missing:
-        raise RowsError(f"no words for port {missing[0]!r}", do="give words for each input port")
+        raise RowsError(f"no words for port {missing[0]!r}", where="words", do="give words for each input port")
     if len(words) > len(ports):
         unknown = sorted(set(words) - {name for name, _ in ports})
-        raise RowsError(f"no input port {unknown[0]!r}", do="remove it")
+        raise RowsError(f"no input port {unknown[0]!r}", where="words", do="remove it")
 
 
 def _check_words(ports: Ports, columns: Sequence[Column]) -> None:

@@ -30,9 +30,9 @@ class HlsOptions:
 
     def __post_init__(self) -> None:
         if not self.part.replace("-", "").replace("_", "").isalnum():
-            raise OptionError(f"hls: part={self.part}", do="give a device such as xc7a100tcsg324-1")
+            raise OptionError(f"{self.part!r} is no device", where="part", do="give a device such as xc7a100tcsg324-1")
         if not 0.1 <= self.clock <= 1e6:
-            raise OptionError(f"hls: clock={self.clock:g}", do="give 0.1 to 1e6 nanoseconds")
+            raise OptionError(f"{self.clock:g} ns is no clock period", where="clock", do="give 0.1 to 1e6 nanoseconds")
 
 
 def top_name(netlist: Netlist) -> str:

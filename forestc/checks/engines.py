@@ -24,7 +24,7 @@ from forestc.backends.c.values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, disturbed, results, taken
-from forestc.errors import MissingToolError, ToolError, printable
+from forestc.errors import PYTHON, MissingToolError, ToolError, printable
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -111,7 +111,9 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
-        raise ToolError(f"the test bench gave {len(verdicts) or 'no'} verdicts", where=" | ".join(log[-4:]))
+        raise ToolError(
+            f"the test bench gave {len(verdicts) or 'no'} verdicts: {' | '.join(log[-4:])}", where=self.title
+        )
     passed, number = verdicts[0][1] == "PASS", int(verdicts[0][2] or 0)
     if passed and number == len(expected):
         return Difference(0)
@@ -205,7 +207,7 @@ class BenchEngine(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         programs = [path for program in self.programs if (path := find(program))]
         if len(programs) < len(self.programs):
-            raise MissingToolError(f"{self.title} is not on the PATH", do=f"install {self.programs[0]}")
+            raise MissingToolError(f"{self.title} was not found", do=f"install {self.programs[0]}")
         self.netlist, self.folder = design.netlist, folder
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.bench = hdl.module_name(self.netlist) + self.ending
@@ -428,7 +430,9 @@ class HlsEngine(Engine):
         if compiler is None:
             raise MissingToolError("no C++ compiler was found", do="install g++, or set CXX")
         if headers is None:
-            raise MissingToolError("the ap_types headers are not installed", do='pip install "forestc[hls]"')
+            raise MissingToolError(
+                "the ap_types headers are not installed", where=PYTHON, do='pip install "forestc[hls]"'
+            )
         self.netlist = design.netlist
         self.folder = folder
         top = hls.top_name(self.netlist)
@@ -463,7 +467,7 @@ class AmaranthEngine(VerilatorEngine):
 
     def __init__(self, design: Design, folder: Path) -> None:
         if importlib.util.find_spec("amaranth") is None:
-            raise MissingToolError("Amaranth is not installed", do='pip install "forestc[amaranth]"')
+            raise MissingToolError("Amaranth is not installed", where=PYTHON, do='pip install "forestc[amaranth]"')
         super().__init__(design, folder)
         self.tool = f"Amaranth {importlib.metadata.version('amaranth')}, {self.tool}"
 

@@ -20,7 +20,7 @@ from forestc.engine.folder import described
 from forestc.engine.image import EngineImage, image_of, packed_rows
 from forestc.engine.vectors import image_lines, packed_results, results_of, row_lines
 from forestc.engine.verilog import view_of
-from forestc.errors import CheckError, MissingToolError, ToolError, printable
+from forestc.errors import CheckError, MissingToolError, ToolError, opt, printable
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -84,7 +84,9 @@ class Simulation:
         lanes = -(-self.capacity.result_bits // 32)
         size = 4 * lanes * len(beats)
         if len(out) < size + 4 or any(out[size : size + 4]):
-            raise ToolError("the engine lost or added rows", where=out[-200:].decode("utf-8", "replace"))
+            raise ToolError(
+                f"the engine lost or added rows: {out[-200:].decode('utf-8', 'replace')}", where="Verilator"
+            )
         words = np.frombuffer(out[:size], dtype="<u4").reshape(-1, lanes)
         results = [sum(int(word) << (32 * lane) for lane, word in enumerate(row)) for row in words.tolist()]
         return results, printable(out[size + 4 :].decode("utf-8", "replace"))
@@ -99,7 +101,9 @@ class WalkersInVerilator(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         self.capacity, self.forest = design.engine, design.forest
         if self.capacity.load != "stream":
-            raise MissingToolError("Verilator drives engines that take images as a stream", do="use engine-icarus")
+            raise MissingToolError(
+                "Verilator drives engines that take images as a stream", where=opt.engines, do="use engine-icarus"
+            )
         self.image = image_of(self.forest, self.capacity)
         self.simulation = Simulation.of(self.capacity, copied(design, "engine", folder), folder)
         program = verilator.find_verilator()
@@ -123,7 +127,7 @@ class WalkersInIcarus(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         compiler, self.runner = find("iverilog"), find("vvp")
         if compiler is None or self.runner is None:
-            raise MissingToolError("Icarus Verilog is not on the PATH", do="install iverilog")
+            raise MissingToolError("Icarus Verilog was not found", do="install iverilog")
         self.capacity, self.forest, self.folder = design.engine, design.forest, folder
         sources = [copied(design, role, folder) for role in ("engine", "engine_testbench")]
         run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder, writes=["bench.vvp"])

@@ -33,7 +33,7 @@ class _Command(typer.core.TyperCommand):
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for index, parameter in enumerate(order):
             if parameter in order[:index] and not parameter.multiple and not parameter.is_eager:
-                raise OptionError(f"{parameter.opts[0]} is given twice", do="give it once")
+                raise OptionError("is given twice", where=parameter.opts[0], do="give it once")
         return list(super().parse_args(ctx, args))
 
     def _joined(self, args: list[str]) -> list[str]:
@@ -159,7 +159,7 @@ def _given(kind: object, values: Mapping[str, Any], typed: set[str]) -> dict[str
         elif own:
             switches_last = sorted(group.keys.values(), key=lambda pair: pair[0].default is False)
             flags, flag = [spec.flags[0] for _, spec in switches_last], group.within.flag
-            raise OptionError(f"{', '.join(flags[:-1])} and {flags[-1]} need {flag}", do=f"add {flag}")
+            raise OptionError(f"is needed by {', '.join(flags[:-1])} and {flags[-1]}", where=flag, do=f"add {flag}")
     return result
 
 
@@ -182,7 +182,7 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         name, has_value, value = part.partition("=")
         name = name.strip().replace("_", "-")
         if name not in group.keys:
-            raise OptionError(f"unknown key {name!r} of {flag}", do=known_names(name, group.keys))
+            raise OptionError(f"unknown key {name!r}", where=flag, do=known_names(name, group.keys))
         entry, spec = group.keys[name]
         if spec.takes_rest:
             value, after = rest.partition("=")[2], ""
@@ -190,19 +190,20 @@ def _take_keys(result: dict[str, Any], group: Group, text: str) -> None:
         if kind is bool and not has_value:
             value = "true"
         if entry.name in result:
-            raise OptionError(f"{flag} {name} is given twice", do="give it once")
+            raise OptionError("is given twice", where=f"{flag} {name}", do="give it once")
         result[entry.name] = _value(f"{flag} {name}", value.strip(), kind)
         rest = after
 
 
 def _value(name: str, text: str, kind: type) -> str | int | bool:
     if not text:
-        raise OptionError(f"{name} has no value", do=f"write {name}=VALUE")
+        raise OptionError("has no value", where=name, do=f"write {name}=VALUE")
     if kind is bool and text in ("true", "false"):
         return text == "true"
     if kind is bool or (kind is int and not text.removeprefix("-").isdecimal()):
         raise OptionError(
-            f"{name}={text}",
+            f"{text!r} is no value",
+            where=name,
             do="give a whole number" if kind is int else "give true or false",
         )
     return int(text) if kind is int else text

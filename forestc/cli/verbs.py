@@ -203,7 +203,9 @@ def _take(call: Call) -> None:
     unused = sorted(given.keys() - {"model", "take", "out"})
     if unused or not {"model", "out"} <= given.keys():
         raise OptionError(
-            f"{opt.take} needs a study and a folder, and nothing else", do=f"explore STUDY {opt.take:N} -o DIR"
+            "a study and a folder are needed, and nothing else",
+            where=opt.take,
+            do="write forestc explore STUDY --take N -o DIR",
         )
     with progress(call.json) as say:
         figures = take(given["model"], given["take"], given["out"], say)

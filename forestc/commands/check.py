@@ -159,7 +159,7 @@ def _refuse(design: Design, options: CheckOptions) -> None:
         if name == BOARD and options.port is None:
             raise OptionError("no port of a board is given", where=opt.port, do=f"add {opt.port:PORT}")
         if name not in (*ENGINES, BOARD):
-            raise OptionError(f"unknown engine {name!r}", do=known_names(name, ENGINES))
+            raise OptionError(f"unknown engine {name!r}", where=opt.engines, do=known_names(name, ENGINES))
     if options.prove:
         if design.has_hardware or "engine" not in design.targets:
             _ = design.netlist  # A design without a netlist raises here.

@@ -12,7 +12,7 @@ from forestc.engine.area import engine_estimate
 from forestc.engine.capacity import Capacity
 from forestc.engine.folder import write_engine
 from forestc.engine.sizing import EngineRequest, blocks_of, capacity_for
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.options.engine import EngineOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, titled
@@ -116,4 +116,4 @@ def _walkers(given: int | str) -> int | None:
         return None
     if str(given).isdecimal():
         return int(given)
-    raise OptionError(f"walkers={given!r}", do="give a number, or auto")
+    raise OptionError(f"{given!r} is no number of walkers", where=opt.walkers, do="give a number, or auto")

@@ -24,7 +24,7 @@ from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.source import design_of, rows_or_drawn
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import MissingToolError, OptionError, known_names, opt, said
+from forestc.errors import PYTHON, MissingToolError, OptionError, known_names, opt, said
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
 from forestc.firmware.emulator import Emulator, Machine, Run
@@ -176,10 +176,10 @@ def measure(options: MeasureOptions) -> Shown:
 def _refuse(options: MeasureOptions) -> None:
     for what, name, names in (
         ("compiler", options.compiler, COMPILERS),
-        ("optimization", options.optimize, OPTIMIZE),
+        ("optimize", options.optimize, OPTIMIZE),
     ):
         if name not in names:
-            raise OptionError(f"unknown {what} {name!r}", do=known_names(name, names))
+            raise OptionError(f"unknown value {name!r}", where=getattr(opt, what), do=known_names(name, names))
     need_libraries(CPUS[options.cpu])
 
 
@@ -266,7 +266,9 @@ def need_libraries(cpu: Cpu) -> None:
     missing = [name for name, module in modules.items() if find_spec(module) is None]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise MissingToolError(f"{' and '.join(missing)} {verb} not installed", do='pip install "forestc[firmware]"')
+        raise MissingToolError(
+            f"{' and '.join(missing)} {verb} not installed", where=PYTHON, do='pip install "forestc[firmware]"'
+        )
 
 
 def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:

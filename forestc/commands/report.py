@@ -51,15 +51,15 @@ def report(options: ReportOptions) -> Shown:
 
 def _refuse(options: ReportOptions, study: bool) -> None:
     if not study and options.peers is not None:
-        raise OptionError(f"{opt.peers} is for studies, and this is a design", do=f"remove {opt.peers}")
+        raise OptionError("peers are for studies, and this is a design", where=opt.peers, do=f"remove {opt.peers}")
     for name, value in (("rows", options.rows), ("label", options.label), ("place", options.place)):
         if study and value not in (None, False):
-            raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
+            raise OptionError("this is for designs, and a study is given", where=getattr(opt, name), do="leave it out")
     if options.label is not None and options.rows is None:
-        raise OptionError(f"{opt.label} needs {opt.rows}", do=f"add {opt.rows:FILE}")
+        raise OptionError("labels need rows", where=opt.label, do=f"add {opt.rows:FILE}")
     for name, value in (("native", options.native), ("device", options.device)):
         if value and not options.place:
-            raise OptionError(f"--{name} needs {opt.place}", do=f"add {opt.place}")
+            raise OptionError(f"this needs {opt.place}", where=getattr(opt, name), do=f"add {opt.place}")
 
 
 def _of_design(design: Design, out: Path, options: ReportOptions) -> Shown:

@@ -47,6 +47,7 @@ def rows_or_drawn(rows: object, options: DrawnRows, design: Design) -> Any:
 def refuse_both(rows: object, inputs: object) -> None:
     if rows is not None and inputs is not None:
         raise OptionError(
-            f"{opt.rows} and {opt.inputs} are both given",
+            f"{opt.rows} are given, too",
+            where=opt.inputs,
             do=f"remove {opt.inputs} to take the rows of the file, or {opt.rows} to take those of the input model",
         )

@@ -54,7 +54,11 @@ class Request:
         )
         level, passes = level_number(options.level), options.passes
         if options.stream is not None and not isinstance(options.stream, StreamOptions):
-            raise OptionError(f"stream={options.stream!r}", do="give forestc.StreamOptions, empty for the defaults")
+            raise OptionError(
+                f"{options.stream!r} are no options of a stream",
+                where=opt.stream,
+                do="give forestc.StreamOptions, empty for the defaults",
+            )
         check_search(level, passes, tolerance=options.tolerance, effort=options.effort, keep=options.keep)
         stop = effort_of(options.effort)
         named = None if passes is None else tuple(passes_from(passes, options.scores, options.seed))
@@ -100,7 +104,7 @@ class Request:
                     do="give a device, and no latency",
                 )
             if not 0 < given.clock_mhz < math.inf:
-                raise OptionError(f"clock_mhz={given.clock_mhz:g}", do="give a number of megahertz above 0")
+                raise OptionError(f"{given.clock_mhz:g} MHz", where=opt.clock, do="give a number of megahertz above 0")
         self.lowering  # noqa: B018  rejects an invalid latency or outputs
 
     @property
@@ -163,7 +167,7 @@ def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
         raise OptionError("no target is given", where=opt.target, do=known_names("", TARGETS))
     for target in targets:
         if target not in TARGETS:
-            raise OptionError(f"unknown target {target!r}", do=known_names(target, TARGETS))
+            raise OptionError(f"unknown target {target!r}", where=opt.target, do=known_names(target, TARGETS))
     if given.engine is not None and "engine" not in targets:
         raise OptionError("an engine is given, and not wanted", where=opt.engine, do="add the target engine")
     if {"engine", "vhdl"} <= set(targets) and "verilog" not in targets:

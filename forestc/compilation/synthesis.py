@@ -100,7 +100,11 @@ def placement(
         )
     device = known_device(device)
     if device not in supported:
-        raise OptionError(f"designs are not placed for {device!r}", do=f"add {opt.device}, of {', '.join(supported)}")
+        raise OptionError(
+            f"designs are not placed for {device!r}",
+            where=opt.device,
+            do=f"add {opt.device}, of {', '.join(supported)}",
+        )
     circuit = Circuit.of(design)
     need_tools(device, native, vhdl=circuit.core == "vhdl")
     check_fits(circuit.netlist, device)

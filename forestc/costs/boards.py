@@ -136,13 +136,13 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
             return target
         raise OptionError(
             f"no {kind} of forestc's stands for {board.title} ({board.chip})",
-            where=f"{opt.device}, {opt.cpu}",
+            where=getattr(opt, kind),
             do=board.remark,
         )
     for other, others in BOARDS.items():
         if stranger := next((board for board in others if name in board.names), None):
             do = f"give it as {FLAGS[other]}" if stranger.cpu or stranger.device else stranger.remark
-            raise OptionError(f"{given!r} is no {kind}, but a {other}", do=do)
+            raise OptionError(f"{given!r} is no {kind}, but a {other}", where=getattr(opt, kind), do=do)
     names = [*known, *boards]
     near = [candidate for candidate in names if name and name in candidate]
     near += [target for family, target in _FAMILIES.items() if kind == "cpu" and family == _squeezed(given)]
@@ -150,7 +150,9 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
     hint = f"did you mean {' or '.join(list(dict.fromkeys(near))[:4])}? " if near else ""
     listed = ", ".join([*known, *(tool + ("FILE" if tool == LIBERTY else "PART") for tool in parts)])
     raise OptionError(
-        f"unknown {kind} {given!r}", do=f"{hint}known: {listed}, and boards by name (docs/reference/boards.md)"
+        f"unknown {kind} {given!r}",
+        where=getattr(opt, kind),
+        do=f"{hint}known: {listed}, and boards by name (docs/reference/boards.md)",
     )
 
 
@@ -166,7 +168,7 @@ def board_of(given: str) -> BoardEntry:
         return spelled[_squeezed(given)]
     other = next((board for board in (*FPGAS, *PROCESSORS) if _plain(given) in board.names), None)
     what = f"no bitstreams are made for {other.title} ({other.chip})" if other else f"unknown board {given!r}"
-    raise OptionError(what, where="--board", do=known_names(_plain(given), boards))
+    raise OptionError(what, where=opt.board, do=known_names(_plain(given), boards))
 
 
 def _squeezed(name: str) -> str:

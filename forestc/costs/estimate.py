@@ -15,7 +15,7 @@ from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import DEVICES, DeviceFamily
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, fitted
 from forestc.costs.lut_cover import Cut
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.netlist.ir import Netlist
 
 MOST_CELLS = 60_000  # cells of a netlist; `estimates` skips larger ones
@@ -30,7 +30,9 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
     """Returns a dictionary with estimates for a netlist on a device: LUTs, flip-flops, latency and clock rate. fmax_mhz
     and fmax_range are None without fitted path costs. Raises OptionError without fitted LUT costs."""
     if not estimated(device):
-        raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
+        raise OptionError(
+            f"no estimates for {device!r}", where=opt.device, do=f"known: {', '.join(filter(estimated, DEVICES))}"
+        )
     family, slower = DEVICES[device].family, DEVICES[device].slower
     table = fitted()
     mapped = Mapped.of(netlist, family)

@@ -95,7 +95,7 @@ def prices(cost: str) -> Prices:
     names = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
     names += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
     if cost not in names:
-        raise OptionError(f"unknown cost {cost!r}", do=known_names(cost, names))
+        raise OptionError(f"unknown cost {cost!r}", where="cost", do=known_names(cost, names))
     family = FAMILIES[cost]
     split, sum_bit = _SPLIT_AND_SUM_BIT[cost]
     return Prices(

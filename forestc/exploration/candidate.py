@@ -209,7 +209,7 @@ class Bench:
             requested = options.get("c_layout")
             if requested is not None and requested not in layouts:
                 raise OptionError(
-                    f"{opt.c_layout:{requested}} does not hold the forest", do="give another layout, or auto"
+                    f"{requested} does not hold the forest", where=opt.c_layout, do="give another layout, or auto"
                 )
             costs = {
                 name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}

@@ -77,7 +77,9 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
         parts = _LIMIT.fullmatch(text)
         value = _value(parts[1], parts[3]) if parts else math.nan
         if parts is None or not math.isfinite(value):
-            raise OptionError(f"can't read the limit {text!r}", do="write figure>=number or figure<=number")
+            raise OptionError(
+                f"can't read the limit {text!r}", where=opt.limit, do="write figure>=number or figure<=number"
+            )
         limits.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
     for limit in limits:
         if limit.figure == "accuracy" and limit.value > 1:

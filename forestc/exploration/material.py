@@ -148,7 +148,9 @@ class Material:
             return name_classes(forest, self.classes)
         trained, expected = (", ".join(map(str, some[:8])) for some in (forest.classes, self.classes))
         raise ModelError(
-            f"the trained model has other classes ({trained}) than the rows ({expected})", where="the rows that train"
+            f"the trained model has other classes ({trained}) than the rows ({expected})",
+            where="the rows that train",
+            do="give more rows of each class",
         )
 
 
@@ -166,7 +168,7 @@ def material_of(request: ExploreRequest, folder: Path) -> Material:
     if not callable(request.train):
         for name in request.train:
             if name not in TRAINERS:
-                raise OptionError(f"unknown trainer {name!r}", do=known_names(name, TRAINERS))
+                raise OptionError(f"unknown trainer {name!r}", where=opt.train, do=known_names(name, TRAINERS))
     table = read_table(request.rows, request.label, regression=request.regression)
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[RowSplit, ...] = ()

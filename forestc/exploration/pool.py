@@ -135,7 +135,8 @@ class LocalPool:
         material = bench.material
         if material.request.trial_mb is not None and resident_mb(os.getpid()) is None:
             raise OptionError(
-                f"this system does not tell how much memory a process takes, so {opt.trial_mb} can't be kept",
+                "this system does not tell how much memory a process takes",
+                where=opt.trial_mb,
                 do="leave it out",
             )
         try:

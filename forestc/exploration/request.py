@@ -65,7 +65,7 @@ class ExploreRequest(ExploreOptions):
         if self.device:
             known_device(self.device)
             if not estimated(self.device):
-                raise OptionError(f"no estimates for {self.device!r}", do=f"known: {_devices()}")
+                raise OptionError(f"no estimates for {self.device!r}", where=opt.device, do=f"known: {_devices()}")
         check(COptions(cpu=self.cpu or ""))
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
         for name in self.figures:
@@ -81,7 +81,7 @@ class ExploreRequest(ExploreOptions):
         tolerance_of(self.tolerance)
         if self.top not in self.reachable:
             what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
-            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")
+            raise OptionError(f"{what} {self.top!r}", where=opt.rungs, do=f"known: {', '.join(self.reachable)}")
         if self.device and self.top in ("synthesis", "placed"):
             need_tools(self.device, self.native)
 
@@ -99,7 +99,7 @@ class ExploreRequest(ExploreOptions):
                 do="give seconds and megabytes above 0",
             )
         if self.seconds is not None and not self.seconds > 0:
-            raise OptionError(f"seconds={self.seconds}", do="give a number above 0, or leave it out")
+            raise OptionError(f"{self.seconds} s", where=opt.seconds, do="give a number above 0, or leave it out")
 
     @property
     def figures(self) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """Returns the function to measure, by its name in ENTRIES. Raises OptionError if the header does not have it, or if
     it can't be measured."""
     if name not in ENTRIES:
-        raise OptionError(f"unknown entry {name!r}", do=known_names(name, ENTRIES))
+        raise OptionError(f"unknown entry {name!r}", where=opt.entry, do=known_names(name, ENTRIES))
     inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(
@@ -95,7 +95,7 @@ def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
             do=f"compile with {opt.c_inputs:words}",
         )
     if name not in (offered := entry_names(design, cpu)):
-        raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
+        raise OptionError(f"the header has no entry {name!r}", where=opt.entry, do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
     struct, row = inputs.struct, name == "row"
     takes = inputs if not row else rows_of(forest, row_type(forest, options.c_quantizer).name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, HERE, ModelError
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
     LEAF,
@@ -25,7 +25,7 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.tree import Draw, IntArray
-from forestc.forest.verify import verify
+from forestc.forest.verify import MEND, verify
 
 # These bounds limit the memory and time that a file of unknown origin can take.
 MAX_NODES = 1 << 28  # nodes of a tree
@@ -65,7 +65,9 @@ def make_tree(
     if not 1 <= n <= MAX_NODES:
         raise ModelError(f"{n} nodes", where=where, do=f"a tree has 1 to {MAX_NODES} nodes")
     if drawn is not None and not (0 <= drawn.seed < 1 << 32 and 0 < drawn.count < 1 << 31 and 0 < drawn.rows < 1 << 31):
-        raise ModelError(f"was trained on {drawn.count} of {drawn.rows} rows drawn by seed {drawn.seed}", where=where)
+        raise ModelError(
+            f"was trained on {drawn.count} of {drawn.rows} rows drawn by seed {drawn.seed}", where=where, do=DAMAGED
+        )
     numbers = np.arange(n, dtype=np.int32) if ids is None else _ints(ids, "node ids", where)
     is_leaf = left_ == LEAF
     feature_ = _ints(feature, "features", where)
@@ -86,7 +88,7 @@ def make_tree(
         arrays["covers"] = cover_
     for name, array in arrays.items():
         if array.shape != (n,):
-            raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
+            raise ModelError(f"{len(array)} {name} for {n} nodes", where=where, do=DAMAGED)
     _refuse_non_tree(left_, right_, numbers, where)
     # `_ints` has copied these arrays, so the caller's arrays stay unchanged.
     feature_[is_leaf] = LEAF
@@ -115,7 +117,7 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
     is_leaf = left == LEAF
 
     def fail(nodes: NDArray[np.bool_], what: str) -> ModelError:
-        return ModelError(what, where=f"{where}, node {int(ids[np.flatnonzero(nodes)[0]])}")
+        return ModelError(what, where=f"{where}, node {int(ids[np.flatnonzero(nodes)[0]])}", do=DAMAGED)
 
     for child, side in ((left, "left"), (right, "right")):
         if child.min() < LEAF or child.max() >= n:
@@ -160,7 +162,7 @@ def read_features(
         low, high = int(tree.feature.min()), int(tree.feature.max())
         if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
             bad = high if high >= columns else low
-            raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {index}")
+            raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {index}", do=DAMAGED)
     index_of = np.full(max((int(tree.feature.max()) for tree in trees), default=0) + 2, LEAF, dtype=np.int32)
     for tree in trees:
         index_of[tree.feature] = 0
@@ -193,7 +195,7 @@ def make_forest(
     """Builds and verifies a Forest. By default, scores are sums of the trees' values. where: the file that errors name.
     Raises ModelError for an invalid forest."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
-        raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
+        raise ModelError(f"{n_outputs} outputs", where=HERE, do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
     forest = Forest(
         name=name,
@@ -228,7 +230,7 @@ def changed(forest: Forest, **fields: Any) -> Forest:
         (part,) = fields["parts"]
         outputs = fields.get("n_outputs", forest.n_outputs)
         if (part.start, part.stop) != (0, outputs):
-            raise ModelError(f"the part holds outputs {part.start} to {part.stop} of {outputs}")
+            raise ModelError(f"the part holds outputs {part.start} to {part.stop} of {outputs}", where=HERE, do=MEND)
         fields |= {name: getattr(part, name) for name in ("aggregate", "link", "decision", "classes")}
         fields["scale"] = None if fields.get("scale", forest.scale) is None else part.scale
     result = replace(forest, **fields)
@@ -256,7 +258,7 @@ def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
     if not all(issubclass(kind, int | float) for kind in kinds) or (
         any(issubclass(kind, float) for kind in kinds) and any(member != member for member in distinct)
     ):
-        raise ModelError("a set holds what is not a number", where=where)
+        raise ModelError("a set holds what is not a number", where=where, do=DAMAGED)
     return tuple(sorted(distinct))
 
 
@@ -273,7 +275,7 @@ def _array(data: ArrayLike, dtype: DTypeLike, what: str, where: str, copy: bool 
     try:
         return np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{what} are not numbers ({error})", where=where) from None
+        raise ModelError(f"{what} are not numbers ({error})", where=where, do=DAMAGED) from None
 
 
 def _ints(data: ArrayLike, what: str, where: str) -> IntArray:
@@ -281,7 +283,7 @@ def _ints(data: ArrayLike, what: str, where: str) -> IntArray:
     if array.size == 0:
         return array.astype(np.int32)
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise ModelError(f"{what} are not a list of whole numbers", where=where)
+        raise ModelError(f"{what} are not a list of whole numbers", where=where, do=DAMAGED)
     if int(array.min()) < -(1 << 31) or int(array.max()) >= 1 << 31:
-        raise ModelError(f"{what} do not fit 32 bits", where=where)
+        raise ModelError(f"{what} do not fit 32 bits", where=where, do=DAMAGED)
     return array.astype(np.int32)

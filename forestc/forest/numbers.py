@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import HERE, ModelError
 
 FloatArray: TypeAlias = NDArray[np.float64]
 WordArray: TypeAlias = NDArray[np.int64]
@@ -85,6 +85,7 @@ def parse_number_type(text: str) -> NumberType:
         return check_type(Category(int(match[1]), match[2] or "none"))  # type: ignore[arg-type]
     raise ModelError(
         f"unknown number type {text!r}",
+        where=HERE,
         do="known: float32, float64, uint8, uint8, fixed<12,4>, ordered32, category<5> and the like",
     )
 
@@ -101,7 +102,7 @@ def check_type(number: NumberType) -> NumberType:
         case _:
             assert_never(number)
     if not fine:
-        raise ModelError(f"number type {number} is out of range", do=f"use at most {MAX_WORD_BITS} bits")
+        raise ModelError(f"number type {number} is out of range", where=HERE, do=f"use at most {MAX_WORD_BITS} bits")
     return number
 
 
@@ -129,7 +130,7 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
         case Category(count, _):
             low, top = 0, count + may_be_missing
         case Float():
-            raise ModelError(f"{number} has no words", do="quantize the forest first")
+            raise ModelError(f"{number} has no words", where=HERE, do="quantize the forest first")
         case _:
             assert_never(number)
     return WordRange(low, top - may_be_missing, top if may_be_missing else None)
@@ -198,7 +199,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
             valid = (present >= 0) & (present < count) & (present == np.floor(present))
             words = np.where(valid, present, count).astype(np.int64)
         case Float():
-            raise ModelError(f"{number} has no words", do="quantize the forest first")
+            raise ModelError(f"{number} has no words", where=HERE, do="quantize the forest first")
         case _:
             assert_never(number)
     return np.where(absent, limits.top, words)

@@ -13,7 +13,7 @@ from typing import get_args
 
 import numpy as np
 
-from forestc.errors import ModelError
+from forestc.errors import HERE, ModelError
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
@@ -153,7 +153,9 @@ def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[st
     match."""
     match = pattern.fullmatch(text)
     if not match:
-        raise ModelError(f"can't read {text[:60]!r}", where=where)
+        raise ModelError(
+            f"can't read {text[:60]!r}", where=where, do="correct the line; docs/reference/forest-text.md describes it"
+        )
     return match
 
 
@@ -167,7 +169,7 @@ def parse_forest(text: str) -> Forest:
             header.setdefault(lines[number].split(" ", 1)[0], []).append(lines[number])
             number += 1
         if number == len(lines):
-            raise ModelError("has no trees", do="a tree starts with a line: tree outputs 0")
+            raise ModelError("has no trees", where=HERE, do="a tree starts with a line: tree outputs 0")
         quantized = "scale" in header
         words = quantized or "words" in header
         trees: list[Tree] = []
@@ -179,18 +181,26 @@ def parse_forest(text: str) -> Forest:
             number = end
         return _parse_header(header, trees, quantized)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ModelError(f"not a forest's text form ({error})", where=f"near line {number + 1}") from None
+        raise ModelError(
+            f"not a forest's text form ({error})",
+            where=f"near line {number + 1}",
+            do="correct it there; docs/reference/forest-text.md describes each line",
+        ) from None
 
 
 def _one(header: dict[str, list[str]], word: str) -> str:
     if len(header.get(word, ())) != 1:
-        raise ModelError(f"has {len(header.get(word, ()))} lines that start with {word!r} instead of one")
+        raise ModelError(
+            f"has {len(header.get(word, ()))} lines that start with {word!r} instead of one",
+            where=HERE,
+            do="write one such line",
+        )
     return header[word][0][len(word) + 1 :]
 
 
 def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantized: bool) -> Forest:
     if unknown := set(header) - _HEADER:
-        raise ModelError(f"unknown line {sorted(unknown)[0]!r}")
+        raise ModelError(f"unknown line {sorted(unknown)[0]!r}", where=HERE, do=f"known: {', '.join(sorted(_HEADER))}")
     source = matched(_SOURCE, header["source"][0])
     features = []
     for line in header.get("feature", []):
@@ -257,7 +267,7 @@ def _parse_result(
     aggregate, decision = matched(_AGGREGATE, texts[0]), matched(_DECISION, texts[2])
     classes = json.loads(texts[3])
     if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
-        raise ModelError("classes are not a list of labels")
+        raise ModelError("classes are not a list of labels", where=HERE, do='write for example: classes ["no", "yes"]')
     threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
     return (
         Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
@@ -298,7 +308,11 @@ def _parse_tree(lines: list[str], start: int, end: int, words: bool, quantized: 
         line = lines[start + 1 + node]
         match = _NODE.fullmatch(line)
         if not match or int(match["node"]) != node:
-            raise ModelError(f"can't read {line[:60]!r}", where=f"line {start + 2 + node}")
+            raise ModelError(
+                f"can't read {line[:60]!r}",
+                where=f"line {start + 2 + node}",
+                do="correct the line; docs/reference/forest-text.md describes it",
+            )
         if match["cover"]:
             cover.append(float(match["cover"]))
         if match["id"]:
@@ -315,7 +329,9 @@ def _parse_tree(lines: list[str], start: int, end: int, words: bool, quantized: 
             integer = words or match["set"][0] == "{"
             sets.append([int(m) if integer else float(m) for m in match["set"][1:-1].split(",") if m])
     if cover and len(cover) != n:
-        raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
+        raise ModelError(
+            f"{len(cover)} covers for {n} nodes", where=f"tree {index}", do="give each node a cover, or none"
+        )
     return make_tree(
         where=f"tree {index}",
         feature=feature,

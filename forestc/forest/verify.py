@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import HERE, ModelError
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Decision, Feature, Forest, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
@@ -26,18 +26,19 @@ ONE_CLASS, TWO_CLASSES = (
     "train it on rows of two classes or more",
 )
 NEXT = "give the next float32 above it: no float32 lies between"
+MEND = "correct it in the forest's text; if the model is of a library, report it"
 
 
 def verify(forest: Forest) -> None:
     """Raises ModelError for the first rule that the forest breaks."""
     if not forest.trees:
-        raise ModelError("the forest has no trees")
+        raise ModelError("the forest has no trees", where=HERE, do=MEND)
     if forest.n_outputs < 1 or forest.bias.shape != (forest.n_outputs,):
-        raise ModelError(f"{forest.n_outputs} outputs but biases of shape {forest.bias.shape}")
+        raise ModelError(f"{forest.n_outputs} outputs but biases of shape {forest.bias.shape}", where=HERE, do=MEND)
     if not np.isfinite(forest.bias.astype(np.float64)).all():
-        raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}")
+        raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}", do=MEND)
     if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
-        raise ModelError(f"scale {forest.scale} is not a positive number")
+        raise ModelError(f"scale {forest.scale} is not a positive number", where=HERE, do=MEND)
     _verify_features(forest)
     for index, part in enumerate(forest.parts):
         _verify_part(forest, index, part)
@@ -52,26 +53,28 @@ def verify(forest: Forest) -> None:
 
 def _verify_features(forest: Forest) -> None:
     if not 0 <= forest.columns <= MAX_COLUMNS:
-        raise ModelError(f"{forest.columns} columns", do=f"use at most {MAX_COLUMNS} columns")
+        raise ModelError(f"{forest.columns} columns", where=HERE, do=f"use at most {MAX_COLUMNS} columns")
     columns = set()
     for index, feature in enumerate(forest.features):
         check_type(feature.number)
         check_type(feature.raw)
         where = f"feature {index}"
         if not 0 <= feature.column < forest.columns:
-            raise ModelError(f"column {feature.column} is outside the {forest.columns} columns", where=where)
+            raise ModelError(f"column {feature.column} is outside the {forest.columns} columns", where=where, do=MEND)
         if feature.column in columns:
-            raise ModelError(f"column {feature.column} is read twice", where=where)
+            raise ModelError(f"column {feature.column} is read twice", where=where, do=MEND)
         columns.add(feature.column)
         if len(set(feature.labels)) != len(feature.labels):
             twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
-            raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
+            raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}", do=MEND)
         if not isinstance(feature.number, Category) and forest.on_words == isinstance(feature.number, Float):
             state = "words" if forest.on_words else "floats"
-            raise ModelError(f"a forest of {state} has a feature of type {feature.number}", where=where)
+            raise ModelError(f"a forest of {state} has a feature of type {feature.number}", where=where, do=MEND)
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
-        raise ModelError("the columns that rows hold are not those that features read", where=f"{len(held)} columns")
+        raise ModelError(
+            "the columns that rows hold are not those that features read", where=f"{len(held)} columns", do=MEND
+        )
 
 
 def _verify_reach(forest: Forest) -> None:
@@ -79,37 +82,40 @@ def _verify_reach(forest: Forest) -> None:
     fed = {output for tree in forest.trees for output in tree.outputs}
     for part in forest.parts:
         if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
-            raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
+            raise ModelError(
+                f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees", where=HERE, do=MEND
+            )
     # Python integers are added, because int64 does not hold -(-2**63).
     reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
     if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
-        raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
+        raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", where=HERE, do="use fewer leaf bits")
 
 
 def _verify_part(forest: Forest, index: int, part: Part) -> None:
     where = "" if forest.single else f"part {index}"
     before = forest.parts[index - 1].stop if index else 0
     if part.start != before or part.width < 1 or part.stop > forest.n_outputs:
-        raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
+        raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where, do=MEND)
     _verify_decision(part.decision, len(part.classes), part.width, where)
     _verify_link(part.link, part.width, where)
     _verify_curves(forest, part, where)
     numbers = (part.aggregate.divisor, part.scale)
     if not all(map(math.isfinite, numbers)) or part.aggregate.divisor == 0 or part.scale <= 0:
-        raise ModelError("a link, divisor or scale is not a finite number", where=where)
+        raise ModelError("a link, divisor or scale is not a finite number", where=where, do=MEND)
 
 
 def _verify_combination(forest: Forest) -> None:
     if forest.parts[-1].stop != forest.n_outputs:
-        raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
+        raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}", where=HERE, do=MEND)
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
     if len(weights) not in (0, len(forest.parts)) or not all(math.isfinite(w) and w >= 0 for w in weights):
         raise ModelError(
             f"{len(weights)} weights for {len(forest.parts)} parts",
+            where=HERE,
             do="give each part a finite weight that is not negative",
         )
     if weights and not 0 < sum(weights) < math.inf:
-        raise ModelError("the parts' weights add up to 0", do="give one of them a weight above 0")
+        raise ModelError("the parts' weights add up to 0", where=HERE, do="give one of them a weight above 0")
     for index, part in enumerate(forest.parts):
         width = 2 if part.decision.kind == "threshold" else part.width
         fine = {
@@ -119,29 +125,31 @@ def _verify_combination(forest: Forest) -> None:
             "median": width == 1 and part.decision.kind == "none",
         }[kind]
         if not fine:
-            raise ModelError(f"can't be combined by {kind} over {classes} classes", where=f"part {index}")
+            raise ModelError(f"can't be combined by {kind} over {classes} classes", where=f"part {index}", do=MEND)
     if forest.combined:
         _verify_decision(forest.decision, classes, forest.n_scores, "")
         _verify_link(forest.link, forest.n_scores, "")
     if forest.quantized and kind == "average" and not (forest.steps and forest.decides):
-        raise ModelError("a quantized average without curves or classes")
+        raise ModelError("a quantized average without curves or classes", where=HERE, do=MEND)
 
 
 def _verify_link(link: Link, outputs: int, where: str) -> None:
     if not all(map(math.isfinite, (link.slope, link.shift, link.intercept))):
-        raise ModelError("a link, divisor or scale is not a finite number", where=where)
+        raise ModelError("a link, divisor or scale is not a finite number", where=where, do=MEND)
     points = link.points
     if (link.kind == "interpolated") != bool(points):
-        raise ModelError(f"a link {link.kind} of {len(points)} points", where=where)
+        raise ModelError(f"a link {link.kind} of {len(points)} points", where=where, do=MEND)
     numbers = [number for point in points for number in point]
     ascending = all(a[0] < b[0] for a, b in pairwise(points))
     if not all(math.isfinite(number) for number in numbers) or not ascending:
-        raise ModelError("the points of a link do not ascend, or are not finite", where=where)
+        raise ModelError("the points of a link do not ascend, or are not finite", where=where, do=MEND)
     if len(link.each) != (outputs if link.kind == "shares" else 0):
-        raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where)
+        raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where, do=MEND)
     for output, output_link in enumerate(link.each):
         if output_link.kind in ("shares", "softmax", "softmax-zero", "sorted", "rising"):
-            raise ModelError(f"a link {output_link.kind} is not of a single output", where=where or f"output {output}")
+            raise ModelError(
+                f"a link {output_link.kind} is not of a single output", where=where or f"output {output}", do=MEND
+            )
         _verify_link(output_link, 1, where)
 
 
@@ -153,15 +161,17 @@ def _verify_curves(forest: Forest, part: Part, where: str) -> None:
     needed = averaged and (part.width == 1 or part.link != Link())
     if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not averaged):
         what = "is missing, or does not ascend" if averaged else "is outside a quantized average"
-        raise ModelError(f"a part's curve {what}", where=where)
+        raise ModelError(f"a part's curve {what}", where=where, do=MEND)
     if not part.curves:
         return
     if len(part.curves) not in (1, part.width) or (part.link.kind == "softmax" and len(part.curves) > 1):
-        raise ModelError(f"{len(part.curves)} curves of {part.width} scores after a {part.link.kind}", where=where)
+        raise ModelError(
+            f"{len(part.curves)} curves of {part.width} scores after a {part.link.kind}", where=where, do=MEND
+        )
     if part.link.kind == "softmax" and part.curves[0][-1] > 0:
-        raise ModelError("a softmax's curve has cuts above 0, its largest argument", where=where)
+        raise ModelError("a softmax's curve has cuts above 0, its largest argument", where=where, do=MEND)
     if part.width == 1 and part.decision.kind != "threshold":
-        raise ModelError("a part with a curve of one score has more than two classes", where=where)
+        raise ModelError("a part with a curve of one score has more than two classes", where=where, do=MEND)
 
 
 def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:
@@ -171,14 +181,16 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
         case "threshold":
             fine, required = classes == 2 and outputs in (1, 2), "2 classes and 1 output"
             if not np.isfinite(float(decision.threshold)):
-                raise ModelError("the decision's threshold is not finite", where=where)
+                raise ModelError("the decision's threshold is not finite", where=where, do=MEND)
         case "argmax":
             fine, required = classes == outputs >= 1, "as many classes as outputs"
     if classes == 1 and not fine:
         raise ModelError(ONE_CLASS, where=where, do=TWO_CLASSES)
     if not fine:
         raise ModelError(
-            f"decision {decision.kind} needs {required}, not {classes} classes and {outputs} outputs", where=where
+            f"decision {decision.kind} needs {required}, not {classes} classes and {outputs} outputs",
+            where=where,
+            do=MEND,
         )
 
 
@@ -209,13 +221,15 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
     word, leaf = (np.dtype(np.int64 if integer else np.float64) for integer in (forest.on_words, forest.quantized))
     where = f"tree {index}"
     if values.ndim != 2 or values.shape[1] != len(tree.outputs):
-        raise ModelError(f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf", where=where)
+        raise ModelError(
+            f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf", where=where, do=MEND
+        )
     if values.dtype != leaf or tree.threshold.dtype != word:
-        raise ModelError(f"thresholds are not {word}, or leaf values not {leaf}", where=where)
+        raise ModelError(f"thresholds are not {word}, or leaf values not {leaf}", where=where, do=MEND)
     if not tree.outputs or len(set(tree.outputs)) != len(tree.outputs):
-        raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=where)
+        raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=where, do=MEND)
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
-        raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=where)
+        raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=where, do=MEND)
     for bad, text, *do in chain(_node_rules(forest, tree, columns), _set_rules(forest, tree, columns)):
         if bad.any():
             node = int(np.flatnonzero(bad)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forestc.errors import ModelError
+from forestc.errors import HERE, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends import catboost, treelite
 from forestc.frontends.lightgbm import reader as lightgbm
@@ -41,6 +41,7 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
             if base is not type(model):
                 raise ModelError(
                     f"{type(model).__name__} is a subclass of {base.__name__}",
+                    where=HERE,
                     do=f"pass the {base.__name__} itself: a subclass may predict differently",
                 )
             if package in CUT:
@@ -49,5 +50,6 @@ def load_object(model: object, iterations: Iterations = None) -> Forest:
             return OBJECTS[package](model)
     raise ModelError(
         f"objects of type {type(model).__name__} are not read",
+        where=HERE,
         do=f"known: models of {', '.join(OBJECTS)}, and paths of model files",
     )

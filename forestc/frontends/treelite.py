@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import MissingExtraError, ModelError
+from forestc.errors import DAMAGED, MissingExtraError, ModelError
 from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance, Tree
@@ -68,7 +68,11 @@ def read_bytes(data: bytes, where: str) -> Forest:
         model = treelite.Model.deserialize_bytes(data)
     except Exception as error:  # noqa: BLE001  treelite may raise anything for a damaged file
         message = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
-        raise ModelError(f"not a readable treelite checkpoint ({message})", where=where) from None
+        raise ModelError(
+            f"not a readable treelite checkpoint ({message})",
+            where=where,
+            do="write it again with the version of treelite that is installed here",
+        ) from None
     return _forest(model, where)
 
 
@@ -91,11 +95,19 @@ def _probe(data: bytes, where: str) -> None:
             [sys.executable, "-c", _PROBE, *_FIELDS], input=data, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise ModelError(f"treelite has not read the checkpoint after {seconds} s", where=where) from None
+        raise ModelError(
+            f"treelite has not read the checkpoint after {seconds} s",
+            where=where,
+            do="save the model with its own library instead: such files are read quicker",
+        ) from None
     if process.returncode:
         lines = process.stderr.decode(errors="replace").strip().splitlines()
         message = lines[-1][:160] if lines else f"signal {-process.returncode}"
-        raise ModelError(f"not a readable treelite checkpoint ({message})", where=where)
+        raise ModelError(
+            f"not a readable treelite checkpoint ({message})",
+            where=where,
+            do="write it again with the version of treelite that is installed here",
+        )
 
 
 def read_live(model: object) -> Forest:
@@ -112,12 +124,14 @@ def _forest(model: Model, where: str) -> Forest:
     columns, count = int(model.num_feature), int(model.num_tree)
     widths = np.asarray(header.get_field("num_class"), dtype=np.int64)
     if not len(widths) or widths.min() < 1 or widths.sum() > MAX_OUTPUTS:
-        raise ModelError(f"{widths.tolist()[:8]} classes", where=where)
+        raise ModelError(
+            f"{widths.tolist()[:8]} classes", where=where, do=f"a model has 1 to {MAX_OUTPUTS} classes in all"
+        )
     most, starts = int(widths.max()), (np.cumsum(widths) - widths).tolist()
     scores = cast("Literal['float32', 'float64']", str(model.output_type))
     feeds = np.stack([np.asarray(header.get_field(key), dtype=np.int64) for key in ("target_id", "class_id")], axis=1)
     if feeds.shape != (count, 2) or not ((feeds >= -1) & (feeds < [len(widths), most])).all():
-        raise ModelError("trees feed targets or classes that do not exist", where=where)
+        raise ModelError("trees feed targets or classes that do not exist", where=where, do=DAMAGED)
     categories: dict[int, int] = {}
     arrays = [_arrays(model, index, categories) for index in range(count)]
     bits: Literal[32, 64] = 32 if str(model.input_type) == "float32" else 64
@@ -132,7 +146,11 @@ def _forest(model: Model, where: str) -> Forest:
         fed[list(tree.outputs)] += 1
     average = bool(header.get_field("average_tree_output")[0])
     if average and len(set(fed.tolist())) > 1:
-        raise ModelError("outputs are fed by different numbers of trees and averaged", where=where)
+        raise ModelError(
+            "outputs are fed by different numbers of trees and averaged",
+            where=where,
+            do="give every output as many trees, or do not average",
+        )
     base = np.asarray(header.get_field("base_scores"), dtype=np.float64).reshape(len(widths), most)
     bias = np.concatenate([base[target, :width] for target, width in enumerate(widths.tolist())])
     slopes = {"sigmoid": float(fields["sigmoid_alpha"][0]), "exp2": -1 / float(fields["ratio_c"][0])}
@@ -213,7 +231,9 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
     compare = np.where(is_leaf, _LT, arrays["cmp"])
     by_category = ~is_leaf & (arrays["node_type"] == _CATEGORICAL)
     if not (np.isin(compare, (_EQ, _LT, _LE, _GT, _GE)) | by_category).all():
-        raise ModelError("a comparison is not known", where=where)
+        raise ModelError(
+            "a comparison is not known", where=where, do="<, <=, >, >= and == are read: build the trees with these"
+        )
     limit = arrays["threshold"].astype(np.float64)
     threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, shape.bits), limit)
     swapped = ~by_category & np.isin(compare, (_GT, _GE))  # `x > t` is the complement of `x < t'`.
@@ -231,7 +251,9 @@ def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> T
         sets.append([code for code in codes if (code in listed) != goes_right])
     mixed = ~is_leaf & ~by_category & np.isin(arrays["split_index"], list(shape.categories))
     for node in np.flatnonzero(mixed).tolist():
-        raise ModelError("is split as a number and as a category", where=f"{where}, node {node}")
+        raise ModelError(
+            "is split as a number and as a category", where=f"{where}, node {node}", do="split each column in one way"
+        )
     return make_tree(
         where=where,
         feature=np.where(is_leaf, LEAF, arrays["split_index"]),
@@ -259,15 +281,17 @@ def _values(
     vectors = arrays["leaf_vector"]
     inside = not len(begin) or (begin.min() >= 0 and begin.max() + size <= len(vectors))
     if len(shape.vector) != 2 or not size or not inside:
-        raise ModelError(f"leaf vectors do not have shape {shape.vector}", where=where)
+        raise ModelError(f"leaf vectors do not have shape {shape.vector}", where=where, do=DAMAGED)
     table = vectors[begin[:, np.newaxis] + np.arange(size)].reshape(-1, *shape.vector).astype(np.float64)
     columns = []
     for index, width in enumerate(shape.widths if target < 0 else [shape.widths[target]]):
         width = width if cls < 0 else 1
         if index >= shape.vector[0] or width > shape.vector[1]:
-            raise ModelError(f"leaf vectors have shape {shape.vector}, too few for the outputs", where=where)
+            raise ModelError(
+                f"leaf vectors have shape {shape.vector}, too few for the outputs", where=where, do=DAMAGED
+            )
         columns.append(table[:, index, :width])
     values = np.concatenate(columns, axis=1)
     if values.shape[1] != (count := len(_outputs(target, cls, shape.widths))):
-        raise ModelError(f"{values.shape[1]} leaf values for {count} outputs", where=where)
+        raise ModelError(f"{values.shape[1]} leaf values for {count} outputs", where=where, do=DAMAGED)
     return values

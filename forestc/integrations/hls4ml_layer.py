@@ -20,7 +20,7 @@ import numpy as np
 
 from forestc.backends.hls import ap_type, cpp_body
 from forestc.backends.names import identifier
-from forestc.errors import MissingExtraError, ModelError, OptionError
+from forestc.errors import HERE, MissingExtraError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Decision, Forest, Link
 from forestc.forest.numbers import Fixed
@@ -115,9 +115,9 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
     """Returns the ONNX model with the trees as one Forest node, for hls4ml after `register`. Raises ModelError,
     OptionError or MissingExtraError. outputs: `label` or `scores`."""
     if outputs not in OUTPUTS:
-        raise OptionError(f"hls4ml: outputs={outputs!r}", do=f"use {' or '.join(OUTPUTS)}")
+        raise OptionError(f"{outputs!r} is unknown", where="outputs", do=f"use {' or '.join(OUTPUTS)}")
     if not isinstance(leaf_bits, int) or not 1 <= leaf_bits <= 32:
-        raise OptionError(f"hls4ml: leaf_bits={leaf_bits!r}", do="use 1 to 32")
+        raise OptionError(f"{leaf_bits!r} bits", where="leaf_bits", do="use 1 to 32")
     try:
         import onnx
         from onnx import TensorProto, helper
@@ -136,7 +136,9 @@ def prepare(model: ModelProto | str | Path, outputs: str = "label", leaf_bits: i
             tail.append(node)
             from_trees.update(node.output)
     if foreign := [item.name for item in graph.output if item.name not in from_trees]:
-        raise ModelError(f"output {foreign[0][:60]!r} does not come from the trees", do="remove it from the graph")
+        raise ModelError(
+            f"output {foreign[0][:60]!r} does not come from the trees", where=HERE, do="remove it from the graph"
+        )
     makers = {name: node for node in graph.node for name in node.output}
     features = trees[0].input[0]
     n_in = _width(graph, features)
@@ -164,7 +166,9 @@ def _width(graph: GraphProto, name: str) -> int:
             dims = item.type.tensor_type.shape.dim
             if len(dims) == 2 and dims[1].dim_value > 0:
                 return int(dims[1].dim_value)
-    raise ModelError(f"the trees' input {name[:60]!r} has no known number of columns", do="give the input's shape")
+    raise ModelError(
+        f"the trees' input {name[:60]!r} has no known number of columns", where=HERE, do="give the input's shape"
+    )
 
 
 class _LayerWriter:
@@ -207,7 +211,11 @@ class _LayerWriter:
                 continue
             options = {item.name: helper.get_attribute_value(item) for item in node.attribute}
             if options.get("transA") or any(name not in constants for name in node.input[1:] if name):
-                raise ModelError("a Gemm whose weights are not constant is not read", where=f"node {label[:60]!r}")
+                raise ModelError(
+                    "a Gemm whose weights are not constant is not read",
+                    where=f"node {label[:60]!r}",
+                    do="make its weights initializers",
+                )
             weights = constants[node.input[1]]
             weights = (weights.T if options.get("transB") else weights) * np.float32(options.get("alpha", 1.0))
             name = self.fresh(label)
@@ -330,7 +338,9 @@ def input_format(node: Layer) -> Fixed:
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
     if not isinstance(width, int) or not isinstance(integer, int) or not 1 <= width <= 62:
         raise ModelError(
-            f"its input's precision {precision} is not fixed point of up to 62 bits", where=f"layer {node.name}"
+            f"its input's precision {precision} is not fixed point of up to 62 bits",
+            where=f"layer {node.name}",
+            do="give the layer before it a precision of fixed point up to 62 bits",
         )
     return Fixed(width, width - integer, bool(precision.signed))
 

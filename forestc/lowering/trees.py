@@ -32,9 +32,13 @@ class LoweringOptions:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", where=opt.latency, do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
-            raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
+            raise OptionError(
+                f"{self.outputs!r} are no outputs", where=opt.outputs, do="use auto, label, scores or both"
+            )
         if self.family not in DELAYS:
-            raise OptionError(f"unknown delay family {self.family!r}", do=known_names(self.family, DELAYS))
+            raise OptionError(
+                f"unknown delay family {self.family!r}", where="delay family", do=known_names(self.family, DELAYS)
+            )
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
@@ -95,5 +99,5 @@ def _outputs(forest: Forest, options: LoweringOptions) -> Outputs:
     if outputs == "auto":
         outputs = "label" if forest.decides else "scores"
     if not forest.decides and outputs != "scores":
-        raise OptionError(f"outputs={outputs} of a regression model", do="use outputs=scores")
+        raise OptionError(f"{outputs} of a regression model", where=opt.outputs, do=f"use {opt.outputs:scores}")
     return outputs

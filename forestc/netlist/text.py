@@ -91,22 +91,40 @@ def parse_netlist(text: str) -> Netlist:
             continue
         match = _LINE.fullmatch(line)
         if not match or int(match["net"]) != len(cells):
-            raise ModelError(f"can't read {line[:60]!r}", where=f"line {number}")
+            raise ModelError(
+                f"can't read {line[:60]!r}",
+                where=f"line {number}",
+                do="correct the line; docs/reference/netlist-text.md describes it",
+            )
         word = WordType(int(match["width"]), match["sign"] == "s")
         cell = _parse_cell(match, word)
         if cell is None:
-            raise ModelError(f"unknown cell {line[:60]!r}", where=f"line {number}")
+            raise ModelError(
+                f"unknown cell {line[:60]!r}",
+                where=f"line {number}",
+                do="correct the line; docs/reference/netlist-text.md describes it",
+            )
         cells.append(cell)
         types.append(word)
         origins.append(Origin(int(match["tree"]), int(match["node"])) if match["tree"] else Origin())
         if max((a for a in _nets(match["args"])), default=0) >= len(cells) - 1:
-            raise ModelError(f"reads a net that is not above it: {line[:60]!r}", where=f"line {number}")
+            raise ModelError(
+                f"reads a net that is not above it: {line[:60]!r}",
+                where=f"line {number}",
+                do="correct the line; docs/reference/netlist-text.md describes it",
+            )
         if result_type(cell, types) != word:
-            raise ModelError(f"wrong type in {line[:60]!r}", where=f"line {number}")
+            raise ModelError(
+                f"wrong type in {line[:60]!r}",
+                where=f"line {number}",
+                do="correct the line; docs/reference/netlist-text.md describes it",
+            )
     delays = latencies(cells)
     bad = [net for _, net in outputs if net >= len(cells)]
     if bad:
-        raise ModelError(f"output of a net that does not exist: %{bad[0]}", where="the outputs")
+        raise ModelError(
+            f"output of a net that does not exist: %{bad[0]}", where="the outputs", do="correct the number of the net"
+        )
     latency = max([0, *(delays[net] for _, net in outputs)])
     name, title = _string(head["name"]), _string(head["title"])
     netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)
@@ -122,7 +140,9 @@ def _string(text: str | None) -> str:
     try:
         return "" if text is None else str(json.loads(text))
     except ValueError:
-        raise ModelError(f"a text is not JSON: {text!r:.60}", where="the netlist", do="write it anew") from None
+        raise ModelError(
+            f"a text is not JSON: {text!r:.60}", where="the netlist", do="write it in double quotes, as in JSON"
+        ) from None
 
 
 def _parse_port(name: str, match: re.Match[str]) -> Port:

@@ -6,7 +6,7 @@ import math
 import re
 from fractions import Fraction
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 
 FACTORS = {"": 1, "k": 1000, "ki": 1 << 10, "m": 10**6, "mi": 1 << 20}
 MOST_TOLERANCE = 0.5  # share of the accuracy that a tolerance may allow at most
@@ -37,7 +37,7 @@ def tolerance_of(given: float | str | None) -> float | None:
         share = math.nan
     if not 0 <= share <= MOST_TOLERANCE:
         what = f"use a share up to {MOST_TOLERANCE:g}: 0.01, or 1%, is one point"
-        raise OptionError(f"tolerance={given}", do=what)
+        raise OptionError(f"{given!r} is no tolerance", where=opt.tolerance, do=what)
     return share
 
 

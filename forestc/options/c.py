@@ -124,7 +124,9 @@ class COptions:
             if isinstance(text := getattr(self, name), str):
                 value = amount(text, unit)
                 if value is None:
-                    raise OptionError(f"{name}={text!r} is no number of {unit}", do=f"write it as {forms(unit)}")
+                    raise OptionError(
+                        f"{text!r} is no number of {unit}", where=getattr(opt, name), do=f"write it as {forms(unit)}"
+                    )
                 object.__setattr__(self, name, value)
 
     @property

@@ -191,11 +191,12 @@ class CompileOptions(COptions, _ModelAndHardware):
             raise OptionError(
                 f"out is a {given}, not a folder",
                 where=opt.out,
-                do='labels are label=: compile(model, X, "out", label=y)',
+                do='labels are a keyword: compile(model, X, "out", label=y)',
             )
         if self.rows is not None and self.ranges is not None:
-            raise OptionError(f"both {opt.rows} and {opt.ranges} are given", do="remove one of them")
+            raise OptionError(f"{opt.rows} are given, too", where=opt.ranges, do="remove one of them")
         for name in ("label", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise OptionError(f"{flag} needs rows, and none are given", do=f"give {opt.rows}, or remove it")
+                raise OptionError(
+                    "this needs rows, and none are given", where=getattr(opt, name), do=f"give {opt.rows}, or remove it"
+                )

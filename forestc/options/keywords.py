@@ -6,6 +6,7 @@ from typing import Any
 
 from forestc.errors import KEYWORDS
 from forestc.options import commands
+from forestc.options.boards import BitstreamOptions, ProgramOptions
 from forestc.options.compile import CompileOptions
 from forestc.options.engine import EngineOptions, ImageOptions
 from forestc.options.explore import ExploreOptions
@@ -14,7 +15,7 @@ from forestc.options.fields import options_of, value_type
 KINDS: tuple[Any, ...] = (
     CompileOptions, ExploreOptions, EngineOptions, ImageOptions, commands.InspectOptions, commands.CheckOptions,
     commands.SimulateOptions, commands.SynthOptions, commands.MeasureOptions, commands.ActivityOptions,
-    commands.LearnInputsOptions, commands.ReportOptions,
+    commands.LearnInputsOptions, commands.ReportOptions, BitstreamOptions, ProgramOptions,
 )  # fmt: skip
 
 

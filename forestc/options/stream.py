@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.options.fields import option
 
 WIDEST = 1 << 16
@@ -66,18 +66,21 @@ class StreamOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
             raise OptionError(
-                f"stream: tdata of {self.tdata_bits} bits",
+                f"{self.tdata_bits} bits",
+                where=opt.tdata,
                 do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
             )
         if self.align and self.tdata_bits & (self.tdata_bits - 1):
             raise OptionError(
-                f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
+                f"{self.tdata_bits} bits do not fit lanes with the layout of C",
+                where=opt.tdata,
                 do="use a power of 2, or packed rows",
             )
         if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
-            raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
+            raise OptionError(f"{self.user_bits} bits", where=opt.tuser, do=f"use 1 to {WIDEST} bits")
         if self.align not in (0, *SIZES):
             raise OptionError(
-                f"stream: lanes of {self.align} bits",
+                f"lanes of {self.align} bits",
+                where=opt.align,
                 do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows",
             )

@@ -83,7 +83,9 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
         return
     if not isinstance(rows, TableRows) or not rows.divisible:
         raise OptionError(
-            f"{opt.scheduler} needs rows in Parquet or Arrow files", do="write them as a folder of Parquet"
+            "a cluster needs rows in Parquet or Arrow files",
+            where=opt.scheduler,
+            do="write them as a folder of Parquet",
         )
     client = connected(scheduler)
     try:

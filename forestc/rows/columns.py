@@ -77,7 +77,7 @@ def accept_missing(forest: Forest, missing: str) -> Forest:
     if missing == "auto":
         return forest
     if missing != "always":
-        raise OptionError(f"missing={missing}", do="use auto or always")
+        raise OptionError(f"{missing!r} is unknown", where=opt.missing, do="use auto or always")
     if not any(feature.missing for feature in forest.features):
         raise OptionError("the model takes no missing values", where=opt.missing, do="leave missing=always out")
     return replace(forest, always_missing=True)

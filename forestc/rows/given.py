@@ -41,7 +41,11 @@ def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> t
         return rows, None
     if share is not None:
         if not 0 < share <= 0.5:
-            raise OptionError(f"held_out={share:g}", do="set a share above 0 and up to 0.5 aside, or give a file")
+            raise OptionError(
+                f"a share of {share:g}",
+                where=opt.held_out,
+                do="set a share above 0 and up to 0.5 aside, or give a file",
+            )
         return FitAndHeldOut.every(rows, round(1 / share))
     if isinstance(held_out, tuple):
         if len(held_out) != 2:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeGuard
 
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import OptionError
+from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES, seeded
 from forestc.passes.base import Pass, PassResult, parse_passes, print_pass, refusal
@@ -145,7 +145,7 @@ def check_search(level: int | None, named: object, **options: object) -> None:
     given = [name for name, value in options.items() if value is not None]
     keep = options.get("keep")
     if keep is not None and keep not in KEEPS:
-        raise OptionError(f"keep={keep}", do=f"use {' or '.join(KEEPS)}")
+        raise OptionError(f"{keep!r} is unknown", where=opt.keep, do=f"use {' or '.join(KEEPS)}")
     if given and (level not in SEARCHING or named is not None):
         instead = ", or write it as an option of a pass" if given[0] == "tolerance" else ", or remove it"
         article = "an" if given[0][0] in "aeiou" else "a"
@@ -165,7 +165,9 @@ def effort_of(effort: int | str | None) -> Stop | None:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < 1e6:
-        raise OptionError(f"effort={effort}", do="use 1, 2 or 3, or a number of seconds such as 60s")
+        raise OptionError(
+            f"{effort!r} is no effort", where=opt.effort, do="use 1, 2 or 3, or a number of seconds such as 60s"
+        )
     return Stop(3, seconds)
 
 

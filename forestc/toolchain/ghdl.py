@@ -15,7 +15,7 @@ def need_ghdl() -> str:
     """Returns GHDL's path. Raises MissingToolError without GHDL."""
     ghdl = find("ghdl")
     if ghdl is None:
-        raise MissingToolError("GHDL is not on the PATH", do="install ghdl")
+        raise MissingToolError("GHDL was not found", do="install ghdl")
     return ghdl
 
 

@@ -75,7 +75,7 @@ def place(
         fmax = min((float(clock["achieved"]) for clock in figures["fmax"].values()), default=None)
         return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ToolError(f"nextpnr's report can't be read ({error})", where=str(report)) from None
+        raise ToolError(f"the report can't be read ({error})", where=str(report)) from None
     finally:
         report.unlink(missing_ok=True)
 

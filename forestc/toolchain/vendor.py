@@ -34,14 +34,14 @@ class Reported:
 
 def known_part(tool: str, part: str) -> None:
     if not _PART.fullmatch(part):
-        raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write {opt.device:{tool}}:PART")
+        raise OptionError(f"{part!r} is not a part name", where=opt.device, do=f"write {opt.device:{tool}:PART}")
 
 
 def need_vendor(tool: str) -> str:
     program = find(PROGRAMS[tool])
     if program is None:
         raise MissingToolError(
-            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or choose another device"
+            f"{PROGRAMS[tool]} was not found", do=f"install {tool.capitalize()}, or choose another {opt.device}"
         )
     return program
 

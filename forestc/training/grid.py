@@ -32,7 +32,11 @@ def on_grid(forest: Forest, steps: NDArray[np.float64]) -> Forest:
     trees = []
     for index, tree in enumerate(forest.trees):
         if (tree.set_index != NO_SET).any():
-            raise ModelError("has conditions that are sets, which no grid has", where=f"tree {index}")
+            raise ModelError(
+                "has conditions that are sets, which no grid has",
+                where=f"tree {index}",
+                do="train on columns of numbers, without categories",
+            )
         scaled = np.where(tree.left == LEAF, 0.0, np.ceil(tree.threshold) * of_feature[tree.feature])
         trees.append(changed_tree(tree, threshold=scaled))
     features = [replace(feature, number=FLOAT64, raw=FLOAT64) for feature in forest.features]

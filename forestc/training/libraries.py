@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ForestcError, OptionError
+from forestc.errors import PYTHON, ForestcError, OptionError
 from forestc.frontends import load
 from forestc.options.parameters import Choice, Parameter, Real, Whole
 from forestc.training.base import Task
@@ -60,7 +60,9 @@ class Library:
         try:
             model = self.train(task, X, options)
         except ImportError:
-            raise ForestcError(f"{self.name} is not installed", do=f'pip install "forestc[{self.extra}]"') from None
+            raise ForestcError(
+                f"{self.name} is not installed", where=PYTHON, do=f'pip install "forestc[{self.extra}]"'
+            ) from None
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - each library has its own kinds of errors

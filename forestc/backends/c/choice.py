@@ -28,17 +28,25 @@ def check(options: COptions) -> None:
     """Raises OptionError for an invalid option, or for options that exclude each other."""
     for name, kind in (("inputs", CInputs), ("layout", CLayout), ("quantizer", CQuantizer), ("values", CValues)):
         if (value := getattr(options, f"c_{name}")) not in get_args(kind):
-            raise OptionError(f"--c-{name} {value}", do=f"use {', '.join(get_args(kind))}")
+            raise OptionError(
+                f"unknown value {value!r}", where=getattr(opt, f"c_{name}"), do=f"use {', '.join(get_args(kind))}"
+            )
     if options.c_project not in ("none", "all") and set(options.c_project.split(",")) - set(KITS):
-        raise OptionError(f"{opt.c_project:{options.c_project}}", do=f"use none, all, or a list of {', '.join(KITS)}")
+        raise OptionError(
+            f"{options.c_project!r} is no list of projects",
+            where=opt.c_project,
+            do=f"use none, all, or a list of {', '.join(KITS)}",
+        )
     _check_budget(options)
     if options.raw and options.c_quantizer in ("float", "double"):
         raise OptionError(
-            f"{opt.c_inputs:{options.c_inputs}} needs no quantizer", do=f"use {opt.c_inputs:words} or struct"
+            f"{options.c_inputs} needs no quantizer", where=opt.c_inputs, do=f"use {opt.c_inputs:words} or struct"
         )
     if parsed(options.c_types) and options.c_inputs != "raw":
         raise OptionError(
-            f"{opt.c_types} goes with {opt.c_inputs:raw}", do=f"use {opt.c_inputs:raw}, or leave {opt.c_types} out"
+            f"types are for {opt.c_inputs:raw}",
+            where=opt.c_types,
+            do=f"use {opt.c_inputs:raw}, or leave {opt.c_types} out",
         )
 
 
@@ -47,12 +55,14 @@ def _check_budget(options: COptions) -> None:
         return
     cpus = firmware_costs()
     if options.cpu and options.cpu not in cpus:
-        raise OptionError(f"unknown cpu {options.cpu!r}", do=known_names(options.cpu, cpus))
+        raise OptionError(f"unknown processor {options.cpu!r}", where=opt.cpu, do=known_names(options.cpu, cpus))
     for name, limit in options.limits.items():
         if not options.cpu:
-            raise OptionError(f"--{name} {limit} needs a processor", do=f"add {opt.cpu}, of {', '.join(cpus)}")
+            raise OptionError(
+                f"{limit} needs a processor", where=getattr(opt, name), do=f"add {opt.cpu}, of {', '.join(cpus)}"
+            )
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise OptionError(f"--{name} {limit}", do=f"give a number of {UNITS[name]}, at least 1")
+            raise OptionError(f"{limit}", where=getattr(opt, name), do=f"give a number of {UNITS[name]}, at least 1")
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,8 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     for fit in fits.values():
         if unknown := next(filter(None, (fit[figure].unknown(own) for figure, own in amounts.values())), ""):
             raise OptionError(
-                f"no estimates of {opt.c_layout:{layout}} for a forest like this ({unknown})",
+                f"there are no estimates of {layout} for a forest like this ({unknown})",
+                where=opt.c_layout,
                 do="use another layout, or leave the budget out and let forestc measure tell the figures",
             )
     middle, ends, names = {}, {}, demand.names
@@ -137,7 +148,9 @@ def chosen_layout(forest: Forest, options: COptions, smaller: str = SMALLER) -> 
     """
     layout, form, types = options.c_layout, options.c_inputs, options.c_types
     if layout in LAYOUTS and layout != "branches" and not forest.adds:
-        raise OptionError(f"{opt.c_layout:{layout}} is for trees that are added", do=f"use {opt.c_layout:branches}")
+        raise OptionError(
+            f"{layout} is for trees that are added", where=opt.c_layout, do=f"use {opt.c_layout:branches}"
+        )
     among = possible(forest)
     if layout in LAYOUTS:
         among = tuple(name for name in LAYOUTS if name == layout)

@@ -65,7 +65,7 @@ def mixed_demand(inputs: Inputs) -> Demand:
     ]
     if not all(parts):
         raise OptionError(
-            f"{opt.c_layout:mixed} is for trees of which some become branches", do=f"use {opt.c_layout:branches}"
+            "mixed is for trees of which some become branches", where=opt.c_layout, do=f"use {opt.c_layout:branches}"
         )
     above, below = (
         layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))

@@ -78,7 +78,11 @@ def parsed(text: str) -> dict[str, str]:
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
         kind = ALIASES.get(kind, kind)
         if not name or not equals or kind not in TYPES:
-            raise OptionError(f"{opt.c_types:{part}}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
+            raise OptionError(
+                f"{part!r} is no type of a column",
+                where=opt.c_types,
+                do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}",
+            )
         if name in types:
             raise OptionError(f"c: types gives {name!r} two types", where="--c types", do="leave one out")
         types[name] = kind
@@ -98,9 +102,9 @@ def by_position(forest: Forest, text: str) -> str:
         if not 0 <= position < forest.columns:
             near = get_close_matches(name, list(names), 1) or list(names)[:8]
             do = f"use a position from 1 to {forest.columns}, or a name such as {', '.join(map(repr, near))}"
-            raise OptionError(f"c: types names {name!r}, which the model does not read", do=do)
+            raise OptionError(f"{name!r} is a column that the model does not read", where=opt.c_types, do=do)
         if kinds.setdefault(position, kind) != kind:
-            raise OptionError(f"c: types gives column {position + 1} two types", where="--c types", do="leave one out")
+            raise OptionError(f"column {position + 1} has two types", where=opt.c_types, do="leave one out")
     rest = {REST: given[REST]} if REST in given else {}
     return ",".join(f"{key}={kind}" for key, kind in ({str(p + 1): kinds[p] for p in sorted(kinds)} | rest).items())
 

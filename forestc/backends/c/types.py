@@ -161,9 +161,9 @@ def float_inputs(forest: Forest) -> FloatType:
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(
-                f"{opt.c_inputs:float} can't take the category {feature.name!r}", do=f"use {opt.c_inputs:words}"
+                f"float can't take the category {feature.name!r}", where=opt.c_inputs, do=f"use {opt.c_inputs:words}"
             )
     kinds = {f.raw for f in forest.features}
     if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
-        raise OptionError(f"{opt.c_inputs:float} needs features of one float type", do=f"use {opt.c_inputs:words}")
+        raise OptionError("float needs features of one float type", where=opt.c_inputs, do=f"use {opt.c_inputs:words}")
     return FLOATS["double"] if Float(64) in kinds else FLOATS["float"]

@@ -10,7 +10,7 @@ from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
 from forestc.checks.proof.vhdl import prove_vhdl
-from forestc.errors import MissingToolError
+from forestc.errors import PYTHON, MissingToolError
 from forestc.manifest.design import Design
 from forestc.toolchain.ghdl import need_ghdl
 from forestc.toolchain.yosys import need_yosys
@@ -19,7 +19,7 @@ from forestc.toolchain.yosys import need_yosys
 def need_provers(design: Design, native: bool = False) -> None:
     """Raises MissingToolError if a tool for the design's proof is missing: bitwuzla, yosys or GHDL."""
     if importlib.util.find_spec("bitwuzla") is None:
-        raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
+        raise MissingToolError("bitwuzla is not installed", where=PYTHON, do='pip install "forestc[prove]"')
     if {"verilog", "vhdl", "engine"} & set(design.targets):
         need_yosys(native)
     if "vhdl" in design.targets:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
-from forestc.errors import MissingToolError
+from forestc.errors import PYTHON, MissingToolError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Tree
 from forestc.forest.numbers import Category, word_range
@@ -25,7 +25,7 @@ def bitwuzla_library() -> Any:
     try:
         import bitwuzla
     except ImportError:
-        raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
+        raise MissingToolError("bitwuzla is not installed", where=PYTHON, do='pip install "forestc[prove]"') from None
     return bitwuzla
 
 

@@ -48,7 +48,7 @@ def parse_dump(root: Document) -> SavedModel:
     infos = root.get("feature_infos")
     docs = root.get("tree_info").items()
     if len(docs) > MAX_TREES:
-        raise root.fail(f"has more than {MAX_TREES} trees")
+        raise root.fail(f"has more than {MAX_TREES} trees", "train with fewer")
     trees = [_tree(doc) for doc in docs]
     for doc, tree in zip(docs, trees, strict=True):
         if (np.abs(tree["threshold"]) >= CLIPPED).any():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, ModelError
 from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance, Tree
@@ -139,10 +139,11 @@ def _forest(
         raise ModelError(
             f"objective {name or 'none'} with num_class={saved.classes}, num_tree_per_iteration={saved.outputs}",
             where=where,
+            do=DAMAGED,
         )
     iterations, over = divmod(len(saved.leaves), saved.outputs)
     if over:
-        raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} per iteration", where=where)
+        raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} per iteration", where=where, do=DAMAGED)
     iterations, notes = taken(requested, iterations, best, where, stops=True, unknown=NO_BEST)
     saved = saved.first(iterations * saved.outputs)
     if saved.average and saved.version in ("", "v2") and link.kind != "identity":
@@ -180,7 +181,11 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
         if key == "sigmoid":
             slope = _number(value, where)
         elif not value and key != "sqrt":
-            raise ModelError(f"objective {name} with {option[:40]!r}, which is not known", where=where)
+            raise ModelError(
+                f"objective {name} with {option[:40]!r}, which is not known",
+                where=where,
+                do="known options are num_class, sigmoid and sqrt: train without others",
+            )
     if not 0 < slope < math.inf:
         raise ModelError(f"the sigmoid's parameter is {slope}", where=where, do="it is a positive number")
     if "sqrt" in options and name in SQUARES:
@@ -192,7 +197,7 @@ def _number(text: str, where: str) -> float:
     """Parses a number, rounded as LightGBM rounds it. With exponents above 22 the last bit may differ."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
-        raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
+        raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where, do=DAMAGED)
     integer, fraction, power = match.groups()
     value = float(integer) + (float(fraction) / 10.0 ** len(fraction) if fraction else 0.0)
     scale = 10.0 ** abs(int(power or 0))
@@ -203,10 +208,12 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], F
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
         raise ModelError(
-            f"decision_type {int(decision[bad[0]])} is not known", where=_location(saved, int(bad[0]), where)
+            f"decision_type {int(decision[bad[0]])} is not known",
+            where=_location(saved, int(bad[0]), where),
+            do=DAMAGED,
         )
     if (bad := np.flatnonzero(np.isnan(saved.threshold))).size:
-        raise ModelError("a threshold is NaN", where=_location(saved, int(bad[0]), where))
+        raise ModelError("a threshold is NaN", where=_location(saved, int(bad[0]), where), do=DAMAGED)
     categorical = decision & CATEGORICAL != 0
     codes = _codes(saved, categorical, where)
     highest: dict[int, int] = {}  # the largest code of each column of categories
@@ -283,7 +290,7 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
     for split in np.flatnonzero(categorical).tolist():
         number, sets = float(saved.threshold[split]), saved.categories[trees[split]]
         if not (0 <= number < len(sets) and number == int(number)):
-            raise ModelError(f"set {number} of {len(sets)}", where=_location(saved, split, where))
+            raise ModelError(f"set {number} of {len(sets)}", where=_location(saved, split, where), do=DAMAGED)
         members[split] = sets[int(number)]
     return members
 
@@ -320,7 +327,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     ambiguous categories."""
     lists = [] if saved.pandas is None else saved.pandas
     if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
-        raise ModelError("pandas_categorical is not a list of lists", where=where)
+        raise ModelError("pandas_categorical is not a list of lists", where=where, do=DAMAGED)
     only = _only_columns(saved, lists)
     read = set(saved.feature.tolist())
     unread = [bool(only) and only[index] not in read for index in range(len(lists))]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, ModelError
 from forestc.forest.builder import MAX_OUTPUTS
 
 VERSIONS = ("", "v2", "v3", "v4")  # lists "" for LightGBM 2.0, which writes no version
@@ -102,7 +102,7 @@ def parse_text(data: bytes, where: str) -> SavedModel:
     names, infos = (header.get(key, "").split(" ") for key in ("feature_names", "feature_infos"))
     for what, listed in (("feature_names", names), ("feature_infos", infos)):
         if len(listed) != columns:
-            raise ModelError(f"has {len(listed)} {what} for {columns} columns", where=where)
+            raise ModelError(f"has {len(listed)} {what} for {columns} columns", where=where, do=DAMAGED)
     outputs = _integer(header, "num_tree_per_iteration", 1, MAX_OUTPUTS, where)
     trees, position = _trees(data, position, header.get("tree_sizes"), where)
     leaves = np.array(
@@ -139,7 +139,7 @@ def _value_range(info: str, where: str) -> tuple[float, float] | None:
     try:
         values = [float(value) for value in info.removeprefix("[").removesuffix("]").split(":")]
     except ValueError:
-        raise ModelError(f"is not a number: {info[:40]!r}", where=where) from None
+        raise ModelError(f"is not a number: {info[:40]!r}", where=where, do=DAMAGED) from None
     return min(values), max(values)
 
 
@@ -172,7 +172,9 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
         tree_where = f"{where}, tree {len(trees)}"
         starts.append(position - start)
         if len(trees) == MAX_TREES:
-            raise ModelError(f"more than {MAX_TREES} trees", where=where)
+            raise ModelError(
+                f"more than {MAX_TREES} trees", where=where, do=f"at most {MAX_TREES} trees are read: train with fewer"
+            )
         line = data.find(b"\n", position)
         tree, position = _block(data, line + 1 if line >= 0 else len(data), tree_where, TREE)
         trees.append(tree)
@@ -188,7 +190,7 @@ def _starts(sizes: str, where: str) -> list[int]:
     try:
         ends = np.cumsum(np.array([int(size) for size in sizes.split()], dtype=np.int64)).tolist()
     except (ValueError, OverflowError):
-        raise ModelError("tree_sizes are not integers", where=where) from None
+        raise ModelError("tree_sizes are not integers", where=where, do=DAMAGED) from None
     return [0, *ends[:-1]] if ends else []
 
 
@@ -199,9 +201,9 @@ def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -
     try:
         value = int(text)
     except ValueError:
-        raise ModelError(f"{key} is not an integer: {text[:40]!r}", where=where) from None
+        raise ModelError(f"{key} is not an integer: {text[:40]!r}", where=where, do=DAMAGED) from None
     if not low <= value <= high:
-        raise ModelError(f"{key} is {value}, outside {low} to {high}", where=where)
+        raise ModelError(f"{key} is {value}, outside {low} to {high}", where=where, do=DAMAGED)
     return value
 
 
@@ -235,7 +237,9 @@ def _column(
             try:
                 read([line])
             except (ValueError, DeprecationWarning):
-                raise ModelError(f"{key} holds something that is not a number", where=f"{where}, tree {k}") from None
+                raise ModelError(
+                    f"{key} holds something that is not a number", where=f"{where}, tree {k}", do=DAMAGED
+                ) from None
         raise
     expected = leaves[list(chosen)] - (key not in PER_LEAF)
     if (bad := np.flatnonzero(counts != expected)).size:
@@ -243,6 +247,7 @@ def _column(
         raise ModelError(
             f"has {int(counts[k])} numbers in {key} for num_leaves={int(leaves[chosen[k]])}",
             where=f"{where}, tree {chosen[k]}",
+            do=DAMAGED,
         )
     return numbers
 
@@ -266,16 +271,18 @@ def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
     if not count:
         return []
     if not {"cat_boundaries", "cat_threshold"} <= tree.keys():
-        raise ModelError("has categorical splits and no cat_boundaries or cat_threshold", where=where)
+        raise ModelError("has categorical splits and no cat_boundaries or cat_threshold", where=where, do=DAMAGED)
     try:
         _, bounds = _integers([tree["cat_boundaries"]])
         _, words = _integers([tree["cat_threshold"]])
     except (ValueError, DeprecationWarning):
-        raise ModelError("cat_boundaries or cat_threshold holds something that is not a number", where=where) from None
+        raise ModelError(
+            "cat_boundaries or cat_threshold holds something that is not a number", where=where, do=DAMAGED
+        ) from None
     if len(bounds) != count + 1 or bounds[0] or bounds[-1] != len(words) or (np.diff(bounds) < 0).any():
-        raise ModelError(f"cat_boundaries do not divide {len(words)} words into {count} sets", where=where)
+        raise ModelError(f"cat_boundaries do not divide {len(words)} words into {count} sets", where=where, do=DAMAGED)
     if (words < 0).any() or (words > 0xFFFFFFFF).any():
-        raise ModelError("cat_threshold holds a number that is not a 32-bit word", where=where)
+        raise ModelError("cat_threshold holds a number that is not a 32-bit word", where=where, do=DAMAGED)
     codes = np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
     edges = np.searchsorted(codes, 32 * bounds).tolist()
     return [codes[a:b] - 32 * start for (a, b), start in zip(pairwise(edges), bounds[:-1].tolist(), strict=True)]

@@ -21,6 +21,7 @@ from forestc.frontends.onnx.values import ML, Node, Predicted, Tensor, TreeScore
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
+TENSORS = "save the model with whole tensors inside, of texts or numbers of their shape and type"
 _INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
@@ -42,9 +43,12 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int], where: str) -> Tree
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
         name = tensor.name
-        values[name] = tensor_array(tensor, lambda what: ModelError(what, where=f"{where}, initializer {name[:60]!r}"))  # noqa: B023
+        values[name] = tensor_array(
+            tensor,
+            lambda what: ModelError(what, where=f"{where}, initializer {name[:60]!r}", do=TENSORS),  # noqa: B023
+        )
     if len(graph.sparse_initializer):
-        raise ModelError("sparse initializers are not read", where=where)
+        raise ModelError("sparse initializers are not read", where=where, do="make the initializers dense")
     columns, names = _inputs(graph, values, where)
     outputs = [output.name for output in graph.output]
     trees: tuple[TreeOperator, Tensor] | None = None
@@ -74,14 +78,18 @@ def _inputs(graph: GraphProto, values: dict[str, Value], where: str) -> tuple[in
     names: dict[int, str] = {}
     for item in real:
         if not isinstance(item.name, str):
-            raise ModelError(f"the name of input {item.name!r} is not UTF-8", where=where)
+            raise ModelError(f"the name of input {item.name!r} is not UTF-8", where=where, do="rename the input")
         location = f"{where}, input {item.name[:60]!r}"
         if item.name in values:
-            raise ModelError("appears twice", where=location)
+            raise ModelError("appears twice", where=location, do="give each input a name of its own")
         kind = item.type.tensor_type
         dtype = _INPUTS.get(kind.elem_type) if item.type.HasField("tensor_type") else None
         if dtype is None:
-            raise ModelError("is not a tensor of floats, doubles, integers or texts", where=location)
+            raise ModelError(
+                "is not a tensor of floats, doubles, integers or texts",
+                where=location,
+                do="cast the input to one of these types within the model",
+            )
         dims = kind.shape.dim
         if kind.HasField("shape") and len(dims) != 2:
             raise ModelError(f"has {len(dims)} dimensions", where=location, do="rows and columns are read")
@@ -145,14 +153,26 @@ def _shown(
         value = values.get(name)
         if isinstance(value, TreeScores):
             if scores not in (None, _as_output(value)):
-                raise ModelError(f"output {name[:60]!r} shows other scores than the one before", where=where)
+                raise ModelError(
+                    f"output {name[:60]!r} shows other scores than the one before",
+                    where=where,
+                    do="keep one of these outputs",
+                )
             scores = _as_output(value)
         elif isinstance(value, Predicted):
             if answer not in (None, value):
-                raise ModelError(f"output {name[:60]!r} shows another class than the one before", where=where)
+                raise ModelError(
+                    f"output {name[:60]!r} shows another class than the one before",
+                    where=where,
+                    do="keep one of these outputs",
+                )
             answer = value
         else:
-            raise ModelError(f"output {name[:60]!r} does not come from the trees", where=where)
+            raise ModelError(
+                f"output {name[:60]!r} does not come from the trees",
+                where=where,
+                do="remove this output from the graph",
+            )
     answer = answer or ensemble.answer
     if answer is None or answer.compared is None:
         return scores or _as_output(ensemble.scores), answer
@@ -165,7 +185,9 @@ def _shown(
         and compared.link == Link()
     ):
         return scores, replace(answer, decision=replace(answer.decision, on="scores"))
-    raise ModelError("an output shows other scores than those that decided the class", where=where)
+    raise ModelError(
+        "an output shows other scores than those that decided the class", where=where, do="remove one of the outputs"
+    )
 
 
 def _as_output(scores: TreeScores) -> TreeScores:

@@ -57,11 +57,14 @@ class NodeArrays:
         return f"tree {tree}, node {self.ids[node]}"
 
 
-def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str = "") -> ModelError:
+_INVALID = "onnxruntime defines no such tree: convert the model again, with a newer converter"
+
+
+def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str = _INVALID) -> ModelError:
     return ModelError(what, where=f"{attributes.where}, tree {tree}, node {node}", do=do)
 
 
-def _refuse(attributes: Attributes, bad: Bools, trees: Ints, ids: Ints, what: str, do: str = "") -> None:
+def _refuse(attributes: Attributes, bad: Bools, trees: Ints, ids: Ints, what: str, do: str = _INVALID) -> None:
     if bad.any():
         first = int(np.argmax(bad))
         raise _bad(attributes, trees[first], ids[first], what, do)
@@ -103,7 +106,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> NodeA
     positions = _NodePositions(attributes, trees, ids, begins)
     inner = mode != IS_LEAF
     at = np.flatnonzero(inner)
-    _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)")
+    _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)", "give it a number")
     to_true, to_false = np.full(n, LEAF, dtype=np.int64), np.full(n, LEAF, dtype=np.int64)
     to_true[at] = positions.children(at, true[at], "true")
     to_false[at] = positions.children(at, false[at], "false")
@@ -335,7 +338,7 @@ def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> NodeArrays:
     one_leaf = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
     tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
     no_number = (mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf])
-    _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)")
+    _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)", "give it a number")
     # Lists visited inner nodes, then references to leaves, and sorts both by tree.
     parent, side = np.nonzero(leaf[visited])
     trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(one_leaf)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forestc.errors import MissingExtraError, ModelError
+from forestc.errors import DAMAGED, MissingExtraError, ModelError
 from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.columns import RawColumn, raw_features
@@ -31,7 +31,7 @@ def read_bytes(data: bytes, where: str) -> Forest:
     try:
         model.ParseFromString(data)
     except DecodeError as error:
-        raise ModelError(f"not a readable ONNX file ({_line(error)})", where=where) from None
+        raise ModelError(f"not a readable ONNX file ({_line(error)})", where=where, do=DAMAGED) from None
     return _forest(model, where)
 
 
@@ -44,7 +44,11 @@ def read_live(model: object) -> Forest:
     try:
         model.SerializeToString()  # Raises EncodeError or ValueError for values that protobuf can't hold.
     except (EncodeError, ValueError) as error:
-        raise ModelError(f"can't be read ({_line(error)})", where=where) from None
+        raise ModelError(
+            f"can't be read ({_line(error)})",
+            where=where,
+            do="rebuild the ModelProto: onnx.checker.check_model tells more",
+        ) from None
     return _forest(model, where)
 
 
@@ -87,10 +91,16 @@ def _opsets(model: ModelProto, where: str) -> dict[str, int]:
     for item in model.opset_import:
         domain = "" if item.domain == "ai.onnx" else item.domain
         if opsets.setdefault(domain, item.version) != item.version:
-            raise ModelError(f"imports two versions of {domain or 'ai.onnx'}", where=where)
+            raise ModelError(
+                f"imports two versions of {domain or 'ai.onnx'}", where=where, do="keep one opset_import of this domain"
+            )
     version = opsets.get(ML)
     if version is None:
-        raise ModelError(f"does not import {ML}, whose operators are the tree ensembles", where=where)
+        raise ModelError(
+            f"does not import {ML}, whose operators are the tree ensembles",
+            where=where,
+            do=f"add opset_import {ML}, version {NEWEST_ML}",
+        )
     if not 1 <= version <= NEWEST_ML:
         raise ModelError(f"{ML} version {version} is not known", where=where, do=f"1 to {NEWEST_ML} are read")
     return opsets
@@ -104,7 +114,11 @@ def _over_rows(graph: TreeGraph, provenance: Provenance, where: str) -> Forest:
         bad = read[0] if read[0] < 0 else read[-1]
         node = int(np.flatnonzero((nodes.feature == bad) & (nodes.true != LEAF))[0])
         what = f"a condition reads column {bad} of {'?' if table.width is None else table.width}"
-        raise ModelError(what, where=f"{where}, {nodes.location(node)}")
+        raise ModelError(
+            what,
+            where=f"{where}, {nodes.location(node)}",
+            do="read columns of the input alone, or give the input its true shape",
+        )
     if read and read[-1] >= MAX_COLUMNS:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}

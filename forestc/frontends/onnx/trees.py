@@ -398,7 +398,11 @@ def _values(ensemble: TreeOperator, where: str) -> Callable[[int], tuple[tuple[i
         outputs = np.unique(target[here]) if bounds[index] < bounds[index + 1] else np.zeros(1, dtype=np.int64)
         size += int(leaves[index]) * len(outputs)
         if size > MAX_VALUES:
-            raise ModelError(f"its leaves have more than {MAX_VALUES} values in total", where=where)
+            raise ModelError(
+                f"its leaves have more than {MAX_VALUES} values in total",
+                where=where,
+                do="train fewer or smaller trees",
+            )
         values = np.tile(fill[outputs], (leaves[index], 1))
         values[rank[leaf[here]] - before[index], np.searchsorted(outputs, target[here])] = weight[here]
         return tuple(outputs.tolist()), values

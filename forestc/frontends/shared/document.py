@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, ModelError
 
 
 def read_document(data: bytes, where: str) -> Any:
@@ -28,7 +28,7 @@ class Document:
         self.path = path
         self.where = where
 
-    def fail(self, what: str, do: str = "") -> ModelError:
+    def fail(self, what: str, do: str = DAMAGED) -> ModelError:
         return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
 
     def get(self, key: str, default: object = None) -> Document:

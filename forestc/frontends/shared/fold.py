@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import HERE, ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import (
     Below,
@@ -69,7 +69,11 @@ class StepColumn:
             return exceptions[value] if value in exceptions else float(function(np.array([value]))[0])
 
         if exceptions and before is not identity and not constant(self):
-            raise ModelError("a step replaces single values of a column that was changed before")
+            raise ModelError(
+                "a step replaces single values of a column that was changed before",
+                where=HERE,
+                do="impute or replace before the other steps, or train without that step",
+            )
         moved = {value: _or_nan(image(old)) for value, old in self.points.items()}
         if before is identity:
             moved |= {value: new for value, new in exceptions.items() if value not in moved}
@@ -114,7 +118,11 @@ def fold(forest: Forest, columns: Sequence[StepColumn], width: int, names: Seque
     """Returns the forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
     Raises ModelError if a condition can't be kept exactly."""
     if len(columns) != forest.columns:
-        raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
+        raise ModelError(
+            f"the steps make {len(columns)} columns, the model takes {forest.columns}",
+            where=where,
+            do="give the Pipeline as it was fitted",
+        )
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
     number = {source: index for index, source in enumerate(sources)}
     images = _with_one_vocabulary([columns[f.column] for f in forest.features], where)
@@ -170,7 +178,11 @@ def _raw_feature(
     name = f"x{source}" if names is None else str(names[source])
     texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
     if len(texts) > 1:
-        raise ModelError(f"column {source} is read as text and as numbers", where=where)
+        raise ModelError(
+            f"column {source} is read as text and as numbers",
+            where=where,
+            do="encode the column in one way for all trees",
+        )
     labels = texts.pop()
     if labels is not None:
         return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels, names is not None)
@@ -179,7 +191,11 @@ def _raw_feature(
     }
     if categories:
         if len(categories) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
-            raise ModelError(f"column {source} is read as a category and as a number", where=where)
+            raise ModelError(
+                f"column {source} is read as a category and as a number",
+                where=where,
+                do="encode the column in one way for all trees",
+            )
         return replace(readers[0][0], name=name, column=source, missing=missing, named=names is not None)
     return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
 
@@ -197,7 +213,9 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
-        raise ModelError("a step makes missing values that the model refuses", do="impute them after that step")
+        raise ModelError(
+            "a step makes missing values that the model refuses", where=HERE, do="impute them after that step"
+        )
     if isinstance(feature.number, Category):
         rounded = to_words(rounded, feature.number, False).astype(np.float64)
     return condition.sends_left(rounded, absent)
@@ -218,7 +236,11 @@ def _on_raw(feature: Feature, image: StepColumn, conditions: Sequence[Condition]
             holds = bool(_goes_left(feature, condition, everywhere)[0])
             yield _with_points(feature, image, condition, [-np.inf] if holds else [])
     elif isinstance(feature.number, Category):
-        raise ModelError("a category is made by a step that is not an encoder", where=where)
+        raise ModelError(
+            "a category is made by a step that is not an encoder",
+            where=where,
+            do="encode the categories by OrdinalEncoder or OneHotEncoder, or train without that step",
+        )
     else:
         cuts_of = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
         flat = np.array([cut for cuts in cuts_of for cut in cuts if cut != -np.inf], dtype=np.float64)
@@ -260,7 +282,11 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
         """Returns for each cut a list of the floats near the order key `high` at which `reaches` changes. The window
         grows if changes lie near its ends."""
         if window > MOST_WINDOW:
-            raise ModelError("the steps before the model are not monotone in the column", where=where)
+            raise ModelError(
+                "the steps before the model are not monotone in the column",
+                where=where,
+                do="use steps that rise or fall with the column, or train on the transformed columns",
+            )
         share = max(1, AT_ONCE // window)
         if len(cuts) > share:
             starts = range(0, len(cuts), share)

@@ -20,7 +20,9 @@ def parsed(given: object) -> Iterations:
         return BEST
     number = int(text) if isinstance(given, int | str) and text.isdecimal() and len(text) < 10 else 0
     if isinstance(given, bool) or number < 1:
-        raise OptionError(f"iterations={given!r}", do="give a whole number from 1 on, or best")
+        raise OptionError(
+            f"{given!r} is no number of iterations", where=opt.iterations, do="give a whole number from 1 on, or best"
+        )
     return number
 
 
@@ -35,7 +37,9 @@ def taken(
     if requested == BEST and best is None:
         raise ModelError("the model does not say which iteration is the best", where=where, do=unknown)
     if isinstance(requested, int) and requested > total:
-        raise OptionError(f"iterations={requested}, and the model has {total}", where=where, do=f"give 1 to {total}")
+        raise OptionError(
+            f"{requested} are asked for, and the model has {total}", where=opt.iterations, do=f"give 1 to {total}"
+        )
     if requested is None:
         count = min(best or total, total) if stops else total
     else:
@@ -54,6 +58,7 @@ def refuse_cut(iterations: Iterations) -> None:
     """Raises OptionError if the user asked for a number of iterations."""
     if iterations is not None:
         raise OptionError(
-            f"iterations={iterations} of a model whose iterations are not counted",
+            "the model's iterations are not counted",
+            where=opt.iterations,
             do="leave it out; it is for models of XGBoost, LightGBM and CatBoost that stand alone",
         )

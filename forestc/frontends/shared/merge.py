@@ -32,7 +32,11 @@ def side_by_side(
     columns = forests[0].columns
     for index, forest in enumerate(forests):
         if forest.columns != columns:
-            raise ModelError(f"takes {forest.columns} columns, the first {columns}", where=f"{where}, member {index}")
+            raise ModelError(
+                f"takes {forest.columns} columns, the first {columns}",
+                where=f"{where}, member {index}",
+                do="train all members on the same columns",
+            )
         if not forest.single:
             raise ModelError(
                 "is made of parts itself",
@@ -87,7 +91,11 @@ def _both(a: Feature, b: Feature, where: str) -> Feature:
     if (a.number, a.raw, a.labels) == (b.number, b.raw, b.labels):
         return replace(a, missing=missing)
     if isinstance(a.number, Category) or isinstance(b.number, Category):
-        raise ModelError(f"column {a.column} is read as {a.number} and as {b.number}", where=where)
+        raise ModelError(
+            f"column {a.column} is read as {a.number} and as {b.number}",
+            where=where,
+            do="train all members on the same categories",
+        )
     return replace(a, number=FLOAT64, raw=FLOAT64, missing=missing)
 
 

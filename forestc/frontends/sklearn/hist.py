@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, ModelError
 from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Tree
@@ -49,7 +49,11 @@ def read_hist(model: BaseEstimator, where: str) -> Forest:
     elif model.loss in LINKS:
         link = Link(LINKS[model.loss])
     else:
-        raise ModelError(f"the loss {str(model.loss)[:40]!r} is not known", where=where)
+        raise ModelError(
+            f"the loss {str(model.loss)[:40]!r} is not known",
+            where=where,
+            do=f"train with a loss of scikit-learn: {', '.join(LINKS)}",
+        )
     texts = {
         column: tuple(map(str, values)) for column, values in categories.items() if values.dtype.kind not in "iufb"
     }
@@ -86,7 +90,7 @@ def _tree(
     is_leaf = nodes["is_leaf"] != 0
     feature = nodes["feature_idx"].astype(np.int64)
     if (bad := ~is_leaf & (feature >= len(sources))).any():
-        raise ModelError(f"feature {int(feature[bad][0])} of {len(sources)}", where=where)
+        raise ModelError(f"feature {int(feature[bad][0])} of {len(sources)}", where=where, do=DAMAGED)
     feature = np.where(is_leaf, LEAF, sources[np.where(is_leaf, 0, feature)])
     missing_left = nodes["missing_go_to_left"] != 0
     set_index = np.full(len(nodes), NO_SET)
@@ -95,7 +99,7 @@ def _tree(
     for node in np.flatnonzero(~is_leaf & (nodes["is_categorical"] != 0)).tolist():
         column = int(feature[node])
         if column not in categories:
-            raise ModelError(f"splits on the categories of column {column}, which has none", where=where)
+            raise ModelError(f"splits on the categories of column {column}, which has none", where=where, do=DAMAGED)
         words = bitsets[int(nodes["bitset_idx"][node])]
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)

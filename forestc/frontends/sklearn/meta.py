@@ -164,7 +164,9 @@ def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
     """Returns the forest with a single output: class 1's score (if `by_score`) or probability."""
     if by_score:
         if forest.n_outputs != 1:
-            raise ModelError(f"has {forest.n_outputs} scores", where=where)
+            raise ModelError(
+                f"has {forest.n_outputs} scores", where=where, do="calibrate a classifier that gives one score"
+            )
         return replace(
             forest, link=replace(forest.link, kind="identity", slope=1.0), decision=Decision("none"), classes=()
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.lightgbm.reader import ZERO
 from forestc.frontends.shared.fold import StepColumn, constant, fold, identity
@@ -105,7 +105,7 @@ def _stepped(step: object, columns: list[StepColumn], where: str) -> list[StepCo
         return columns
     width = getattr(step, "n_features_in_", len(columns))
     if width != len(columns):
-        raise ModelError(f"takes {width} columns, but gets {len(columns)}", where=where)
+        raise ModelError(f"takes {width} columns, but gets {len(columns)}", where=where, do=DAMAGED)
     if not type(step).__module__.startswith("sklearn."):
         raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
@@ -241,7 +241,11 @@ def _imputed(step: BaseEstimator, columns: list[StepColumn], where: str) -> list
 def _filled_text(column: StepColumn, marker: object, fill: str, where: str) -> StepColumn:
     """Returns a column of text after an imputer that replaces `marker` by `fill`."""
     if column != StepColumn(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
-        raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
+        raise ModelError(
+            f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})",
+            where=where,
+            do="impute before the other steps",
+        )
     text_marker = marker if isinstance(marker, str) else None
     fills = {raw: fill if text == text_marker else text for raw, text in column.fills.items()}
     return replace(column, fills={text_marker: fill} | fills, missing=np.nan if text_marker is None else column.missing)
@@ -302,7 +306,11 @@ def _by_category(
     of_missing = unknown if not absent else absent[-1] if missing is None else missing
     if all(isinstance(value, str) for value, _ in pairs) and pairs:
         if column.source < 0 or column.points or column.texts is not None:
-            raise ModelError("text categories of a column that was changed before", where=where)
+            raise ModelError(
+                "text categories of a column that was changed before",
+                where=where,
+                do="encode text before the other steps, or in a column of its own",
+            )
         names = {str(value): image for value, image in pairs}
         if None in column.fills and absent:
             raise ModelError(
@@ -316,11 +324,15 @@ def _by_category(
         refused = column.missing is None
         return StepColumn(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
     if column.fills:
-        raise ModelError("text is imputed, but the encoder knows no text", where=where)
+        raise ModelError(
+            "text is imputed, but the encoder knows no text", where=where, do="fit the encoder on the imputed text"
+        )
     try:
         points = {float(value): image for value, image in pairs}
     except (TypeError, ValueError):
-        raise ModelError("categories are neither text nor numbers", where=where) from None
+        raise ModelError(
+            "categories are neither text nor numbers", where=where, do="train on categories that are text or numbers"
+        ) from None
     return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-from forestc.errors import ForestcError, MissingExtraError, ModelError
+from forestc.errors import DAMAGED, ForestcError, MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.sklearn import hist, meta, pipeline, thresholds, trees
 
@@ -108,7 +108,9 @@ def _refuse_bomb(data: bytes, where: str) -> None:
             f"not a readable skops file ({_short(error)})", where=where, do="write it again with skops.io.dump"
         ) from None
     if size > UNPACKED + UNPACKED_SHARE * len(data):
-        raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=where)
+        raise ModelError(
+            f"the file unpacks to {size} bytes, far more than a model of its size", where=where, do=DAMAGED
+        )
 
 
 def open_pickle(data: bytes, where: str) -> Any:
@@ -141,7 +143,7 @@ def read_live(model: object, where: str = "") -> Forest:
         raise
     except Exception as error:  # noqa: BLE001
         # skops restores the attributes that a file names, so any attribute may be invalid.
-        raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
+        raise ModelError(f"the estimator is damaged ({_short(error)})", where=where, do=DAMAGED) from None
 
 
 def _short(error: Exception) -> str:

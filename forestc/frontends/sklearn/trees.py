@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, HERE, ModelError
 from forestc.forest.builder import changed_tree, make_tree
 from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Feature, Forest, Link, Part, Provenance, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float
@@ -59,7 +59,7 @@ def width_of(model: BaseEstimator) -> int:
     """Returns the number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
     width = int(model.n_features_in_)
     if not 0 <= width <= MAX_COLUMNS:
-        raise ModelError(f"{width} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
+        raise ModelError(f"{width} columns", where=HERE, do=f"rows of at most {MAX_COLUMNS} columns are read")
     return width
 
 
@@ -90,7 +90,7 @@ def read_tree(
     columns: the columns on which the tree was trained, if not all.
     """
     if not 0 <= tree.node_count <= tree.capacity:
-        raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
+        raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where, do=DAMAGED)
     left = np.asarray(tree.children_left)
     is_leaf = left == LEAF
     if values is None:
@@ -98,7 +98,7 @@ def read_tree(
     feature = np.where(is_leaf, LEAF, tree.feature)
     if columns is not None:
         if (bad := ~is_leaf & ((feature < 0) | (feature >= len(columns)))).any():
-            raise ModelError(f"feature {int(feature[bad][0])} of {len(columns)}", where=where)
+            raise ModelError(f"feature {int(feature[bad][0])} of {len(columns)}", where=where, do=DAMAGED)
         feature = np.where(is_leaf, LEAF, columns[np.where(is_leaf, 0, feature)])
     left_if_missing = getattr(tree, "missing_go_to_left", None) if missing else None
     return make_tree(
@@ -156,7 +156,7 @@ def _flat(tree: FittedTree, widths: list[int], where: str) -> NDArray[np.float64
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
-        raise ModelError(what, where=where)
+        raise ModelError(what, where=where, do=DAMAGED)
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
@@ -185,7 +185,11 @@ def _initial(model: BaseEstimator, where: str, outputs: int) -> tuple[list[Tree]
     init: BaseEstimator = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
-        raise ModelError("the initial estimator predicts at random (strategy='stratified')", where=where)
+        raise ModelError(
+            "the initial estimator predicts at random (strategy='stratified')",
+            where=where,
+            do="train with init='zero', or an estimator that predicts the same each time",
+        )
     if init == "zero" or kind in ("DummyClassifier", "DummyRegressor"):
         start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
+from forestc.errors import DAMAGED, HERE, ModelError
 from forestc.forest.builder import changed, changed_tree, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Forest, Tree
@@ -90,7 +90,7 @@ def read_tree(
         column = int(feature[node])
         if node not in right_codes:
             what = f"column {column} is split as a number and as a category"
-            raise ModelError(what, where=f"{where}, node {int(ids[node])}")
+            raise ModelError(what, where=f"{where}, node {int(ids[node])}", do=DAMAGED)
         set_index[node] = len(sets)
         sets.append(np.setdiff1d(np.arange(categories[column] + 1), right_codes[node]).tolist())
     return make_tree(
@@ -164,7 +164,9 @@ def marked_missing(forest: Forest, marker: float) -> Forest:
                 code = int(value) if 0 <= value < number.count else number.count
                 old = set(sets[set_index[node]])
                 if value != np.floor(value) or code == number.count:
-                    raise ModelError(f"missing={marker} in a column of categories", do="use NaN for missing values")
+                    raise ModelError(
+                        f"missing={marker} in a column of categories", where=HERE, do="use NaN for missing values"
+                    )
                 members = sorted((old | {code}) if goes else (old - {code}))
             elif (value < threshold[node]) == goes:
                 continue

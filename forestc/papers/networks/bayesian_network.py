@@ -44,7 +44,11 @@ class BayesianNetwork:
         object.__setattr__(self, "order", tuple(map(int, self.order)))
         check_structure(self.states, self.parents)
         if len(self.tables) != len(self.states):
-            raise ModelError(f"{len(self.tables)} tables for {len(self.states)} variables", where="tables")
+            raise ModelError(
+                f"{len(self.tables)} tables for {len(self.states)} variables",
+                where="tables",
+                do="give one table for each variable",
+            )
         tables = tuple(self._checked(i) for i in range(len(self.states)))
         object.__setattr__(self, "tables", tables)
         if not self.order:
@@ -61,9 +65,17 @@ class BayesianNetwork:
         table = np.array(self.tables[i])
         shape = table_shape(self.states, self.parents, i)
         if table.shape != shape:
-            raise ModelError(f"the table has shape {table.shape} instead of {shape}", where=f"variable {i}")
+            raise ModelError(
+                f"the table has shape {table.shape} instead of {shape}",
+                where=f"variable {i}",
+                do="give a table of the states of the parents, then of the variable",
+            )
         if table.dtype.kind not in "iu" or table.min() < 0 or table.max() > MOST_COUNT:
-            raise ModelError("the table has cells that are not counts (0 to 2^53)", where=f"variable {i}")
+            raise ModelError(
+                "the table has cells that are not counts (0 to 2^53)",
+                where=f"variable {i}",
+                do="give whole numbers from 0 to 2^53",
+            )
         table = table.astype(np.int64)
         table.setflags(write=False)
         return table
@@ -183,18 +195,34 @@ def check_ess(ess: float) -> None:
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
     """Raises ModelError unless the parents ascend and make an acyclic network of at most `MOST_CELLS` table cells."""
     if not states:
-        raise ModelError("a network needs at least one variable", where="states")
+        raise ModelError(
+            "a network needs at least one variable", where="states", do="give the number of states of each variable"
+        )
     if len(parents) != len(states):
-        raise ModelError(f"parents of {len(parents)} variables instead of {len(states)}", where="parents")
+        raise ModelError(
+            f"parents of {len(parents)} variables instead of {len(states)}",
+            where="parents",
+            do="give the parents of each variable",
+        )
     for i, r in enumerate(states):
         if not 1 <= r <= MOST_STATES:
-            raise ModelError(f"{r} states, possible are 1 to {MOST_STATES}", where=f"variable {i}")
+            raise ModelError(
+                f"{r} states, possible are 1 to {MOST_STATES}",
+                where=f"variable {i}",
+                do=f"give 1 to {MOST_STATES} states",
+            )
     total = 0
     for i, family in enumerate(parents):
         if list(family) != sorted(set(family)):
-            raise ModelError(f"parents {list(family)} are not increasing", where=f"variable {i}")
+            raise ModelError(
+                f"parents {list(family)} are not increasing", where=f"variable {i}", do="sort them, each once"
+            )
         if i in family or (family and not 0 <= family[0] <= family[-1] < len(states)):
-            raise ModelError(f"parents {list(family)} are not other variables of the network", where=f"variable {i}")
+            raise ModelError(
+                f"parents {list(family)} are not other variables of the network",
+                where=f"variable {i}",
+                do="give the indices of other variables",
+            )
         total += prod(table_shape(states, parents, i))
         if total > MOST_CELLS:
             raise ModelError(
@@ -220,4 +248,8 @@ def _check_acyclic(parents: Sequence[Sequence[int]]) -> None:
         while cycle.count(cycle[-1]) < 2:  # every variable left has a parent that is left
             cycle.append(next(parent for parent in parents[cycle[-1]] if waiting[parent]))
         cycle = cycle[cycle.index(cycle[-1]) :][::-1]
-        raise ModelError(f"the parents make a cycle: {' -> '.join(map(str, cycle[:20]))}", where=f"variable {cycle[0]}")
+        raise ModelError(
+            f"the parents make a cycle: {' -> '.join(map(str, cycle[:20]))}",
+            where=f"variable {cycle[0]}",
+            do="remove one of these parents",
+        )

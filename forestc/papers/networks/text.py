@@ -47,6 +47,9 @@ _VARIABLE = re.compile(
 )
 
 
+LINE = "correct the line, or write the network again with `write`"
+
+
 def printed(network: BayesianNetwork) -> str:
     return "".join(f"{line}\n" for line in _lines(network))
 
@@ -92,19 +95,21 @@ def parsed(text: str) -> BayesianNetwork:
         line = lines[number - 1] if number <= len(lines) else ""
         match = pattern.fullmatch(line)
         if not match:
-            raise ModelError(f"expected {word}, found {line[:60]!r}", where=f"line {number}")
+            raise ModelError(f"expected {word}, found {line[:60]!r}", where=f"line {number}", do=LINE)
         header[word] = match[1]
     floats = {word: _number(header[word], number) for number, word in enumerate(("ess", "score", "bound"), start=2)}
     check_ess(floats["ess"])
     order = tuple(map(int, header["order"].split()))
     first = len(_HEADER) + 2  # the line of variable 0
     if len(order) > MOST_VARIABLES or len(lines) - first + 1 != len(order):
-        raise ModelError(f"{len(lines) - first + 1} variables instead of the {len(order)} of the order", where="line 6")
+        raise ModelError(
+            f"{len(lines) - first + 1} variables instead of the {len(order)} of the order", where="line 6", do=LINE
+        )
     states, parents, counts = [], [], []
     for i, line in enumerate(lines[first - 1 :]):
         match = _VARIABLE.fullmatch(line)
         if not match or int(match[1]) != i:
-            raise ModelError(f"expected variable {i}, found {line[:60]!r}", where=f"line {first + i}")
+            raise ModelError(f"expected variable {i}, found {line[:60]!r}", where=f"line {first + i}", do=LINE)
         states.append(int(match[2]))
         parents.append(tuple(map(int, match[3].split())))
         counts.append(match[4])
@@ -126,7 +131,7 @@ def _number(text: str, line: int) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ModelError(f"{text!r} is not a number", where=f"line {line}") from None
+        raise ModelError(f"{text!r} is not a number", where=f"line {line}", do=LINE) from None
 
 
 def _table(text: str, shape: Sequence[int], where: str) -> Ints:
@@ -134,9 +139,9 @@ def _table(text: str, shape: Sequence[int], where: str) -> Ints:
     cells, at = table.reshape(-1), 0
     for word in map(int, text.split()):
         if at + max(-word, 1) > len(cells):
-            raise ModelError(f"more counts than the {len(cells)} cells of the table", where=where)
+            raise ModelError(f"more counts than the {len(cells)} cells of the table", where=where, do=LINE)
         if word > MOST_COUNT:
-            raise ModelError(f"the count {word} is above 2^53", where=where)
+            raise ModelError(f"the count {word} is above 2^53", where=where, do=LINE)
         if word > 0:
             cells[at] = word
         at += max(-word, 1)

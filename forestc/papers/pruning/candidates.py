@@ -39,7 +39,7 @@ def train_candidates(source: Any, X: Any, y: NDArray[Any], share: float | None, 
     from sklearn.utils.validation import check_is_fitted
 
     if share is not None and not 0 < share < 1:
-        raise OptionError(f"validation_fraction={share}", do="give a share between 0 and 1, or None")
+        raise OptionError(f"{share}", where="validation_fraction", do="give a share between 0 and 1, or None")
     listed, members = not hasattr(source, "fit"), members_of(source)
     if not members:
         raise OptionError("the list is empty", where="estimators", do="give at least one classifier")

@@ -44,18 +44,22 @@ class SelectionMethod:
     def __post_init__(self) -> None:
         for name, known in (("method", _METHODS), ("formulation", _FORMULATIONS)):
             if getattr(self, name) not in known:
-                raise OptionError(f"{name}={getattr(self, name)!r}", do=known_names(getattr(self, name), known))
+                raise OptionError(
+                    f"{getattr(self, name)!r} is unknown", where=name, do=known_names(getattr(self, name), known)
+                )
         if self.time_limit is not None and not self.time_limit > 0:
-            raise OptionError(f"time_limit={self.time_limit}", do="give seconds above 0, or None")
+            raise OptionError(f"{self.time_limit!r}", where="time_limit", do="give seconds above 0, or None")
         if not 0 < self.effort < math.inf:
-            raise OptionError(f"effort={self.effort}", do="give a factor above 0, such as 1")
+            raise OptionError(f"{self.effort!r}", where="effort", do="give a factor above 0, such as 1")
         if not isinstance(self.weights, str) and not _finite(self.weights, 4):
-            raise OptionError(f"weights={self.weights}", do="give four finite numbers, or a name")
+            raise OptionError(f"{self.weights!r}", where="weights", do="give four finite numbers, or a name")
         if self.diversity is not None and not _finite(self.diversity, 2):
-            raise OptionError(f"diversity={self.diversity}", do="give two shares (tau, gamma), or None")
+            raise OptionError(f"{self.diversity!r}", where="diversity", do="give two shares (tau, gamma), or None")
         most: Any = self.max_members
         if most is not None and (not isinstance(most, Integral) or most < 1):
-            raise OptionError(f"max_members={self.max_members}", do="give a whole number of at least 1, or None")
+            raise OptionError(
+                f"{self.max_members!r}", where="max_members", do="give a whole number of at least 1, or None"
+            )
 
     def choose(
         self, votes: Ints, y: Ints, classes: int, *, seed: int, begin: Sequence[int], report: Report
@@ -83,7 +87,8 @@ class SelectionMethod:
         if classes != 2:
             if self.method in BASELINES or not isinstance(self.weights, str):
                 raise OptionError(
-                    f"method={self.method}, weights={self.weights} with {classes} classes",
+                    f"{self.method!r} with weights={self.weights} for {classes} classes",
+                    where="method",
                     do='use "program" or "search", and the weights "accuracy" or "balanced"',
                 )
             return select_by_plurality(votes, y, weights=self.weights, **limits)

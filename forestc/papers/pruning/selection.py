@@ -52,7 +52,7 @@ class Weights:
             "balanced": Weights(true_positive=1 - theta, true_negative=theta),
         }
         if name not in by_name:
-            raise OptionError(f"weights={name}", do=f"use {', '.join(by_name)}, or four numbers")
+            raise OptionError(f"{name!r} is unknown", where="weights", do=f"use {', '.join(by_name)}, or four numbers")
         return by_name[name]
 
 
@@ -146,7 +146,9 @@ def select(
             begin=first if len(begin) else None, running=running,
         )  # fmt: skip
     if choice is None:
-        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+        raise OptionError(
+            f"no selection has tau={tau:g} and gamma={gamma:g}", where="diversity", do="lower tau or gamma"
+        )
     bound = cuts.value
     running.tell(choice.gained, bound)
     steps = round(STEPS * effort) if time_limit is None else None
@@ -217,7 +219,7 @@ def select_by_plurality(
     """
     begun = time.perf_counter()
     if weights not in ("accuracy", "balanced"):
-        raise OptionError(f"weights={weights} with more than two classes", do="use accuracy or balanced")
+        raise OptionError(f"{weights} with more than two classes", where="weights", do="use accuracy or balanced")
     members, kinds = votes.shape[1], int(max(votes.max(initial=0), y.max(initial=0))) + 1
     counts = np.bincount(y, minlength=kinds)
     weight = np.ones(len(y)) if weights == "accuracy" else len(y) / (np.count_nonzero(counts) * counts[y])
@@ -239,7 +241,9 @@ def select_by_plurality(
         running=running,
     )  # fmt: skip
     if choice is None:
-        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+        raise OptionError(
+            f"no selection has tau={tau:g} and gamma={gamma:g}", where="diversity", do="lower tau or gamma"
+        )
     seconds = time.perf_counter() - begun
     return _made(choice.members, 0, choice.gained / len(y), bound / len(y), seconds)
 
@@ -263,7 +267,7 @@ def _checked(votes: Votes | Ints, y: Votes | Ints) -> tuple[Votes, Votes]:
         )
     for name, array in zip(("votes", "y"), given, strict=True):
         if not np.isin(array, (0, 1)).all():
-            raise RowsError(f"{name} holds other values than 0 and 1", do="round probabilities to 0 and 1")
+            raise RowsError("holds other values than 0 and 1", where=name, do="round probabilities to 0 and 1")
     if not given[0].shape[1]:
         raise RowsError("no members to choose from", where="votes", do="give votes of at least one member")
     for label in (0, 1):
@@ -275,7 +279,7 @@ def _checked(votes: Votes | Ints, y: Votes | Ints) -> tuple[Votes, Votes]:
 def _limits(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float, most: int | None) -> Limits:
     count = votes.shape[1]
     if most is not None and most < 1:
-        raise OptionError(f"max_members={most}", do="allow at least 1")
+        raise OptionError(f"{most}", where="max_members", do="allow at least 1")
     return Limits(count if most is None else min(most, count), diversity_of(votes, y, tau, gamma, most))
 
 
@@ -284,7 +288,7 @@ def diversity_of(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float,
     meet."""
     for name, value in (("tau", tau), ("gamma", gamma)):
         if not 0 <= value <= 1:
-            raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")
+            raise OptionError(f"{value:g}", where=name, do="use a share from 0 to 1")
     if not tau and not gamma:
         return None
     needed = f"{'tau' if tau else 'gamma'}={tau or gamma:g} needs two members"
@@ -298,7 +302,8 @@ def diversity_of(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float,
     for name, value in (("tau", tau), ("gamma", gamma)):
         if value > credits.max():
             raise OptionError(
-                f"{name}={value:g} is more than the diversity of any two members, {credits.max():.4f}",
+                f"{value:g} is more than the diversity of any two members, {credits.max():.4f}",
+                where=name,
                 do=f"lower {name}",
             )
     return Diversity(credits, tau, gamma)
