@@ -111,9 +111,7 @@ def bench_difference(out: bytes, expected: IntMatrix) -> Difference:
     log = printable(out.decode("utf-8", "replace")).splitlines()
     verdicts = [match for line in log if (match := _VERDICT.match(line))]
     if len(verdicts) != 1:
-        raise ToolError(
-            f"the test bench gave {len(verdicts) or 'no'} verdicts: {' | '.join(log[-4:])}", where=self.title
-        )
+        raise ToolError(f"it gave {len(verdicts) or 'no'} verdicts: {' | '.join(log[-4:])}", where="test bench")
     passed, number = verdicts[0][1] == "PASS", int(verdicts[0][2] or 0)
     if passed and number == len(expected):
         return Difference(0)
