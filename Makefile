@@ -23,10 +23,10 @@ firmware-demo: $(STAMP)
 
 test: lint types docs unit
 
-# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, texts, the contract of backends,
+# While one works: lint, types, and the tests of both IRs, lowering, the simulator, options, the contract of backends,
 # and of the contract of frontends the kinds of XGBoost.
 QUICK := tests/forest tests/netlist tests/lowering tests/hw_sim tests/options tests/contract tests/test_python_results.py \
-  tests/backends/test_backend_contract.py tests/docs/test_words.py
+  tests/backends/test_backend_contract.py
 quick: lint types
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -k "not equal_the_library or xgboost" $(QUICK)
 
@@ -34,7 +34,6 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python docs/_words.py
 
 types: $(STAMP)
 	$(BIN)/mypy
