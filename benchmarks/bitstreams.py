@@ -22,7 +22,7 @@ from tools import arguments, save, show
 import forestc
 from forestc.boards.bitstream import Bitstream, build
 from forestc.boards.platforms import platform_of
-from forestc.costs.boards import BoardEntry, board_of
+from forestc.costs.boards import Board, board_of
 from forestc.errors import ToolError
 from forestc.forest.evaluate import evaluate_words
 from forestc.toolchain.packaged import need_command
@@ -72,7 +72,7 @@ def main() -> None:
     show("bitstreams", rows, options)
 
 
-def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, int]) -> dict[str, Any]:
+def _row(design: forestc.Design, board: Board, X: Any, counts: tuple[int, int]) -> dict[str, Any]:
     start, clock = time.perf_counter(), platform_of(board).default_clk_frequency
     made = build(design, board, baud=int(clock / DIVISOR))
     row = {
@@ -93,7 +93,7 @@ def _row(design: forestc.Design, board: BoardEntry, X: Any, counts: tuple[int, i
     return row | figures | {"flips_until_noticed": None if noticed is None else noticed + 1}
 
 
-def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, seed: int) -> bool:
+def notices(design: forestc.Design, made: tuple[Bitstream, Board], X: Any, seed: int) -> bool:
     """Returns whether answers are wrong or missing after one bit of a LUT is inverted in the bitstream."""
     try:
         return read_back(design, made, X, FLIPPED_ROWS, seed)[1] > 0
@@ -102,7 +102,7 @@ def notices(design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, 
 
 
 def read_back(
-    design: forestc.Design, made: tuple[Bitstream, BoardEntry], X: Any, count: int, flip: int | None = None
+    design: forestc.Design, made: tuple[Bitstream, Board], X: Any, count: int, flip: int | None = None
 ) -> tuple[int, int]:
     """Returns the number of rows that the unpacked bitstream was asked, and of results unlike the evaluator's."""
     drawn = np.random.default_rng(0).choice(len(X), count)
@@ -126,7 +126,7 @@ def read_back(
 Unpacked = tuple[dict[str, str], SimulatedBoard]
 
 
-def _ice40(made: Bitstream, board: BoardEntry, folder: Path, flip: int | None) -> Unpacked:
+def _ice40(made: Bitstream, board: Board, folder: Path, flip: int | None) -> Unpacked:
     """Returns the netlist that IceStorm reads in the file."""
     platform = platform_of(board)
     (folder / "made.bin").write_bytes(made.data)
@@ -161,7 +161,7 @@ def _flipped(text: str, seed: int) -> str:
     return "".join(lines)
 
 
-def _gowin(made: Bitstream, board: BoardEntry, folder: Path, flip: int | None) -> Unpacked:
+def _gowin(made: Bitstream, board: Board, folder: Path, flip: int | None) -> Unpacked:
     """Returns the netlist that gowin_unpack and this project's models of cells make of the file."""
     platform = platform_of(board)
     chip = (platform._chipdb_device, platform.part)
@@ -186,13 +186,13 @@ def _board(top: str, ports: Mapping[str, str], defines: tuple[str, ...]) -> Simu
 
 # Lists the places of a logic cell's carry and flip-flop settings (18, 19, 8 and 9 in IceStorm's numbers).
 _NO_LUT_BITS = ((0, 44), (0, 45), (1, 44), (1, 45))
-Unpacker = Callable[[Bitstream, BoardEntry, Path, int | None], Unpacked]
+Unpacker = Callable[[Bitstream, Board, Path, int | None], Unpacked]
 # Maps the device's family to a function that unpacks its bitstreams. ECP5: ecpunpack gives the settings of each tile,
 # and no tool makes a netlist of them.
 _UNPACKERS: Mapping[str, Unpacker] = {"ice40": _ice40, "gw1nr": _gowin, "gw2ar": _gowin}
 
 
-def _unpacker(board: BoardEntry) -> Unpacker | None:
+def _unpacker(board: Board) -> Unpacker | None:
     return _UNPACKERS.get(board.device.partition("-")[0])
 
 

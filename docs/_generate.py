@@ -27,8 +27,7 @@ from _sections import Docstring, Entry, own_members, parsed
 import forestc
 from forestc import papers
 from forestc.cli import app as command_line
-from forestc.costs.boards import FPGAS, PROCESSORS, BoardEntry
-from forestc.errors import with_flags
+from forestc.costs.boards import FPGAS, PROCESSORS, Board
 from forestc.manifest.content import schema
 from forestc.options.c import COptions
 from forestc.options.fields import Group, options_of
@@ -395,13 +394,13 @@ def boards_page() -> str:
     )
 
 
-def _board(board: BoardEntry, target: str, remark: str = "") -> tuple[str, ...]:
+def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
     shown = _code(target) or "none"
     names = ", ".join(map(_code, board.names)) if target else "none"
     return board.title, board.chip, names, shown, plain(with_flags(remark))
 
 
-def _tools(board: BoardEntry) -> str:
+def _tools(board: Board) -> str:
     if not board.device:
         return "none that forestc runs"
     return "Vivado, on the PATH" if board.device.startswith("vivado:") else _PIP

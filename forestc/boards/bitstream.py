@@ -16,7 +16,7 @@ from amaranth.lib import io
 from forestc.boards.gateware import TOP, top_verilog
 from forestc.boards.hardware import Source
 from forestc.boards.platforms import platform_of
-from forestc.costs.boards import BoardEntry
+from forestc.costs.boards import Board
 from forestc.errors import ForestcError, OptionError, ToolError, opt
 from forestc.options.shared import Progress, quiet
 from forestc.toolchain.packaged import need_command
@@ -75,7 +75,7 @@ class Bitstream:
 
 
 def build(
-    source: Source, board: BoardEntry, *, clock_mhz: float | None = None, baud: int = 115_200,
+    source: Source, board: Board, *, clock_mhz: float | None = None, baud: int = 115_200,
     native: bool = False, seed: int = 1, progress: Progress = quiet,
 ) -> Bitstream:  # fmt: skip
     """Returns the bitstream of a compiled design or an engine. Raises OptionError for impossible clocks, ForestcError

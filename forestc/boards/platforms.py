@@ -13,14 +13,14 @@ from amaranth_boards.resources import UARTResource
 from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 from amaranth_boards.upduino_v3 import UpduinoV3Platform
 
-from forestc.costs.boards import BoardEntry
+from forestc.costs.boards import Board
 from hdl_templates import render
 
 _LUTS = "luts.map"  # not *.v, which the build would read as a source
 _LATTICE = Attrs(IO_TYPE="LVCMOS33")
 
 
-def platform_of(board: BoardEntry) -> Any:
+def platform_of(board: Board) -> Any:
     module, _, name = board.platform.partition(":")
     made: Callable[[], Any] = getattr(import_module(module), name)
     return made()

@@ -16,7 +16,7 @@ LIBERTY = "liberty:"  # begins a --device that names a file with an ASIC's cells
 
 
 @dataclass(frozen=True)
-class BoardEntry:
+class Board:
     """A board or a family of microcontrollers, with its names, chip, and forestc's device or processor."""
 
     names: tuple[str, ...]  # values of --device or --cpu
@@ -43,26 +43,26 @@ _OWN = "the tools come with the extra that the page of devices names, and there 
 _VIVADO = "synthesis needs Vivado; without it, xcup gives the LUTs of a newer family of the same vendor"
 _ICE = "the chip has few pins, so bring rows in by a bus or a shift register, as the FPGA tutorial does"
 
-PROCESSORS: tuple[BoardEntry, ...] = (
-    BoardEntry(("rp2040", "pico"), "Raspberry Pi Pico, Pico W", "RP2040", cpu="cortex-m0plus"),
-    BoardEntry(("rp2350", "pico-2"), "Raspberry Pi Pico 2", "RP2350", cpu="cortex-m4f",
+PROCESSORS: tuple[Board, ...] = (
+    Board(("rp2040", "pico"), "Raspberry Pi Pico, Pico W", "RP2040", cpu="cortex-m0plus"),
+    Board(("rp2350", "pico-2"), "Raspberry Pi Pico 2", "RP2350", cpu="cortex-m4f",
           remark=
               "the Cortex-M33 cores run code for a Cortex-M4F, whose figures forestc gives; for the RISC-V "
               f"cores, take {opt.cpu:rv32imc}"),
-    BoardEntry(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark=
+    Board(("stm32f0",), "STM32 F0", "Cortex-M0", cpu="cortex-m0plus", remark=
         "a Cortex-M0 has the same instructions as a Cortex-M0+"),
-    BoardEntry(("stm32g0",), "STM32 G0", "Cortex-M0+", cpu="cortex-m0plus"),
-    BoardEntry(("stm32f4",), "STM32 F4", "Cortex-M4F", cpu="cortex-m4f"),
-    BoardEntry(("stm32h7",), "STM32 H7", "Cortex-M7", cpu="cortex-m7"),
-    BoardEntry(("nrf52", "nrf52832", "nrf52840"), "nRF52 DK, nRF52840 DK, Nano 33 BLE", "Cortex-M4F", cpu="cortex-m4f",
+    Board(("stm32g0",), "STM32 G0", "Cortex-M0+", cpu="cortex-m0plus"),
+    Board(("stm32f4",), "STM32 F4", "Cortex-M4F", cpu="cortex-m4f"),
+    Board(("stm32h7",), "STM32 H7", "Cortex-M7", cpu="cortex-m7"),
+    Board(("nrf52", "nrf52832", "nrf52840"), "nRF52 DK, nRF52840 DK, Nano 33 BLE", "Cortex-M4F", cpu="cortex-m4f",
           remark=f"for nRF52805, 810 and 811, which have no floating-point unit, take {opt.cpu:cortex-m4}"),
-    BoardEntry(("microbit-v1",), "BBC micro:bit v1", "nRF51822, Cortex-M0", cpu="cortex-m0plus",
+    Board(("microbit-v1",), "BBC micro:bit v1", "nRF51822, Cortex-M0", cpu="cortex-m0plus",
           remark="a Cortex-M0 has the same instructions as a Cortex-M0+"),
-    BoardEntry(("microbit-v2",), "BBC micro:bit v2", "nRF52833, Cortex-M4F", cpu="cortex-m4f"),
-    BoardEntry(("esp32", "esp32-s2", "esp32-s3"), "ESP32, ESP32-S2, ESP32-S3", "Xtensa LX6, LX7", remark=_XTENSA),
-    BoardEntry(("esp32-c3", "esp32-c6"), "ESP32-C3, ESP32-C6", "RISC-V (rv32imc, rv32imac)", cpu="rv32imc"),
-    BoardEntry(("arduino-mega", "atmega2560"), "Arduino Mega", "ATmega2560", cpu="avr"),
-    BoardEntry(("arduino-uno", "arduino-nano", "atmega328p"), "Arduino Uno, Nano", "ATmega328P", cpu="avr",
+    Board(("microbit-v2",), "BBC micro:bit v2", "nRF52833, Cortex-M4F", cpu="cortex-m4f"),
+    Board(("esp32", "esp32-s2", "esp32-s3"), "ESP32, ESP32-S2, ESP32-S3", "Xtensa LX6, LX7", remark=_XTENSA),
+    Board(("esp32-c3", "esp32-c6"), "ESP32-C3, ESP32-C6", "RISC-V (rv32imc, rv32imac)", cpu="rv32imc"),
+    Board(("arduino-mega", "atmega2560"), "Arduino Mega", "ATmega2560", cpu="avr"),
+    Board(("arduino-uno", "arduino-nano", "atmega328p"), "Arduino Uno, Nano", "ATmega328P", cpu="avr",
           remark=
               "forestc gives the figures of an ATmega2560, whose calls take a byte of stack and two cycles "
               "more; the ATmega328P has 32 kB of flash and 2 kB of RAM"),
@@ -76,45 +76,45 @@ def _of_amaranth(name: str) -> str:
     return f"amaranth_boards.{name}"
 
 
-FPGAS: tuple[BoardEntry, ...] = (
-    BoardEntry(("icebreaker",), "iCEBreaker", "iCE40 UP5K", "ice40-up5k", _ICE,
+FPGAS: tuple[Board, ...] = (
+    Board(("icebreaker",), "iCEBreaker", "iCE40 UP5K", "ice40-up5k", _ICE,
           _of_amaranth("icebreaker:ICEBreakerPlatform"), _USB, "ice40_generic"),
-    BoardEntry(("upduino",), "UPduino", "iCE40 UP5K", "ice40-up5k", _ICE,
+    Board(("upduino",), "UPduino", "iCE40 UP5K", "ice40-up5k", _ICE,
           "forestc.boards.platforms:UPduino", "header pins 28 (receives) and 38 (sends), of revision 3; bridge the "
           "jumper OSC, which connects the 12 MHz clock", "ice40_generic"),
-    BoardEntry(("ice40-hx8k-board", "hx8k"), "iCE40-HX8K breakout board", "iCE40 HX8K", "ice40-hx8k", _ICE,
+    Board(("ice40-hx8k-board", "hx8k"), "iCE40-HX8K breakout board", "iCE40 HX8K", "ice40-hx8k", _ICE,
           _of_amaranth("ice40_hx8k_b_evn:ICE40HX8KBEVNPlatform"), _USB, "ice40_generic"),
-    BoardEntry(("ulx3s-12f",), "ULX3S with 12F", "ECP5 LFE5U-12F", "ecp5-25k", "",
+    Board(("ulx3s-12f",), "ULX3S with 12F", "ECP5 LFE5U-12F", "ecp5-25k", "",
           _of_amaranth("ulx3s:ULX3S_12F_Platform"), _USB, "ulx3s"),
-    BoardEntry(("ulx3s-25f",), "ULX3S with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
+    Board(("ulx3s-25f",), "ULX3S with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
           _of_amaranth("ulx3s:ULX3S_25F_Platform"), _USB, "ulx3s"),
-    BoardEntry(("ulx3s-45f",), "ULX3S with 45F", "ECP5 LFE5U-45F", "ecp5-45k", "",
+    Board(("ulx3s-45f",), "ULX3S with 45F", "ECP5 LFE5U-45F", "ecp5-45k", "",
           _of_amaranth("ulx3s:ULX3S_45F_Platform"), _USB, "ulx3s"),
-    BoardEntry(("ulx3s-85f",), "ULX3S with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
+    Board(("ulx3s-85f",), "ULX3S with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
           _of_amaranth("ulx3s:ULX3S_85F_Platform"), _USB, "ulx3s"),
-    BoardEntry(("orangecrab-25f",), "OrangeCrab with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
+    Board(("orangecrab-25f",), "OrangeCrab with 25F", "ECP5 LFE5U-25F", "ecp5-25k", "",
           "forestc.boards.platforms:OrangeCrab25F", _FEATHER, "orangeCrab"),
-    BoardEntry(("orangecrab-85f",), "OrangeCrab with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
+    Board(("orangecrab-85f",), "OrangeCrab with 85F", "ECP5 LFE5U-85F", "ecp5-85k", "",
           "forestc.boards.platforms:OrangeCrab85F", _FEATHER, "orangeCrab"),
-    BoardEntry(("colorlight-5a-75b",), "Colorlight 5A-75B", "ECP5 LFE5U-25F", "ecp5-25k", "",
+    Board(("colorlight-5a-75b",), "Colorlight 5A-75B", "ECP5 LFE5U-25F", "ecp5-25k", "",
           _of_amaranth("colorlight_5a75b_r7_0:Colorlight_5A75B_R70Platform"),
           "header J19 of revision 7.0, KEY+ (receives) and DATA_LED- (sends)", "colorlight"),
-    BoardEntry(("colorlight-5a-75e",), "Colorlight 5A-75E", "ECP5 LFE5U-25F", "ecp5-25k"),
-    BoardEntry(("colorlight-i5",), "Colorlight i5", "ECP5 LFE5U-25F", "ecp5-25k", "",
+    Board(("colorlight-5a-75e",), "Colorlight 5A-75E", "ECP5 LFE5U-25F", "ecp5-25k"),
+    Board(("colorlight-i5",), "Colorlight i5", "ECP5 LFE5U-25F", "ecp5-25k", "",
           "forestc.boards.platforms:ColorlightI5", "USB of the extension board, of revision 7.0", "colorlight-i5"),
-    BoardEntry(("colorlight-i9",), "Colorlight i9", "ECP5 LFE5U-45F", "ecp5-45k"),
-    BoardEntry(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
-    BoardEntry(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
-    BoardEntry(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
-    BoardEntry(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "gw1nr-9", _GOWIN,
+    Board(("colorlight-i9",), "Colorlight i9", "ECP5 LFE5U-45F", "ecp5-45k"),
+    Board(("arty-a7-35t",), "Arty A7-35T", "Artix-7", "vivado:xc7a35ticsg324-1L", remark=_VIVADO),
+    Board(("arty-a7-100t",), "Arty A7-100T", "Artix-7", "vivado:xc7a100tcsg324-1", remark=_VIVADO),
+    Board(("pynq-z2",), "PYNQ-Z2", "Zynq-7020", "vivado:xc7z020clg400-1", remark=_VIVADO),
+    Board(("tang-nano-9k",), "Tang Nano 9K", "Gowin GW1NR-9", "gw1nr-9", _GOWIN,
           "forestc.boards.platforms:TangNano9K", _USB, "tangnano9k"),
-    BoardEntry(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "gw2ar-18", _GOWIN + _APYCULA,
+    Board(("tang-nano-20k",), "Tang Nano 20K", "Gowin GW2AR-18", "gw2ar-18", _GOWIN + _APYCULA,
           "forestc.boards.platforms:TangNano20K", _USB, "tangnano20k"),
-    BoardEntry(("machxo3lf-starter-kit",), "MachXO3LF Starter Kit", "MachXO3LF-6900", "machxo3-6900", _OWN),
-    BoardEntry(("lifcl-40-evn", "crosslink-nx"), "CrossLink-NX Evaluation BoardEntry", "LIFCL-40", "nexus-40", _OWN),
-    BoardEntry(("gatemate-evb", "gatemate-a1-evb"), "GateMate Evaluation BoardEntry", "CCGM1A1", "gatemate-a1", _OWN),
+    Board(("machxo3lf-starter-kit",), "MachXO3LF Starter Kit", "MachXO3LF-6900", "machxo3-6900", _OWN),
+    Board(("lifcl-40-evn", "crosslink-nx"), "CrossLink-NX Evaluation Board", "LIFCL-40", "nexus-40", _OWN),
+    Board(("gatemate-evb", "gatemate-a1-evb"), "GateMate Evaluation Board", "CCGM1A1", "gatemate-a1", _OWN),
 )  # fmt: skip
-BOARDS: Mapping[Kind, tuple[BoardEntry, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
+BOARDS: Mapping[Kind, tuple[Board, ...]] = {"cpu": PROCESSORS, "device": FPGAS}
 FLAGS: Mapping[Kind, str] = {"cpu": f"{opt.cpu}, to compile or measure", "device": f"{opt.device}, to compile or synth"}
 
 
@@ -160,7 +160,7 @@ def stands_for(given: str, kind: Kind, known: Iterable[str]) -> str:
 _FAMILIES = {"cortexm0": "cortex-m0plus", "m0": "cortex-m0plus", "m0plus": "cortex-m0plus", "m4": "cortex-m4f"}
 
 
-def board_of(given: str) -> BoardEntry:
+def board_of(given: str) -> Board:
     """Returns the FPGA board of a name that bitstreams are made for. Raises OptionError for others."""
     boards = {name: board for board in FPGAS for name in board.names if board.platform}
     spelled = {_squeezed(name): board for name, board in boards.items()}

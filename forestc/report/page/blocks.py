@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class PageTable:
+class Table:
     """A table."""
 
     kind: ClassVar[str] = "table"
@@ -103,7 +103,7 @@ class KeyFigures:
     items: tuple[tuple[str, str, str], ...]  # (name, figure, remark)
 
 
-Block: TypeAlias = PageTable | Drawing | Paragraph | Code | KeyFigures
+Block: TypeAlias = Table | Drawing | Paragraph | Code | KeyFigures
 
 
 @dataclass(frozen=True)
@@ -149,14 +149,14 @@ def table(
     foot: str = "",
     folded: bool = False,
     keys: Sequence[str] = (),
-) -> PageTable:
+) -> Table:
     """Returns a table of values. Columns with only empty cells and dashes are left out."""
     cells = [[cell(value) for value in row] for row in rows]
     kept, _ = filled([f"{index}" for index in range(len(head))], [[_filled(c) for c in row] for row in cells])
     indices = [int(index) for index in kept]
     chosen = tuple(tuple(row[index] for index in indices) for row in cells)
     names = tuple(keys[index] for index in indices) if keys else ()
-    return PageTable(title, tuple(head[index] for index in indices), chosen, wide, foot, folded, names)
+    return Table(title, tuple(head[index] for index in indices), chosen, wide, foot, folded, names)
 
 
 def percent(count: float, whole: float) -> Cell:
@@ -175,7 +175,7 @@ def number(text: str) -> Cell:
         return Cell(visible(text))
 
 
-def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> PageTable:
+def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Returns a table of texts. Rows with a bar of block characters are left out."""
     cells = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
     return table(title[:1].upper() + title[1:], head, cells)

@@ -7,12 +7,12 @@ from markupsafe import Markup
 from forestc.forest.ir import Forest
 from forestc.forest.node_text import feature_figures
 from forestc.forest.numbers import Category, word_range, word_value
-from forestc.report.page.blocks import Cell, PageTable, cell, table
+from forestc.report.page.blocks import Cell, Table, cell, table
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, spark
 
 
-def feature_table(forest: Forest, measured: Measured | None) -> PageTable:
+def feature_table(forest: Forest, measured: Measured | None) -> Table:
     rows = []
     for index, figures in sorted(enumerate(feature_figures(forest)), key=lambda pair: -pair[1]["uses"]):
         feature = forest.features[index]

@@ -15,7 +15,7 @@ from forestc.exploration.study import Goal, Study, Trial
 from forestc.forest.summary import shown
 from forestc.report.answer import Words, answer, unpruned_name
 from forestc.report.page import study_charts
-from forestc.report.page.blocks import Block, Cell, Code, Page, PageTable, Paragraph, Section, cell, table
+from forestc.report.page.blocks import Block, Cell, Code, Page, Paragraph, Section, Table, cell, table
 from forestc.report.page.front_chart import front_chart
 from forestc.report.page.parallel import parallel_chart
 from forestc.report.page.peers import Peer
@@ -141,7 +141,7 @@ def _front(study: Study, peers: Sequence[Peer], links: Links) -> list[Block]:
     return blocks
 
 
-def _front_table(study: Study, links: Links) -> PageTable:
+def _front_table(study: Study, links: Links) -> Table:
     near, first = equals(study), unpruned(study.trials)
     chosen, listed = choice(study), listed_of(study)
     taken = None if chosen is None else chosen.recommended
@@ -237,7 +237,7 @@ def _few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:MOST_NUMBERS])) + (f" and {more} more" if more > 0 else "")
 
 
-def _trials(study: Study, links: Links) -> PageTable:
+def _trials(study: Study, links: Links) -> Table:
     names, figures = option_names(study), _figures(study)
     front = {trial.number for trial in study.front}
     rows = [
