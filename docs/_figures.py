@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -140,11 +139,6 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def marks(page: str) -> Counter[str]:
-    """Returns how many numbers bear each mark of KINDS."""
-    return Counter(mark[2] for mark in _MARK.finditer(page) if mark[2] in KINDS)
 
 
 def unsourced(page: str) -> Iterator[str]:

@@ -3,34 +3,28 @@
     python docs/_generate.py            writes docs/reference, the pictures of benchmarks, and their figures in pages
     python docs/_generate.py --check    writes nothing; status 1, and the names of files that it would change
 
-All pages are committed: they can be read in the repository, too.
+These pages are committed: they can be read in the repository, too. Sphinx makes those of the command line and of the
+Python API (docs/conf.py).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import typer
 from _figures import filled, plain, results, table
 from _pictures import CARD_FOLDER, CARDS, FOLDER, PICTURES, card, drawn
-from _sections import Docstring, Entry, own_members, parsed
 
-import forestc
-from forestc import papers
 from forestc.cli import app as command_line
 from forestc.costs.boards import FPGAS, PROCESSORS, Board
+from forestc.errors import with_flags
 from forestc.manifest.content import schema
-from forestc.options.c import COptions
-from forestc.options.fields import Group, options_of
+from forestc.options.fields import Group
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
 from forestc.search.levels import levels_guide
@@ -158,138 +152,6 @@ def _value(default: Any) -> str:
     return default if isinstance(default, str) else json.dumps(default)
 
 
-# The Python API
-
-
-def api_page() -> str:
-    """Returns a section for each public name: how it is called, its docstring, and the members of a class."""
-    parts = [
-        "# Python API",
-        MADE,
-        "These are the public names of `forestc`. `import forestc` is quick: each name loads what it needs when it is "
-        "first used.",
-    ]
-    things = {name: getattr(forestc, name) for name in forestc.__all__}
-    parts.append("## Functions")
-    for name, thing in things.items():
-        if inspect.isfunction(thing):
-            parts += [f"### {name}", _call(f"forestc.{name}", thing), *_documented(thing)]
-    parts += ["## Options of the C header", *_documented(COptions)]
-    parts.append("## Classes")
-    for name, thing in things.items():
-        if inspect.isclass(thing):
-            parts += [f"### {name}", _call(f"class forestc.{name}", thing), *_documented(thing)]
-            parts += [] if issubclass(thing, Exception) else _members(thing)
-    parts += ["## Methods of papers", "These estimators need the extra `papers`."]
-    for name in papers.__all__:
-        thing = getattr(papers, name)
-        parts += [f"### {name}", _call(f"class forestc.papers.{name}", thing), *_documented(thing), *_members(thing)]
-    return _page(parts)
-
-
-def _call(name: str, thing: Any) -> str:
-    """Returns a code block with the parameters and their defaults, without types: docstrings say what arguments are."""
-    try:
-        parameters = list(inspect.signature(thing).parameters.values())
-    except (TypeError, ValueError):
-        return f"```text\n{name}\n```"
-    texts, keyword_only = [], False
-    for each in parameters:
-        if each.name in ("self", "cls"):
-            continue
-        if each.kind is each.KEYWORD_ONLY and not keyword_only:
-            texts.append("*")
-        keyword_only |= each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
-        stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
-        texts.append(stars + each.name + ("" if each.default is each.empty else f"={_shown(each.default)}"))
-    lines = textwrap.wrap(", ".join(texts), 84, break_long_words=False, break_on_hyphens=False)
-    folded = len(lines) > 1 or len(name) + sum(map(len, lines)) > 100
-    inner = "".join(f"\n    {line}" for line in lines) + "\n" if folded else "".join(lines)
-    return f"```text\n{name}({inner})\n```"
-
-
-def _shown(default: Any) -> str:
-    """Returns a default as text that is the same on every machine."""
-    if dataclasses.is_dataclass(default) or not callable(default):
-        return repr(default)
-    return "..." if default.__name__ == "<lambda>" else str(default.__name__)
-
-
-def _members(thing: type) -> Iterator[str]:
-    """Yields a table of a class's properties, and a part for each of its methods."""
-    attributes = parsed(inspect.getdoc(thing) or "").names("Attributes")
-    members = {name: member for name, member in own_members(thing).items() if name not in attributes}
-    values = {name: member for name, member in members.items() if isinstance(member, property | cached_property)}
-    if values:
-        yield table(("property", "meaning"), [(_code(name), _of_property(member)) for name, member in values.items()])
-    for name, member in members.items():
-        if name not in values:
-            yield f"#### {thing.__name__}.{name}"
-            yield _call(f"{thing.__name__}.{name}", getattr(thing, name))
-            yield from _documented(member)
-
-
-def _of_property(member: Any) -> str:
-    doc = parsed(inspect.getdoc(member) or "")
-    errors = (f"Raises `{name}` {why[:1].lower()}{why[1:]}" for name, why in _errors(doc))
-    return plain(" ".join((doc.summary, doc.more, *errors)))
-
-
-def _errors(doc: Docstring) -> list[tuple[str, str]]:
-    return [(entry.kind, entry.meaning) for entry in doc.entries.get("Raises", ())]
-
-
-def _documented(thing: Any) -> Iterator[str]:
-    """Yields a docstring in numpydoc's sections as paragraphs, tables and lists of Markdown."""
-    doc = parsed(inspect.getdoc(thing) or "")
-    yield plain(doc.summary)
-    if doc.more:
-        yield plain(_joined(doc.more))
-    kind = COptions if thing is COptions else getattr(thing, "options", None)
-    flags = {} if kind is None else {each.name: spec.flags for each, spec in options_of(kind)}
-    for section in ("Parameters", "Attributes"):
-        if entries := doc.entries.get(section):
-            yield _entries_table(section, entries, flags)
-    match doc.entries.get("Returns", ()):
-        case [result]:
-            yield f"**Returns** {plain(result.kind)}: {plain(result.meaning)}"
-        case [_, *_] as results:
-            yield "**Returns**"
-            yield "\n".join(f"- {_names(e.names[0])} ({plain(e.kind)}): {plain(e.meaning)}" for e in results)
-    if errors := _errors(doc):
-        yield "**Raises**"
-        yield "\n".join(f"- `{name}`: {plain(why)}" for name, why in errors)
-    if notes := doc.texts.get("Notes"):
-        yield plain(_joined(notes))
-    if paper := doc.texts.get("References"):
-        yield f"**Reference** {plain(_joined(paper))}"
-    if example := doc.texts.get("Examples"):
-        before, prompt, code = example.partition(">>>")
-        yield f"{before}```pycon\n{prompt}{code}\n```"
-
-
-def _joined(text: str) -> str:
-    """Returns a text with each paragraph on one line."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
-
-
-def _entries_table(section: str, entries: Sequence[Entry], flags: Mapping[str, Sequence[str]]) -> str:
-    """Returns the table of parameters or attributes. flags: of the command line, by parameter."""
-    head, rows = [section.lower()[:-1], "type", "meaning"], []
-    for entry in entries:
-        row = [_names(", ".join(entry.names)), plain(entry.kind), plain(entry.meaning)]
-        if flags:
-            row.insert(2, ", ".join(_code(flag) for name in entry.names for flag in flags.get(name, ())))
-        rows.append(row)
-    if flags:
-        head.insert(2, "flag")
-    return table(head, rows)
-
-
-def _names(text: str) -> str:
-    return ", ".join(map(_code, text.split(", ")))
-
-
 # The manifest
 
 
@@ -396,8 +258,13 @@ def boards_page() -> str:
 
 def _board(board: Board, target: str, remark: str = "") -> tuple[str, ...]:
     shown = _code(target) or "none"
-    names = ", ".join(map(_code, board.names)) if target else "none"
-    return board.title, board.chip, names, shown, plain(with_flags(remark))
+    return (
+        board.title,
+        board.chip,
+        ", ".join(map(_code, board.names)) if target else "none",
+        shown,
+        plain(with_flags(remark)),
+    )
 
 
 def _tools(board: Board) -> str:
@@ -409,9 +276,7 @@ def _tools(board: Board) -> str:
 # What is written
 
 PAGES: Mapping[str, Callable[[], str]] = {
-    "command-line": commands_page,
     "passes": passes_page,
-    "api": api_page,
     "manifest": manifest_page,
     "boards": boards_page,
 }

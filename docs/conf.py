@@ -15,9 +15,26 @@ from forestc.system.version import __version__  # noqa: E402
 
 project = "forestc"
 release = version = __version__
-extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"  # the docstrings say what arguments are
+autodoc_preserve_defaults = True
+napoleon_google_docstring = False
+default_role = "code"
+nitpick_ignore_regex = [("py:.*", ".*")]  # types in docstrings are words
+
+myst_enable_extensions = [
+    "colon_fence",
+    "deflist",
+]
 myst_heading_anchors = 3
 
 smartquotes = False  # --option must stay two dashes
@@ -56,7 +73,7 @@ sphinx_gallery_conf = {
 }
 suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # firmware_qemu/demo.py is no part of the gallery
 
-# Files outside of these pages, with the page for each. The notes get a copy, which git ignores.
+# Files outside of these pages, with the page for each.
 OUTSIDE = {"benchmarks/NOTES.md": "benchmarks/notes.md", "examples/README.rst": "gallery/index.rst"}
 COMMAND = re.compile(
     r"(?:[A-Z]+=\S+ )?(?:forestc|pip|python|make|cd|diff|yosys|iverilog|ghdl|v\+\+|vitis\S+|uvx|docker) "
@@ -65,12 +82,15 @@ NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?")
 NO_NUMBER = ("", "-", "\u2013", "none")  # stands for a missing number in a column of numbers
 
 
-def copy_notes(app: Any) -> None:
-    """Copies benchmarks/NOTES.md into these pages."""
-    text = (HERE.parent / "benchmarks" / "NOTES.md").read_text(encoding="utf-8").replace("](../docs/", "](../")
-    copy = HERE / "benchmarks" / "notes.md"
-    if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
-        copy.write_text(text, encoding="utf-8")
+def make_pages(app: Any) -> None:
+    """Copies benchmarks/NOTES.md into these pages, and writes the page of the command line; git ignores both."""
+    from _generate import commands_page
+
+    notes = (HERE.parent / "benchmarks" / "NOTES.md").read_text(encoding="utf-8").replace("](../docs/", "](../")
+    for name, text in {"benchmarks/notes.md": notes, "reference/command-line.md": commands_page()}.items():
+        page = HERE / name
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
 
 
 def link_outside(app: Any, name: str, source: list[str]) -> None:
@@ -142,7 +162,7 @@ def mark_pictures(app: Any, doctree: nodes.document) -> None:
 
 
 def setup(app: Any) -> None:
-    app.connect("builder-inited", copy_notes)
+    app.connect("builder-inited", make_pages)
     for of_text in (link_outside, contents, tabs):
         app.connect("source-read", of_text)
     for of_nodes in (name_languages, align_numbers, mark_pictures):

@@ -26,24 +26,6 @@ from forestc.rows.files import rows_from
 def activity(options: ActivityOptions) -> Shown:
     """Computes how often comparators of a compiled design are 1 and change, and how likely its leaves and labels are.
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder.
-    inputs : str, path or InputModel, optional
-        An input model. Probabilities are exact if the thresholds are cuts of the input model; otherwise they are
-        counted on drawn rows. Rows are independent: a comparator of probability p changes at 2 p (1 - p).
-    count : int, default=10000
-        Number of rows to draw from `inputs`.
-    seed : int, default=0
-        Seed of the drawn rows.
-    rows : str, path, array or data frame, optional
-        Rows to count on, used instead of `inputs`. Changes are counted in the order of the rows.
-    label : str or list of str, optional
-        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     dict

@@ -24,25 +24,6 @@ SECONDS = 600  # seconds before programming is stopped
 def bitstream(options: BitstreamOptions) -> Shown:
     """Writes the bitstream of a design that answers rows over a board's serial line (docs/reference/serial.md).
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder, or the folder of an engine.
-    board : str
-        A board's name (`forestc.costs.boards`).
-    out : str or path, optional
-        The file to write.
-    clock_mhz : float, optional
-        Clock of the gateware: the board's clock (default), or that divided by an even number.
-    baud : int, default=115200
-        Bits a second of the serial line.
-    seed : int, default=1
-        Seed of place and route.
-    native : bool, default=False
-        Prefer tools on the PATH to those from PyPI.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     dict
@@ -93,17 +74,6 @@ def _tables(name: str, figures: Mapping[str, Any]) -> list[Any]:
 @takes(ProgramOptions)
 def program(options: ProgramOptions) -> Shown:
     """Loads a bitstream into a board by openFPGALoader.
-
-    Parameters
-    ----------
-    bitstream : str or path
-        A file that `bitstream` wrote.
-    board : str
-        A board's name.
-    flash : bool, default=False
-        Write the board's flash, so that the design stays without power. Boards with an iCE40 always do.
-    progress : callable, optional
-        Called with the name of each stage.
 
     Returns
     -------

@@ -54,43 +54,6 @@ def check(options: CheckOptions) -> CheckResult:
     Engines run all given rows, rows on every threshold and one step beside it, and random rows. By default one engine
     runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python module) run a sample.
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder.
-    rows : str, path, array or data frame, optional
-        Rows to check on. Not needed with `inputs` or `prove`; a folder compiled without rows is checked on rows
-        generated in its ranges.
-    inputs : str, path or InputModel, optional
-        An input model: `count` rows are drawn from it, and rows for each leaf that they miss but some row can reach.
-    count : int, default=10000
-        Number of rows to draw from `inputs`.
-    seed : int, default=0
-        Seed of random rows and of rows drawn from `inputs`.
-    label : str, list of str or array of shape (rows,) or (rows, targets), optional
-        The column of the labels, several for several targets; or the labels themselves.
-    engines : sequence of str, optional
-        Run these engines alone, on all vectors, such as ["netlist", "c", "verilator"].
-    every : bool, default=False
-        Run all engines of the design's files, on all vectors.
-    random_rows : int, default=10000
-        Number of random rows.
-    prove : bool, default=False
-        Also prove equality for every input.
-    native : bool, default=False
-        Prove with the yosys on the PATH.
-    port : str, optional
-        Serial port of a board with the design, such as /dev/ttyUSB0 or COM3: all vectors run on the board, too. `sim`
-        simulates the board, `sim:damaged=0.01,lost=0.001` with a bad line.
-    baud : int, default=115200
-        Bits a second of `port`.
-    require : bool, default=False
-        Raise an error if an engine's tool is not installed, instead of leaving the engine out.
-    record : bool, default=True
-        Write the results to check.json in the folder, for `Design.last_check`.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     CheckResult

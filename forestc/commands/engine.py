@@ -22,37 +22,6 @@ from forestc.report.tables import Shown, titled
 def make_engine(options: EngineOptions) -> Shown:
     """Writes an engine: hardware for forests up to a capacity, whose trees are loaded at run time.
 
-    Parameters
-    ----------
-    out : str or path
-        The folder to write.
-    trees : int, default=100
-        Number of trees of the largest model.
-    nodes : int, default=16384
-        Number of nodes of the largest model, leaves included.
-    features : int, default=32
-        Number of columns of a row.
-    classes : int, default=1
-        Outputs of the largest model: its classes, or 1 for two classes.
-    device : str, optional
-        The device whose memory limits the engine, or a board.
-    walkers : int or "auto", default="auto"
-        Trees that are evaluated at once. "auto": as many as the device's memory allows.
-    word_bits : int, default=0
-        Bits of a feature's word; 0: as many as fit, up to 16.
-    score_bits : int, default=32
-        Bits of a score.
-    scores : bool, default=False
-        Return scores beside the label. Needed for a regression.
-    banks : int, default=0
-        2: a model can be loaded while another one answers. 0: two if both fit, otherwise one.
-    load : {"stream", "axi-lite"}, default="stream"
-        Interface by which images are loaded.
-    user_bits : int, default=1
-        Bits of tuser.
-    name : str, default="engine"
-        Name of the module.
-
     Returns
     -------
     dict

@@ -37,36 +37,6 @@ def make_image(options: ImageOptions) -> Shown:
 
     Each image is compared with its quantized forest; several also on the rows.
 
-    Parameters
-    ----------
-    source : str, path, fitted model or Design, or a list of them
-        A model that `load` takes, to be quantized; or a compiled design, whose quantized forest is used. Several models
-        get common words.
-    rows : str, path, array or data frame, optional
-        With a model: rows for its passes. With several models a tuple holds the rows of each.
-    out : str or path, optional
-        The image to write; with several models the folder of their images. Default: nothing is written.
-    engine : str or path
-        A folder that `make_engine` wrote.
-    ranges : str, path or dict, optional
-        Ranges of the features, used instead of rows.
-    held_out : str, path, array, pair (rows, labels) or float, optional
-        Rows that score passes, or the share of the rows to set aside.
-    label : str, list of str or array of shape (rows,) or (rows, targets), optional
-        The column of the labels, several for several targets; or the labels themselves.
-    level : int, optional
-        0 (exact) to 3 (smallest). Default: 1.
-    tolerance : float or str, optional
-        At levels 2 and 3: the accuracy that may be lost on held-out rows, or on folds of the rows without them.
-    passes : str or sequence of Pass, optional
-        Passes to run instead of the level's.
-    trust_pickle : bool, default=False
-        Allow opening pickles. Opening a pickle runs the code in it.
-    iterations : int or "best", optional
-        Boosting iterations to read, as in `load`.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     dict

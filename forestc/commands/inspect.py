@@ -18,19 +18,6 @@ from forestc.options.fields import takes
 def inspect(options: InspectOptions) -> dict[str, Any]:
     """Returns the figures of a model or of a compiled folder, or one of its trees.
 
-    Parameters
-    ----------
-    source : str, path, fitted model or Design
-        A model that `load` takes, a compiled folder, or a Design. Of a compiled folder the quantized forest is shown.
-    tree : int, optional
-        Return this tree instead, counted from 0.
-    depth : int, default=6
-        Number of levels of the tree.
-    trust_pickle : bool, default=False
-        Allow opening pickles. Opening a pickle runs the code in it.
-    iterations : int or "best", optional
-        Boosting iterations to read, as in `load`.
-
     Returns
     -------
     dict

@@ -33,33 +33,6 @@ def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any
     From 50 rows on, a second model is learnt from four fifths of the rows, in a quarter of the time, and scored on the
     other rows.
 
-    Parameters
-    ----------
-    source : str, path, fitted model or Design
-        A model that `load` takes (it is quantized exactly first), a compiled folder, or a Design.
-    rows : str, path, array or data frame
-        Rows to learn from.
-    out : str or path, optional
-        A file for the input model's text form.
-    label : str or list of str, optional
-        Column of the labels in the rows, as in `compile`. The input model leaves them out.
-    treewidth : int, default=4
-        The largest treewidth of the network. Larger ones model more columns together.
-    seconds : float, default=20.0
-        Time to search for a network.
-    samples : int, optional
-        Number of search runs, used instead of `seconds`; the result is then the same each time.
-    least_count : int, default=0
-        Replace counts of rows below this by 0, as `InputModel.with_least_count` does.
-    seed : int, default=0
-        Seed of the search.
-    trust_pickle : bool, default=False
-        Allow opening pickles. Opening a pickle runs the code in it.
-    iterations : int or "best", optional
-        Boosting iterations to read, as in `load`.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     inputs : InputModel

@@ -54,38 +54,6 @@ def measure(options: MeasureOptions) -> Shown:
     Each function is linked by itself, with the parts of the compiler's library that it calls. All answers are compared
     with the quantized forest: on the rows, on vectors on and beside its thresholds, and on random vectors.
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder.
-    cpu : str
-        cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc, avr (ATmega2560), or a board's name
-        (`forestc.costs.boards`).
-    rows : str, path, array or data frame, optional
-        Rows to run. Default: rows drawn from `inputs`, or generated vectors alone.
-    inputs : str, path or InputModel, optional
-        An input model: the mean over rows drawn from it is `expected`.
-    count : int, default=10000
-        Number of rows to draw from `inputs`.
-    seed : int, default=0
-        Seed of the drawn rows.
-    label : str or list of str, optional
-        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
-    entries : sequence of str, optional
-        Functions to measure: predict, scores, values, row (raw floats). Default: all that the header has, but values.
-    compiler : {"auto", "gcc", "ziglang"}, default="auto"
-        gcc on the PATH, ziglang from PyPI, or gcc if it is installed, otherwise ziglang.
-    optimize : {"s", "2", "3"}, default="s"
-        Optimization level of the compiler.
-    most : int, default=1000
-        Number of rows to run, evenly spaced; 0 runs all.
-    drawn : array or data frame, optional
-        Used instead of `inputs`: rows drawn from an input model.
-    record : bool, default=True
-        Add the figures to measured.json in the folder, for `Design.results`.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     dict

@@ -29,29 +29,6 @@ def simulate(options: SimulateOptions) -> Shown:
 
     The results are compared with the quantized forest.
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder.
-    rows : str, path, array or data frame, optional
-        Rows to simulate.
-    inputs : str, path or InputModel, optional
-        Used instead of rows: an input model from which rows are drawn.
-    count : int, default=10000
-        Number of rows to draw from `inputs`.
-    seed : int, default=0
-        Seed of the drawn rows.
-    vcd : str or path, optional
-        A file for the waveform.
-    saif : str or path, optional
-        A file for the switching activity of the core's nets, with the rows in their order and no idle cycles.
-    label : str or list of str, optional
-        Column of the labels in the rows, as in `compile`. The figures do not depend on labels.
-    gaps : bool, default=False
-        Insert idle cycles with invalid inputs between some rows.
-    progress : callable, optional
-        Called with the numbers of simulated rows and of all rows.
-
     Returns
     -------
     dict

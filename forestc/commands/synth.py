@@ -24,29 +24,6 @@ from forestc.toolchain.vendor import PROGRAMS
 def synth(options: SynthOptions) -> Shown:
     """Synthesizes a compiled design for a device, and places and routes it.
 
-    Parameters
-    ----------
-    design : str, path or Design
-        A compiled design or its folder.
-    device : str
-        lut6 (6-input LUTs without carry chains), xcup (UltraScale+), a device of nextpnr such as ice40-hx8k,
-        vivado:PART, quartus:PART, liberty:FILE (cells and area on an ASIC's library), or a board's name
-        (`forestc.costs.boards`).
-    native : bool, default=False
-        Prefer tools on the PATH to those from PyPI.
-    seed : int, default=1
-        Seed of place and route.
-    try_anyway : bool, default=False
-        Synthesize even if the estimate says that the design does not fit.
-    stream : bool, default=False
-        Synthesize the design with its stream wrapper.
-    route : bool, default=True
-        Place and route. Without it `fmax_mhz` is None, except with vendors' tools, which always do.
-    record : bool, default=True
-        Add the figures to measured.json in the folder, for `Design.results`.
-    progress : callable, optional
-        Called with the name of each stage.
-
     Returns
     -------
     dict

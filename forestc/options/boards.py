@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from forestc.options.fields import argument, flag, option
-from forestc.options.shared import BAUD, FOLDER, Progress, native_option, quiet
+from forestc.options.shared import BAUD, FOLDER, Progress, native_option, progress_keyword
 
 _BOARD = flag("--board", "the board, such as icebreaker, ulx3s-25f or tang-nano-9k", "BOARD")
 
@@ -25,7 +25,7 @@ class BitstreamOptions:
     baud: int = option(BAUD, "--baud", "bits a second of the serial line", "N", least=1)
     seed: int = option(1, "--seed", "seed of place and route", least=0)
     native: bool = native_option()
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ class ProgramOptions:
     board: str = field(metadata=_BOARD)
     _: KW_ONLY
     flash: bool = option(False, "--flash", "write the board's flash, so that the design stays without power")
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()

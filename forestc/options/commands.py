@@ -7,19 +7,23 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from forestc.errors import opt
-from forestc.options.fields import argument, flag, option
+from forestc.options.fields import argument, flag, keyword, option
 from forestc.options.shared import (
     BAUD,
     FOLDER,
+    INPUTS,
+    LABELS,
     MODEL,
     ROWS,
     SOURCE,
+    TABLE,
     DrawnRows,
     Progress,
     iterations_option,
     label_option,
     native_option,
-    quiet,
+    progress_keyword,
+    record_keyword,
     rows_option,
     trust_option,
 )
@@ -43,7 +47,7 @@ class CheckOptions(DrawnRows):
         "without rows"
     )
     _: KW_ONLY
-    label: Any = label_option()
+    label: Any = label_option(takes=LABELS)
     engines: Sequence[str] | None = option(
         None,
         "--engines",
@@ -66,9 +70,11 @@ class CheckOptions(DrawnRows):
         "PORT",
     )
     baud: int = option(BAUD, "--baud", f"with {opt.port}: bits a second", "N", least=1)
-    require: bool = False
-    record: bool = True
-    progress: Progress = quiet
+    require: bool = keyword(
+        False, "Raise an error if an engine's tool is not installed, instead of leaving the engine out"
+    )
+    record: bool = keyword(True, "Write the results to check.json in the folder, for `Design.last_check`")
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,10 @@ class SimulateOptions(DrawnRows):
     vcd: Any = option(None, "--vcd", "write a waveform, for GTKWave", "FILE")
     saif: Any = option(None, "--saif", "write switching activity, for power tools", "FILE")
     label: Any = label_option()
-    gaps: bool = False
-    progress: Callable[[int, int], None] = lambda done, total: None
+    gaps: bool = keyword(False, "Insert idle cycles with invalid inputs between some rows")
+    progress: Callable[[int, int], None] = keyword(
+        lambda done, total: None, "Called with the numbers of simulated rows and of all rows"
+    )
 
 
 @dataclass(frozen=True)
@@ -98,9 +106,11 @@ class SynthOptions:
     seed: int = option(1, "--seed", "seed of place and route", least=0)
     try_anyway: bool = option(False, "--try", "synthesize even if the estimate says that the design does not fit")
     stream: bool = option(False, "--stream", "synthesize the design with its stream wrapper")
-    route: bool = True
-    record: bool = True
-    progress: Progress = quiet
+    route: bool = keyword(
+        True, "Place and route. Without it `fmax_mhz` is None, except with vendors' tools, which always do"
+    )
+    record: bool = record_keyword()
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
@@ -129,9 +139,9 @@ class MeasureOptions(DrawnRows):
     )
     optimize: str = option("s", "-O --optimize", "optimization level of the compiler: s, 2 or 3")
     most: int = option(1000, "--most", "number of rows to run, evenly spaced; 0: all", "N", least=0)
-    drawn: Any = None
-    record: bool = True
-    progress: Progress = quiet
+    drawn: Any = keyword(None, "Used instead of `inputs`: rows drawn from an input model", "array or data frame")
+    record: bool = record_keyword()
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
@@ -139,17 +149,21 @@ class ActivityOptions(DrawnRows):
     design: Any = field(metadata=FOLDER)
     _: KW_ONLY
     inputs: Any = option(
-        None, "--inputs", "input model of forestc model-inputs; activities are computed exactly if possible", "FILE"
+        None,
+        "--inputs",
+        "input model of forestc model-inputs; activities are computed exactly if possible",
+        "FILE",
+        takes=INPUTS,
     )
     rows: Any = rows_option(f"instead of {opt.inputs}: rows to count on, CSV, Parquet, Arrow or NumPy")
     label: Any = label_option()
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
 class LearnInputsOptions:
     source: Any = field(metadata=SOURCE)
-    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE", takes=TABLE))
     out: Any = option(None, "-o --out", "the file to write", "FILE", needed=True)
     _: KW_ONLY
     label: Any = label_option()
@@ -164,7 +178,7 @@ class LearnInputsOptions:
     seed: int = option(0, "--seed", "seed of the search", least=0)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
@@ -182,7 +196,7 @@ class ReportOptions:
     place: bool = option(False, "--place", "of a design: place and route it, and draw where its cells lie")
     device: str | None = option(None, "--device", f"with {opt.place}: the device; default: the folder's")
     native: bool = native_option(f"with {opt.place}: prefer tools on the PATH")
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)

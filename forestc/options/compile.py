@@ -9,8 +9,20 @@ from typing import Any, Literal
 
 from forestc.errors import OptionError, opt
 from forestc.options.c import COptions
-from forestc.options.fields import flag, option
-from forestc.options.shared import MODEL, Progress, iterations_option, label_option, quiet, trust_option
+from forestc.options.fields import flag, keyword, option
+from forestc.options.shared import (
+    HELD_OUT,
+    INPUTS,
+    LABELS,
+    MODEL,
+    RANGES,
+    TABLE,
+    Progress,
+    iterations_option,
+    label_option,
+    progress_keyword,
+    trust_option,
+)
 from forestc.options.stream import StreamOptions
 
 TARGETS = ("verilog", "vhdl", "c", "hls", "amaranth", "engine")
@@ -28,6 +40,7 @@ class _ModelAndHardware:
             "FILE",
             needed=False,
             recorded=False,
+            takes=f"{TABLE}; or None",
         )
     )
     out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
@@ -37,12 +50,14 @@ class _ModelAndHardware:
         "--ranges",
         f"instead of {opt.rows}: ranges of the features, as CSV (feature,smallest,largest,step,missing) or JSON",
         "FILE",
+        takes=RANGES,
     )
     inputs: Any = option(
         None,
         "--inputs",
         "input model (see forestc model-inputs), by which the C code tests the more frequent branch first",
         "FILE",
+        takes=INPUTS,
     )
     classes: Sequence[str] = option(
         (),
@@ -65,8 +80,9 @@ class _ModelAndHardware:
         "FILE",
         kind=str,
         schema=_SHARE_OR_FILE,
+        takes=HELD_OUT,
     )
-    label: Any = label_option()
+    label: Any = label_option(takes=LABELS)
     scheduler: str | None = option(
         None,
         "--scheduler",
@@ -181,8 +197,10 @@ class CompileOptions(COptions, _ModelAndHardware):
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
-    results: Sequence[Any] | None = None
-    progress: Progress = quiet
+    results: Sequence[Any] | None = keyword(
+        None, "Results of the passes, if they ran before on the same model and rows. Their promises are checked again"
+    )
+    progress: Progress = progress_keyword()
 
     def __post_init__(self) -> None:
         COptions.__post_init__(self)

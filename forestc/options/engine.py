@@ -7,7 +7,17 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from forestc.options.fields import argument, flag, option
-from forestc.options.shared import Progress, iterations_option, label_option, quiet, rows_option, trust_option
+from forestc.options.shared import (
+    HELD_OUT,
+    LABELS,
+    RANGES,
+    Progress,
+    iterations_option,
+    label_option,
+    progress_keyword,
+    rows_option,
+    trust_option,
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,12 @@ class ImageOptions:
     """The options of `image`. out: None to write no file."""
 
     source: Any = field(
-        metadata=argument("MODEL|DIR", "a model file or a compiled folder; two or more get common words", repeated=True)
+        metadata=argument(
+            "MODEL|DIR",
+            "a model file or a compiled folder; two or more get common words",
+            repeated=True,
+            takes="str, path, fitted model or Design; or a list of them",
+        )
     )
     rows: Any = rows_option(
         "rows for the passes, if MODEL is not a folder; CSV, Parquet, Arrow or NumPy; for several models once, or once "
@@ -70,7 +85,9 @@ class ImageOptions:
     )
     _: KW_ONLY
     engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
-    ranges: Any = option(None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE")
+    ranges: Any = option(
+        None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE", takes=RANGES
+    )
     held_out: Any = option(
         None,
         "--held-out",
@@ -78,8 +95,9 @@ class ImageOptions:
         "is every fifth row",
         "FILE",
         kind=str,
+        takes=HELD_OUT,
     )
-    label: Any = label_option()
+    label: Any = label_option(takes=LABELS)
     level: int | str | None = option(
         None, "-O --level", "how much of the model may change, 0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str
     )
@@ -89,4 +107,4 @@ class ImageOptions:
     passes: str | Sequence[Any] | None = option(None, "--passes -p", "passes to run instead of a level")
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()

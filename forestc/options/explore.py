@@ -13,15 +13,23 @@ from forestc.options.shared import (
     iterations_option,
     label_option,
     native_option,
-    quiet,
+    progress_keyword,
     rows_option,
     trust_option,
 )
 
+_PAIR = "str, path or pair (rows, labels)"  # of rows for test and validation in Python
+
 
 @dataclass(frozen=True)
 class ExploreOptions:
-    model: Any = option(None, "", "a model file, for which explore searches the options of the passes", "[MODEL]")
+    model: Any = option(
+        None,
+        "",
+        "a model file, for which explore searches the options of the passes",
+        "[MODEL]",
+        takes="str, path or fitted model",
+    )
     train: str | Sequence[str] | Callable[[Any], Any] | None = field(
         default=None,
         kw_only=True,
@@ -32,9 +40,13 @@ class ExploreOptions:
     rows: Any = rows_option()
     out: Any = option("study", "-o --out", "the folder of the study", "DIR")
     _: KW_ONLY
-    label: Any = label_option("column of the true labels")
-    test: Any = option(None, "--test", "test rows, which are read once, at the end, to measure the front", "FILE")
-    validation: Any = option(None, "--validation", f"rows that score designs; default: a part of {opt.rows}", "FILE")
+    label: Any = label_option("column of the true labels", "str or array of shape (rows,)")
+    test: Any = option(
+        None, "--test", "test rows, which are read once, at the end, to measure the front", "FILE", takes=_PAIR
+    )
+    validation: Any = option(
+        None, "--validation", f"rows that score designs; default: a part of {opt.rows}", "FILE", takes=_PAIR
+    )
     regression: bool = option(False, "--regression", f"with {opt.train}: the labels are values, not classes")
     device: str | None = option(
         None, "--device", "device of the designs: lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ..."
@@ -103,4 +115,4 @@ class ExploreOptions:
         least=0,
     )
     resume: bool = option(False, "--resume", "continue the study in DIR, with the options that it began with")
-    progress: Progress = quiet
+    progress: Progress = progress_keyword()

@@ -1,15 +1,18 @@
 """Defines options as fields of frozen dataclasses.
 
-A field's metadata, an `Option`, holds the flag and the help. A field without an `Option` exists in Python only.
+A field's metadata, an `Option`, holds the flag and the help. A field without an `Option` exists in Python only. The
+help also describes the parameters of the function that takes the options.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -22,6 +25,8 @@ R = TypeVar("R")
 
 AN_OBJECT = "given in Python"  # replaces values in records that are Python objects
 FILES = ("FILE", "DIR", "MODEL", "MODEL|DIR", "DIR|STUDY", "[MODEL]")  # lists the metavars of paths
+PATH = "str or path"
+_SECTION = re.compile(r"^(?:Returns|Raises|Notes|References|Examples)\n-+$", re.MULTILINE)  # of a numpydoc docstring
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
@@ -51,10 +56,11 @@ class Option:
     group: Any = None  # dataclass whose options are the keys of this flag
     within: KeyedFlag | None = None  # flag of which this option is a key
     takes_rest: bool = False  # True if the value of this key may hold commas
+    takes: str = PATH  # what Python takes, if the annotation is Any
 
 
-def argument(metavar: str, help: str, *, repeated: bool = False) -> dict[str, Option]:
-    return {"option": Option((), help, metavar, recorded=False, repeated=repeated)}
+def argument(metavar: str, help: str, **more: Any) -> dict[str, Option]:
+    return {"option": Option((), help, metavar, recorded=False, **more)}
 
 
 def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:
@@ -65,6 +71,11 @@ def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Opt
 def option(default: object, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
     """Returns a dataclass field that is an option. If the default is True, the flag turns the option off."""
     return field(default=default, metadata=flag(flags, help, metavar, **more))
+
+
+def keyword(default: object, help: str, takes: str = "") -> Any:
+    """Returns a dataclass field that exists in Python only."""
+    return field(default=default, metadata={"keyword": help, "takes": takes})
 
 
 def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
@@ -114,9 +125,57 @@ def value_type(kind: object, name: str) -> type:
     return next((choice for choice in choices if choice in _JSON_TYPES), str)
 
 
+def described(kind: type[T]) -> type[T]:
+    """Decorates a dataclass of options: its docstring gets a section on its parameters."""
+    kind.__doc__ = _with_parameters(kind.__doc__ or "", kind)
+    return kind
+
+
+def _with_parameters(text: str, kind: Any) -> str:
+    """Returns a docstring with numpydoc's section Parameters, made from the help of each field."""
+    hints, names = get_type_hints(kind), {flag: entry.name for entry, spec in options_of(kind) for flag in spec.flags}
+    lines = ["Parameters", "----------"]
+    for entry in fields(kind):
+        spec = entry.metadata.get("option")
+        if spec is None:
+            help, taken = entry.metadata.get("keyword", ""), entry.metadata.get("takes", "")
+        else:
+            help, taken = spec.help, spec.takes
+        # "--no-prove": "check without proofs" describes the value False
+        help = with_flags(help)
+        help = f"False: {help}" if entry.default is True and spec is not None else help[:1].upper() + help[1:]
+        help = re.sub(r"--[a-z-]+", lambda flag: f"`{names[flag[0]]}`" if flag[0] in names else flag[0], help)
+        if entry.default is MISSING:
+            default = ""
+        elif entry.default is None or entry.default in ((), "") or callable(entry.default):
+            default = ", optional"
+        else:
+            default = f", default={entry.default!r}"
+        lines.append(f"{entry.name} : {_taken(hints[entry.name], taken)}{default}")
+        lines.append(textwrap.fill(f"{help}.", 100, initial_indent="    ", subsequent_indent="    "))
+    text, first = cleandoc(text), _SECTION.search(cleandoc(text))
+    at = len(text) if first is None else first.start()
+    return "\n\n".join(part for part in (text[:at].strip(), "\n".join(lines), text[at:]) if part)
+
+
+def _taken(hint: Any, otherwise: str) -> str:
+    """Returns a type in words, without None. otherwise: the words for Any."""
+    if hint is Any:
+        return otherwise
+    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not NoneType]
+    if origin in (Union, UnionType):
+        return " or ".join(_taken(part, "object") for part in parts)
+    if origin is Literal:
+        return f"{{{', '.join(map(repr, parts))}}}"
+    if origin is None:
+        return str(hint.__name__)
+    name = origin.__name__.lower()
+    return f"{name} of {_taken(parts[0], 'object')}" if name == "sequence" else str(name)
+
+
 def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Decorates a function of one options object: callers give the object's fields as arguments instead. The function
-    then raises TypeError for wrong arguments."""
+    """Decorates a function of one options object: callers give the object's fields as arguments instead, which its
+    docstring then describes. The function raises TypeError for wrong arguments."""
     names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(run: Callable[[T], R]) -> Callable[P, R]:
@@ -134,6 +193,7 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
 
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)
         del call.__wrapped__
+        call.__doc__ = _with_parameters(run.__doc__ or "", kind)
         call.__signature__ = own  # type: ignore[attr-defined]
         call.options = kind  # type: ignore[attr-defined]
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in own.parameters.values()}

@@ -7,14 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from forestc.errors import opt
-from forestc.options.fields import argument, option
+from forestc.options.fields import argument, keyword, option
 
 MODEL = argument(
-    "MODEL", "a model file, of XGBoost, LightGBM, CatBoost, ONNX, skops, treelite or forestc, under any name"
+    "MODEL",
+    "a model file, of XGBoost, LightGBM, CatBoost, ONNX, skops, treelite or forestc, under any name",
+    takes="str, path or fitted model",
 )
 ROWS = "CSV (gzip too), Parquet, Arrow or NumPy"
-FOLDER = argument("DIR", "a folder that forestc compile wrote")
-SOURCE = argument("MODEL|DIR", "a model file, or a folder that forestc compile wrote")
+FOLDER = argument("DIR", "a folder that forestc compile wrote", takes="str, path or Design")
+SOURCE = argument(
+    "MODEL|DIR", "a model file, or a folder that forestc compile wrote", takes="str, path, fitted model or Design"
+)
+# What Python takes for rows, labels, held-out rows, ranges and input models
+TABLE = "str, path, array or data frame"
+COLUMN = "str or list of str"
+LABELS = "str, list of str or array of shape (rows,) or (rows, targets)"
+HELD_OUT = "str, path, array, pair (rows, labels) or float"
+RANGES = "str, path or dict of (smallest, largest)"
+INPUTS = "str, path or InputModel"
 DRAWN = 10_000  # rows drawn from an input model by default
 BAUD = 115_200  # bits a second of a board's serial line by default
 Progress = Callable[[str], None]
@@ -24,13 +35,21 @@ def quiet(_: str) -> None:
     """Shows no progress."""
 
 
+def progress_keyword() -> Any:
+    return keyword(quiet, "Called with the name of each stage")
+
+
+def record_keyword() -> Any:
+    return keyword(True, "Add the figures to measured.json in the folder, for `Design.results`")
+
+
 def rows_option(help: str = ROWS, *, repeated: bool = False) -> Any:
-    return option(None, "--rows", help, "FILE", recorded=False, repeated=repeated)
+    return option(None, "--rows", help, "FILE", recorded=False, repeated=repeated, takes=TABLE)
 
 
-def label_option(help: str = "column of the true labels; for several targets: y1,y2") -> Any:
+def label_option(help: str = "column of the true labels; for several targets: y1,y2", takes: str = COLUMN) -> Any:
     schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
-    return option(None, "--label", help, "COL", kind=str, schema=schema)
+    return option(None, "--label", help, "COL", kind=str, schema=schema, takes=takes)
 
 
 def trust_option() -> Any:
@@ -56,6 +75,8 @@ def native_option(help: str = "prefer tools on the PATH to those from pip") -> A
 class DrawnRows:
     """Options for rows that are drawn from an input model."""
 
-    inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
+    inputs: Any = option(
+        None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE", takes=INPUTS
+    )
     count: int = option(DRAWN, "--count", f"with {opt.inputs}: number of rows to draw", "N", least=1)
     seed: int = option(0, "--seed", f"with {opt.inputs}: seed of the drawn rows", least=0)

@@ -6,8 +6,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from forestc.costs.devices import DEVICES
-
 ROOT = Path(__file__).parents[2]
 ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Interrupted)\b")
 RAISES = re.compile(r"\bRaises?\s([^.;:]*)")
@@ -160,24 +158,3 @@ def test_names_in_backticks_exist():
                     wrong.append(f"{file}:{where}: `{quoted}`")
     assert count > 500
     assert not wrong
-
-
-NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-TABLES = "layouts engines targets backends passes frontends devices boards processors trainers rungs checkers extras"
-COUNT = re.compile(rf"\b({'|'.join(NUMBERS[1:])}|\d\d?) ({'|'.join(TABLES.split())})\b", re.IGNORECASE)
-COUNTED = {"three devices": sum(bool(device.shown) for device in DEVICES.values())}
-# Counts of things on the page itself, or of a measurement.
-OTHERS_COUNTED = {
-    "docs/benchmarks/index.md: four engines",
-    "docs/benchmarks/index.md: Four engines",
-    "docs/explanation/pruning.md: Three passes",
-    "forestc/search/alike.py: nine trainers",
-}
-
-
-def test_numbers_of_things_are_those_of_the_code():
-    assert all(NUMBERS[count - 1] in phrase for phrase, count in COUNTED.items())
-    names = [name for name in files() if name.endswith(".py") and name.startswith(("forestc/", "hw_sim/"))]
-    names += [name for name in files() if name.endswith(".md") and name.startswith(("README", "docs/"))]
-    found = {f"{name}: {match[0]}" for name in names for match in COUNT.finditer((ROOT / name).read_text("utf-8"))}
-    assert {phrase for phrase in found - OTHERS_COUNTED if phrase.split(": ")[1] not in COUNTED} == set()
