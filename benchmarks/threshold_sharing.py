@@ -30,7 +30,7 @@ from forestc.papers import ThresholdSharing
 
 TITLE = "threshold sharing and the paper's tables 2 and 3 (100 trees, means of 5 folds)"
 MEASURES = (
-    "forestc/papers",
+    "forestc/papers/sharing",
     "forestc/passes/share_thresholds",
     "forestc/algorithms/thresholds",
     "forestc/frontends/sklearn",
