@@ -39,6 +39,7 @@ from xgboost import XGBClassifier, XGBRegressor
 import forestc
 from forestc.passes.scorer import Scorer
 from forestc.rows.batches import ArrayRows
+from forestc.search.levels import DEFAULT_EFFORT
 
 TITLE = "what each level makes of drawn models"
 MEASURES = ("forestc/search", "forestc/passes", "forestc/algorithms", "forestc/lowering", "forestc/costs")
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--flash", action="store_true", help="sizes are bytes of flash")
     parser.add_argument("--ways", default="01", help="which of training rows and held-out rows")
+    parser.add_argument("--effort", type=int, default=DEFAULT_EFFORT, metavar="N", help="effort of -O2 and -O3")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="models compiled at the same time")
     parser.add_argument("--against", type=Path, metavar="FILE", help="the JSON of another version")
     options = parser.parse_args()
@@ -79,7 +81,7 @@ def main() -> None:
     cases = [(name, seed, number) for seed in seeds for name in names for number in range(1 if options.small else 2)]
     rows = earlier_rows(options)
     done = {(row["set"], row["seed"], row["number"]) for row in rows}
-    left = [(case, options.data, options.flash, options.ways) for case in cases if case not in done]
+    left = [(case, options) for case in cases if case not in done]
     with nullcontext() if options.small else ProcessPoolExecutor(options.processes) as pool:
         for made in (pool.map if pool else map)(measured, left):
             rows += made
@@ -121,10 +123,10 @@ def _words(kind: str, own: Mapping[str, Any]) -> str:
     return " ".join([kind, *(f"{key}={value}" for key, value in own.items() if key != "random_state")])
 
 
-def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[str, Any]]:
+def measured(given: tuple[tuple[str, int, int], Any]) -> list[dict[str, Any]]:
     """Compiles one model at all levels, in all ways; returns a row for each."""
-    (name, seed, number), data, flash, ways = given
-    X, y = read(name, data, values=name in REGRESSION)
+    (name, seed, number), options = given
+    X, y = read(name, options.data, values=name in REGRESSION)
     order = np.random.default_rng(seed).permutation(len(X))
     X, y = X[order], y[order]
     first, second = int(0.6 * len(X)), int(0.8 * len(X))
@@ -137,25 +139,25 @@ def measured(given: tuple[tuple[str, int, int], Path, bool, str]) -> list[dict[s
     scorer = Scorer(forestc.load(model), ArrayRows(X[test], y[test]))
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
-        for way in [way for index, way in enumerate(WAYS) if str(index) in ways] if level > 1 else [""]:
+        for way in [way for index, way in enumerate(WAYS) if str(index) in options.ways] if level > 1 else [""]:
             row = {"set": name, "model": words, "seed": seed, "number": number, "level": level, "way": way}
-            rows.append(row | _figures(model, X, y, fit, held if way == HELD_OUT else None, level, scorer, flash))
+            rows.append(row | _figures(model, X, y, fit, held if way == HELD_OUT else None, level, scorer, options))
     return rows
 
 
 def _figures(
-    model: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, flash: bool
+    model: Any, X: Any, y: Any, fit: slice, held: slice | None, level: int, scorer: Scorer, options: Any
 ) -> dict[str, Any]:
     """Compiles a model at a level. Returns its size, the accuracy lost on the test rows, seconds, and what won."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
         done = forestc.compile(
             model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
-            held_out=None if held is None else (X[held], y[held]),
-            **({"targets": "c", "cpu": CPU} if flash else {"targets": "verilog"}),
+            held_out=None if held is None else (X[held], y[held]), effort=options.effort if level > 1 else None,
+            **({"targets": "c", "cpu": CPU} if options.flash else {"targets": "verilog"}),
         )  # fmt: skip
         seconds, level_record = time.process_time() - start, done.figures["level"] or {}
-        if flash:
+        if options.flash:
             entry = "predict" if done.design.forest.decides else "scores"
             size = forestc.measure(done.design, CPU, entries=[entry])["flash"]
         else:
