@@ -43,7 +43,7 @@ class Level:
 EXACT = "simplify,quantize-inputs{exact=true},round-leaves{exact=true},simplify"
 PATHS = "simplify,share-thresholds,quantize-inputs,round-leaves{change=auto},simplify"
 WITHIN = "the accuracy on held-out rows, within the tolerance"
-QUICK = "fewer leaf bits, fitted leaves (not for C), prune-splits and regrow-trees at few settings"
+QUICK = "fewer leaf bits, prune-splits and regrow-trees at few settings"
 LEVELS: tuple[Level, ...] = (
     Level("the model's own decision for every input, except near ties", EXACT),
     Level("the path of every given row, and its decision except in near ties", PATHS),
@@ -211,9 +211,8 @@ def families(
     keep: a key of KEEPS."""
     paths = tuple(parse_passes(PATHS, PASSES))[:-1]
     quick = level == SEARCHING[0]
-    fitted = Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))
     if keep == "paths":
-        return [fitted] if quick else []
+        return [Family("fitted leaves", paths[:-1], FitLeaves(tolerance=tolerance))] if quick else []
     if keep == "decisions":
         stride = max(STRIDES[DEFAULT_EFFORT], STRIDES[effort]) if quick else STRIDES[effort]
         keeping = PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost)
@@ -235,7 +234,6 @@ def families(
             Family("regrow-trees", paths, grown if few else replace(grown, copies=0), work=work),
             Family("prune-splits", paths, replace(splits, leaf_bits=3 if firmware and decides else bits, stride=4)),
             Family("fewer leaf bits", paths[:-1], RoundLeaves(tolerance=tolerance)),
-            *([] if firmware or not decides else [fitted]),
         ]
     varied: dict[str, dict[str, Any]] = {
         "columns=0.5": {"columns": 0.5},
