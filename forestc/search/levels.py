@@ -235,19 +235,14 @@ def families(
             Family("prune-splits", paths, replace(splits, leaf_bits=3 if firmware and decides else bits, stride=4)),
             Family("fewer leaf bits", paths[:-1], RoundLeaves(tolerance=tolerance)),
         ]
-    varied: dict[str, dict[str, Any]] = {
-        "columns=0.5": {"columns": 0.5},
-        "price=0.3": {"price": 0.3},
-        "depth=4": {"depth": 4},
-    }
-    varied |= {f"leaf_bits={bits + 1}": {"leaf_bits": bits + 1}}
+    # With one bit more, noise makes logic smaller, but no C.
+    start, noise = (noisy, ", noise") if few and not firmware else (grown, "")
     tried = [
-        Family(f"regrow-trees, {name}{', noise' * (start is noisy)}", paths, replace(start, **options))
-        for start in ((noisy, grown) if few else (grown,))
-        for name, options in varied.items()
-        if start is noisy or not few or name not in ("columns=0.5", "depth=4")
+        *([Family("regrow-trees, depth=4, noise", paths, replace(noisy, depth=4))] if few else []),
+        Family(f"regrow-trees, leaf_bits={bits + 1}{noise}", paths, replace(start, leaf_bits=bits + 1)),
+        Family("regrow-trees, price=0.3", paths, replace(grown, price=0.3)),
+        Family("prune-splits, more settings", paths, replace(splits, stride=STRIDES[effort])),
     ]
-    tried.append(Family("prune-splits, more settings", paths, replace(splits, stride=STRIDES[effort])))
     if effort > 1:
         tried.append(Family("prune-trees", (*paths, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
     if effort > 2:

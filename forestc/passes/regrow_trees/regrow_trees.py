@@ -86,13 +86,6 @@ class RegrowTrees(Seeded, AtGivenSettings):
     depth: Annotated[
         int, Range(1, 6), tried_from(3, 6), "depth of a tree at most: conditions from its root to a leaf."
     ] = 6
-    columns: Annotated[
-        float,
-        Range(0, 1, "a share above 0, up to 1", above=True),
-        tried(1.0, 0.5, 0.25),
-        "share of the features that a tree may read, at most 100 of them, drawn anew for each tree. A smaller "
-        "share makes trees more different, which helps if rows are few.",
-    ] = 1.0
     sweeps: Annotated[
         int, Range(0, 20), tried(0, 2, 4), "how often each tree is grown again while the others stay."
     ] = 2
@@ -237,7 +230,7 @@ class GrowingLadder:
             leaf_bits=bits,
             unit=unit,
             price=float(step.price) / self.rows,
-            sampled=min(step.columns, READ / max(1, len(self.grower.conditions))),
+            sampled=min(1.0, READ / max(1, len(self.grower.conditions))),
             sweeps=step.sweeps,
             seed=step.seed,
         )
