@@ -16,7 +16,7 @@ from forestc.system.writing import write_text
 
 def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the content of check.json. digests: hash of each file when the check began. results: further fields, such
-    as the options and the result of each engine."""
+    as the result of each engine."""
     return {
         "format": CHECK_FORMAT,
         "forestc": __version__,

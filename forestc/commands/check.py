@@ -111,7 +111,7 @@ def check(options: CheckOptions) -> CheckResult:
     notes = [*left_out, *sent, *(agreed.notes if agreed else ()), *given.notes]
     changed = design.changed_files()
     result = CheckResult(engines, counts, agreed, covered, proof, changed, notes=tuple(notes))
-    if options.record and (note := _record(design, options, given, digests, result)):
+    if options.record and (note := _record(design, given, digests, result)):
         notes.append(note)
     return replace(result, figures=_figures(result) | on_board | {"notes": notes}, notes=tuple(notes))
 
@@ -198,15 +198,10 @@ def _run_engines(
     return results, counts, coverage
 
 
-def _record(
-    design: Design, options: CheckOptions, given: _Given, digests: Mapping[str, str | None], result: CheckResult
-) -> str:
+def _record(design: Design, given: _Given, digests: Mapping[str, str | None], result: CheckResult) -> str:
     """Writes check.json. Returns a note if it can't be written; otherwise ""."""
-    requested: dict[str, Any] = {"engines": list(options.engines or ()), "all": options.every}
-    requested |= {"random": options.random_rows, "seed": options.seed, "prove": options.prove}
-    results = {"asked": requested, "rows": given.record, **_recorded(result)}
+    results = {"rows": given.record, **_recorded(result)}
     if given.inputs is not None:
-        requested["count"] = options.count
         results["inputs"] = {"sha256": text_hash(given.inputs), **(result.covered.inputs or {})}
     return write_record(design.folder, check_record(design, digests, results))
 

@@ -167,7 +167,7 @@ def _search(
     notes = notes_of(material)
     for note in notes:
         progress(note)
-    space = material.space  # raises for unusable rows before anything is written
+    _ = material.space  # raises for unusable rows before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(request, material, notes)
     pool = pool_of(Bench(material, COMMANDS))
@@ -186,7 +186,7 @@ def _search(
     unfinished = search.end(early=ended != "whole")
     corrections = {name: asdict(line) for name, line in search.corrections.items()}
     record |= {"corrections": corrections, "stopped": ended == "stopped", "unfinished": unfinished}
-    record |= {"finish": _to_finish(record, unfinished, folder), "parameters": [parameter.name for parameter in space]}
+    record["finish"] = _to_finish(record, unfinished, folder)
     write_request(folder, request.goals, request.limits, record)
     done = open_study(folder)
     write_front(done)

@@ -326,7 +326,7 @@ _STUDY: Schema = {
         **dict.fromkeys(("regression", "native", "prove", "stopped"), _YES_OR_NO),
         "top": {"enum": list(RUNGS)},
         "versions": {"type": "object", "additionalProperties": TEXT},
-        **dict.fromkeys(("notes", "finish", "parameters"), _TEXTS),
+        **dict.fromkeys(("notes", "finish"), _TEXTS),
         "unfinished": {"type": ["object", "null"], "additionalProperties": COUNT},
         "corrections": {"type": "object"},
     },
