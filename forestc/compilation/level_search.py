@@ -82,7 +82,8 @@ def check_rows_that_score(request: Request) -> None:
     if read_estimator(options.model, trust_pickle=options.trust_pickle) is None:
         model = options.model
         raise OptionError(
-            f"-O{request.level} has no rows to score on, as a model of trees alone can't be trained again",
+            f"-O{request.level} has no rows to score on, as a model of trees alone, or with a frozen part, can't be "
+            "trained again",
             where=str(model) if isinstance(model, str | Path) else f"model of type {type(model).__name__}",
             do=f"give rows that it was not trained on: {opt.held_out:FILE}",
         )

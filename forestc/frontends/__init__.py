@@ -86,13 +86,17 @@ def read_bytes(data: bytes, where: str, *, trust_pickle: bool = False) -> Forest
 
 def read_estimator(model: object, *, trust_pickle: bool = False) -> Any:
     """Returns the estimator that can train a model again: the model itself, the object in its skops file or pickle, or
-    the best estimator of a parameter search. Returns None if the model holds only trees. Raises ForestcError."""
+    the best estimator of a parameter search. Returns None if the model holds only trees, or a part of it is frozen.
+    Raises ForestcError."""
     if isinstance(model, str | Path):
         content = Content(_bytes(Path(model)), str(model))
         with located(str(model)):
             model = opened(content, kind_of(content), trust_pickle=trust_pickle)
     model = getattr(model, "best_estimator_", model)
-    return model if hasattr(model, "fit") and hasattr(model, "get_params") else None
+    if not (hasattr(model, "fit") and hasattr(model, "get_params")):
+        return None
+    frozen = any(type(part).__name__ == "FrozenEstimator" for part in model.get_params().values())
+    return None if frozen else model
 
 
 def _bytes(path: Path) -> bytes:

@@ -39,7 +39,9 @@ def folds_of(
         return Folds(tuple(folds), "agreement on rows set aside")
     estimator, rounds = read_estimator(model, trust_pickle=trust_pickle), parsed(iterations)
     if estimator is None:
-        raise ForestcError("a model of trees alone can't be trained again", where="the model", do=OTHER_ROWS)
+        raise ForestcError(
+            "a model of trees alone, or with a frozen part, can't be trained again", where="the model", do=OTHER_ROWS
+        )
     trained = partial(_trained, estimator, source, rounds if isinstance(rounds, int) else None)
     if why := why_unlike(source, ArrayRows(X, y), partial(trained, X, y), fewer=share):
         raise ForestcError(why, where="the model", do=OTHER_ROWS)

@@ -34,8 +34,8 @@ def trained_again(
     y: class numbers or values.
     rounds: boosting iterations to read from the copy; None for all with which it predicts."""
     labels = np.array(source.classes)[y.astype(np.int64)] if source.decides else y
-    copy = _with_rounds(seeded(estimator, seed), estimator)
     try:
+        copy = _with_rounds(seeded(estimator, seed), estimator)
         fitted = copy.fit(_frame(estimator, source, X), labels)
     except MemoryError:
         raise

@@ -13,6 +13,7 @@ from models import trained
 from settled_passes import run_passes
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
+from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
 import forestc
@@ -20,6 +21,7 @@ from forestc import load
 from forestc.cli import app
 from forestc.errors import CheckError, OptionError
 from forestc.forest.text import print_forest
+from forestc.papers import ThresholdSharing
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes, print_pass
 from forestc.passes.promises import EveryPath, Within
@@ -244,6 +246,14 @@ def test_a_file_of_trees_needs_held_out_rows(tmp_path, level):
             forestc.compile(subject, X, tmp_path / "a", label=y, level=level, targets="c")
     done = forestc.compile(tmp_path / "m.json", X, tmp_path / "a", level=level, targets="c")
     assert "agreement" in done.figures["level"]["judged_on"]
+
+
+def test_what_is_frozen_is_not_trained_again(tmp_path):
+    _, X, y = few_rounds()
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y)
+    model = ThresholdSharing(FrozenEstimator(forest)).fit(X, y)
+    with pytest.raises(OptionError, match=r"ThresholdSharing: .* frozen part, can't be trained again.*held_out=FILE"):
+        forestc.compile(model, X, tmp_path / "a", label=y, level=2, targets="c")
 
 
 def overlapping():
