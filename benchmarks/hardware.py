@@ -5,10 +5,9 @@ clock, accuracy.
 
 DIR holds bc and digits: NAME.json (XGBoost), NAME.meta.json (its parameters) and NAME.npz (X_train, y_train, X_test,
 y_test). The model is trained again, must equal the file, and is compiled live with its training rows; the test rows
-only measure. `xcup_LUT` is yosys's count for an
-UltraScale+, the decision included. Designs of two stages are placed and routed on ecp5-85k by nextpnr, between
-registers. The figures of the peers are recorded here; they come from the same tools and options. `to TreeLUT` is the
-ratio of LUTs to TreeLUT's design of the same latency.
+only measure. `xcup_LUT` is yosys's count for an UltraScale+, the decision included. Designs of two stages are placed
+and routed on ecp5-85k by nextpnr, between registers. The figures of the peers are recorded here; they come from the
+same tools and options. `to TreeLUT` is the ratio of LUTs to TreeLUT's design of the same latency.
 """
 
 from __future__ import annotations
