@@ -74,7 +74,11 @@ sphinx_gallery_conf = {
 suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # firmware_qemu/demo.py is no part of the gallery
 
 # Files outside of these pages, with the page for each.
-OUTSIDE = {"benchmarks/NOTES.md": "benchmarks/notes.md", "examples/README.rst": "gallery/index.rst"}
+OUTSIDE = {
+    "benchmarks/NOTES.md": "benchmarks/notes.md",
+    "examples/README.rst": "gallery/index.rst",
+    "forestc/cli/verbs.py": "reference/command-line.md",
+}
 COMMAND = re.compile(
     r"(?:[A-Z]+=\S+ )?(?:forestc|pip|python|make|cd|diff|yosys|iverilog|ghdl|v\+\+|vitis\S+|uvx|docker) "
 )

@@ -35,7 +35,8 @@ from forestc.system.writing import replacing, writing
 def make_image(options: ImageOptions) -> Shown:
     """Turns a model into the image that an engine loads, or several models into images with common words.
 
-    Each image is compared with its quantized forest; several also on the rows.
+    Each image is compared with its quantized forest; several also on the rows. With several models `rows` may be a
+    tuple of the rows of each.
 
     Returns
     -------

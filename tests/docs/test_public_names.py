@@ -3,7 +3,6 @@
 import builtins
 import doctest
 import gc
-import importlib
 import inspect
 import re
 import sys
@@ -28,6 +27,7 @@ MEMBERS = {
     for name, thing in PUBLIC.items()
     if inspect.isclass(thing)
     for own, member in own_members(thing).items()
+    if own not in parsed(inspect.getdoc(thing) or "").names("Attributes")
 }
 PROPERTIES = {name for name, (_, _, member) in MEMBERS.items() if isinstance(member, property | cached_property)}
 # Methods of papers, as those of scikit-learn, may have a paragraph alone.
@@ -131,14 +131,3 @@ def test_examples_run(first, tmp_path, monkeypatch):
 
 def test_each_example_runs():
     assert {after(name) for name in PUBLIC} - {""} <= {name for name in PUBLIC if not after(name)}
-
-
-def test_the_reference_has_each_name_with_its_parameters():
-    page = importlib.import_module("_generate").api_page()
-    for name, thing in CALLED.items():
-        head = f"\n{'####' if '.' in name else '###'} {name}\n"
-        part = page.partition(head)[2].partition("\n##")[0]
-        names = [
-            own for row in re.findall(r"^\| ((?:`[*\w]+`(?:, )?)+) \|", part, re.MULTILINE) for own in row.split(", ")
-        ]
-        assert [own.strip("`*") for own in names] == parameters_of(thing), name
