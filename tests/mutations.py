@@ -51,8 +51,8 @@ def reads_whole(read, data):
     return True
 
 
-def mutated_bytes(data, source, pieces=(), characters=range(256)):
-    """Flips, replaces, removes or doubles a few bytes. pieces: may be inserted. characters: replace others."""
+def mutated_bytes(data, source):
+    """Flips, replaces, inserts, removes or doubles a few bytes."""
     data = bytearray(data)
     for _ in range(source.randint(1, 4)):
         place = source.randrange(len(data))
@@ -60,7 +60,7 @@ def mutated_bytes(data, source, pieces=(), characters=range(256)):
             case 0:
                 data[place] ^= 1 << source.randrange(8)
             case 1:
-                data[place] = source.choice(characters)
+                data[place] = source.choice(range(256))
             case 2:
                 del data[place : place + source.randint(1, 20)]
             case 3:
@@ -69,8 +69,6 @@ def mutated_bytes(data, source, pieces=(), characters=range(256)):
                 data[place:place] = source.choice(WORDS)
             case 5:
                 del data[place:]
-            case 5:
-                data[place:place] = source.choice(pieces)
         if not data:
             return b""
     return bytes(data)

@@ -238,10 +238,3 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
     with pytest.raises(OptionError, match="c_layout=nodes is for trees that are added"):
         c.emit(largest, COptions(c_layout="nodes"))
-
-
-@pytest.mark.parametrize("name", ["type", "checker", "local", "with", "alias", "null", "let", "main", "logic"])
-def test_words_of_systemverilog_are_no_names(name):
-    from forestc.backends.names import identifier
-
-    assert identifier(name) == f"m_{name}"

@@ -7,27 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from forest_texts import head
 
 from forestc.backends import c
 from forestc.forest.text import parse_forest
 
-TREE = """forest "m"
-source "by hand" "1" "00"
-columns 1
-feature "a" uint8 column 0 raw float32
-aggregate sum float32 bias-first
-bias 0
-link identity
-decision none on scores
-classes []
-scale 1.0
-tree outputs 0
+TREE = (
+    head("a uint8", name="m")
+    + """tree outputs 0
 0: 0 < 50 ? 1 : 2
 1: leaf 1
 2: 0 < 90 ? 3 : 4
 3: leaf 2
 4: leaf 3
 """
+)
 
 
 @pytest.mark.parametrize(

@@ -46,38 +46,29 @@ def verilog_files(forest, netlist, stream):
     return {path: text for path, text in files.items() if path.endswith(".v")}
 
 
-def own_names():
-    """Returns every word of the Verilog files that neither contains the model's name nor belongs to the language."""
-    words = set()
-    for forest, netlist, stream in designs(NEUTRAL):
-        for text in verilog_files(forest, netlist, stream).values():
-            code = re.sub(r'//[^\n]*|"[^"\n]*"', " ", text)
-            words |= set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", code))
-    return sorted(word for word in words if not word.startswith(NEUTRAL))
+def words_of(text, comment):
+    """Returns every word of a file, without comments and strings."""
+    return set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", re.sub(rf'(?s:/\*.*?\*/)|{comment}[^\n]*|"[^"\n]*"', " ", text)))
 
 
 def test_no_model_is_called_as_what_its_modules_hold():
-    assert {"x", "clk", "unused", "in_valid", "x_held", "expected"} <= set(own_names())
-    kept = [
-        name
-        for name in [*own_names(), *NAMES[: NAMES.index("TOP")]]
-        if identifier(name) == name and name not in RESERVED
-    ]
-    assert kept == []
+    words = {word for design in designs(NEUTRAL) for text in verilog_files(*design).values()
+             for word in words_of(text, "//") if not word.startswith(NEUTRAL)}  # fmt: skip
+    assert {"x", "clk", "unused", "in_valid", "x_held", "expected"} <= words
+    names = words.union(NAMES[: NAMES.index("TOP")])
+    assert not [name for name in names if identifier(name) == name and name not in RESERVED]
 
 
-@pytest.mark.parametrize("tool", only(["iverilog", "verilator"], 0))
-def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
-    need_tool(tool)
+def verilog_is_clean(names, tool, folder):
     found = find_verilator()
     environment = {**os.environ, **({"VERILATOR_ROOT": str(found.root)} if found else {})}
     for place in (0, 1):
         texts, tops = {}, []
-        for name in NAMES:
+        for name in names:
             made = verilog_files(*list(designs(name))[place])
             texts |= dict.fromkeys(made.values())
             tops.append(identifier(name))
-        (tmp_path / "all.v").write_text("\n".join(texts))
+        (folder / "all.v").write_text("\n".join(texts))
         if tool == "iverilog":
             ends = ("_tb", "_axis", "_registered")
             roots = [option for top in sorted(set(tops)) for end in ends for option in ("-s", top + end)]
@@ -85,8 +76,14 @@ def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
         else:
             quiet = ["-Wno-MULTITOP", "--timing"]
             command = [found.binary, "--lint-only", "--language", "1364-2005", *quiet, "all.v"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+@pytest.mark.parametrize("tool", only(["iverilog", "verilator"], 0))
+def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
+    need_tool(tool)
+    verilog_is_clean(NAMES, tool, tmp_path)
 
 
 def test_amaranth_modules_of_any_name_run():

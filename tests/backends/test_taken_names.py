@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from backends.test_own_names import NEUTRAL, SMALL, designs, verilog_files
+from backends.test_own_names import NEUTRAL, SMALL, designs, verilog_files, verilog_is_clean, words_of
 from vhdl_tools import STANDARDS, analyzed
 
 from forestc.backends import axi_stream, c, hls, packages, project, vhdl
@@ -63,11 +63,6 @@ def c_files(forest):
             continue
         files[f"{number}/{path}"] = text
     return files
-
-
-def words_of(text, comment):
-    """Returns every word of a file, without comments and strings."""
-    return set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", re.sub(rf'(?s:/\*.*?\*/)|{comment}[^\n]*|"[^"\n]*"', " ", text)))
 
 
 def own_words():
@@ -201,16 +196,9 @@ def test_vhdl_of_every_name(tmp_path, need_tool):
 @pytest.mark.slow
 def test_verilog_of_every_name(tmp_path, need_tool):
     need_tool("iverilog")
-    texts, tops = {}, set()
     names = {identifier(name): name for name in [*own_words(), *ALL_TAKEN]}
-    for place in (0, 1):
-        for made, name in names.items():
-            texts = verilog_files(*list(designs(name))[place])
-            tops = [option for end in ("_tb", "_axis", "_registered") for option in ("-s", f"{made}{end}")]
-            (tmp_path / "all.v").write_text("\n".join(texts.values()))
-            command = ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *tops, "all.v"]
-            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-            assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+    for name in names.values():
+        verilog_is_clean([name], "iverilog", tmp_path)
 
 
 @pytest.mark.slow

@@ -290,11 +290,6 @@ def test_what_is_refused_of_live_models(make, message):
         load(model)
 
 
-def test_one_class_is_refused():
-    with pytest.raises(ModelError, match="knows one class alone"):
-        load(lightgbm.LGBMClassifier(n_estimators=2, **QUIET).fit(BINARY[0], np.ones(569)))
-
-
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from example_counts import examples
+from forest_texts import head
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -17,19 +18,7 @@ from forestc.layouts.ranks import ranks_of
 from forestc.layouts.slots import ALWAYS, APART, NEVER
 from forestc.rows.encode import encode
 
-HEAD = """forest "m"
-source "by hand" "1" "00"
-columns 3
-feature "small" uint8 column 0 raw float32
-feature "wide" uint26 column 1 raw float32
-feature "rare" uint26 column 2 raw float32
-aggregate sum float32 bias-first
-bias 0
-link identity
-decision none on scores
-classes []
-scale 1.0
-"""
+HEAD = head("small uint8", "wide uint26", "rare uint26", name="m")
 
 
 def chain(feature, thresholds):

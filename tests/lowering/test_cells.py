@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from forest_texts import head
 
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Less, compares_sum
 from forestc.netlist.text import print_netlist
 
-HEAD = """\
-forest "cells"
-source "by hand" "1" "00"
-columns 2
-feature "a" uint4 column 0 raw float32
-feature "b" uint4 column 1 raw float32
-aggregate sum float64 bias-first
-"""
-BINARY = """\
-bias 0
-link identity
-decision threshold {threshold} on scores
-classes ["no", "yes"]
-scale 1
-"""
-THREE = """\
-bias 0 0 0
-link identity
-decision argmax on scores
-classes ["p", "q", "r"]
-scale 1
-"""
+WORDS = ("a uint4", "b uint4")
+THREE = head(*WORDS, bias="0 0 0", decision="argmax on scores", classes='["p", "q", "r"]')
+
+
+def two_classes(threshold):
+    return head(*WORDS, decision=f"threshold {threshold} on scores", classes='["no", "yes"]')
 
 
 def stump(feature, threshold, leaves, output=0):
@@ -48,7 +33,7 @@ def lowered(text, **options):
 def votes(votes_of_a, votes_of_b, threshold=2):
     """Makes two trees of one split each with these numbers of votes."""
     trees = stump(0, 3, (0, votes_of_a)) + stump(1, 5, (0, votes_of_b))
-    return HEAD + BINARY.format(threshold=threshold) + trees
+    return two_classes(threshold) + trees
 
 
 def test_few_bits_that_are_compared_with_a_threshold_are_a_table():
@@ -71,7 +56,7 @@ def test_words_of_more_than_six_bits_are_added():
 
 def test_a_word_twice_is_shifted():
     twice = stump(0, 3, (0, 9)) * 2
-    assert lowered(HEAD + BINARY.format(threshold=9) + twice) == [
+    assert lowered(two_classes(9) + twice) == [
         "%6 = less %2, 3 : u1",
         "%7 = mux %6, %4, %5 : u4",
         "%8 = shift %7 : u5",
@@ -81,7 +66,7 @@ def test_a_word_twice_is_shifted():
 
 
 def test_counts_of_higher_places_are_shifted_before_they_are_added():
-    many = HEAD + BINARY.format(threshold=9) + "".join(stump(i % 2, 2 + i, (0, 3)) for i in range(13))
+    many = two_classes(9) + "".join(stump(i % 2, 2 + i, (0, 3)) for i in range(13))
     lines = lowered(many)
     assert sum(" shift " in line for line in lines) == 1
     assert sum(" table " in line for line in lines) == 2  # Both positions share their bits.
@@ -89,7 +74,7 @@ def test_counts_of_higher_places_are_shifted_before_they_are_added():
 
 def test_scores_of_several_widths_are_extended_to_be_compared():
     trees = stump(0, 3, (0, 1), 0) + stump(1, 5, (0, 3), 1) + stump(0, 7, (0, 9), 2)
-    assert lowered(HEAD + THREE + trees)[6:9] == [
+    assert lowered(THREE + trees)[6:9] == [
         "%14 = extend %5 : u4",
         "%15 = extend %9 : u4",
         "%18 = compare %14, %15 : u1",

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from forest_texts import head
 
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.text import print_netlist
 
-HEAD = """forest "t"
-source "" "" ""
-columns 3
-feature "a" uint8 column 0 raw float32
-feature "b" uint8 column 1 raw float32
-feature "c" category<4> column 2 raw float32
-aggregate sum float64 bias-first
-bias {bias}
-link identity
-decision {decision}
-classes {classes}
-scale 1.0
-tree outputs {outputs}
-"""
-VALUE = {"decision": "none on scores", "classes": "[]", "bias": 0, "outputs": 0}
-CLASSES = {"decision": "threshold 2 on scores", "classes": '["no", "yes"]', "bias": 0, "outputs": 0}
+CLASSES = {"decision": "threshold 2 on scores", "classes": '["no", "yes"]'}
 
 
-def lowered(nodes, latency=0, **head):
+def lowered(nodes, latency=0, outputs="0", **answers):
     """Returns the cells and outputs, without the three inputs %2 to %4."""
     trees = ("".join(f"{i}: {node}\n" for i, node in enumerate(tree.split(" | "))) for tree in nodes.split(" || "))
-    text = HEAD.format(**head) + f"tree outputs {head.get('outputs', 0)}\n".join(trees)
+    text = head("a uint8", "b uint8", "c category<4>", **answers)
+    text += "".join(f"tree outputs {outputs}\n{tree}" for tree in trees)
     lines = print_netlist(lower(parse_forest(text), LoweringOptions(latency))).splitlines()
     assert [line.split(" : ")[0] for line in lines[1:4]] == ['%2 = input "x0"', '%3 = input "x1"', '%4 = input "x2"']
     return "\n".join(lines[4:]) + "\n"
@@ -37,7 +24,7 @@ def lowered(nodes, latency=0, **head):
 
 def test_a_tree_is_a_mux_of_leaves_above_the_smallest_which_is_added():
     assert (
-        lowered("0 < 9 ? 1 : 2 | leaf 1 | leaf 4", **VALUE)
+        lowered("0 < 9 ? 1 : 2 | leaf 1 | leaf 4")
         == """\
 %5 = const 0 : u2
 %6 = const 3 : u2
@@ -52,7 +39,7 @@ output "score0" = %9  score 0
 def test_a_set_of_categories_is_one_cell_and_the_bias_joins_the_offset():
     nodes = "0 < 9 ? 1 : 2 | leaf 0 | 2 in {1,3} ? 3 : 4 | leaf 2 | leaf 5"
     assert (
-        lowered(nodes, **{**VALUE, "bias": -3})
+        lowered(nodes, bias="-3")
         == """\
 %5 = const 2 : u3
 %6 = const 5 : u3
@@ -70,7 +57,7 @@ output "score0" = %13  score 0
 
 def test_leaves_of_one_bit_are_the_condition_behind_a_register():
     assert (
-        lowered("0 < 9 ? 1 : 2 | leaf 0 | leaf 1", latency=1, **VALUE)
+        lowered("0 < 9 ? 1 : 2 | leaf 0 | leaf 1", latency=1)
         == """\
 %5 = less %2, 9 : u1  @0.0
 %6 = input "in_valid" : u1  valid 0
@@ -96,9 +83,9 @@ def test_a_lone_tree_has_classes_as_leaves():
 output "label" = %9  label 0
 """
     )
-    head = {"decision": "argmax on scores", "classes": '["no", "yes", "both"]', "bias": "0 1 0", "outputs": "0 1 2"}
+    three = {"decision": "argmax on scores", "classes": '["no", "yes", "both"]', "bias": "0 1 0", "outputs": "0 1 2"}
     assert (
-        lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 1 3 | leaf 2 1 0 | leaf 1 0 2", **head)
+        lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 1 3 | leaf 2 1 0 | leaf 1 0 2", **three)
         == """\
 %5 = less %3, 4 : u1  @0.1
 %6 = less %2, 9 : u1  @0.0
@@ -113,13 +100,13 @@ output "label" = %10  label 0
 
 @pytest.mark.parametrize("nodes", ["leaf 2", "0 < 9 ? 1 : 2 | leaf 2 | leaf 2"])
 def test_equal_leaves_ask_nothing(nodes):
-    assert lowered(nodes, **VALUE) == '%5 = const 2 : u2\noutput "score0" = %5  score 0\n'
+    assert lowered(nodes) == '%5 = const 2 : u2\noutput "score0" = %5  score 0\n'
 
 
 def test_equal_subtrees_are_one_and_ask_nothing_above():
     nodes = "0 < 9 ? 1 : 2 | 1 < 7 ? 3 : 4 | 1 < 7 ? 5 : 6 | leaf 2 | leaf 3 | leaf 2 | leaf 3"
     assert (
-        lowered(nodes, **VALUE)
+        lowered(nodes)
         == """\
 %5 = less %3, 7 : u1  @0.1
 %6 = not %5 : u1  @0.1

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from algorithms.test_priced_boosting import answers
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from settled_passes import run_passes
@@ -61,7 +62,7 @@ def test_the_forest_says_what_was_grown(symmetric):
         result = ladder.rebuilt(grown, growth)
         scores = np.repeat(grown.bias[:, None], len(X), axis=1)
         for tree in grown.trees:
-            scores[tree.output] += [_value(tree, ladder.grower.cuts, row) for row in range(len(X))]
+            scores[tree.output] += [answers(tree, ladder.grower.cuts, row) for row in range(len(X))]
         output = evaluate(result, X)
         low = output.scores * growth.unit - scores.T
         assert (np.abs(low) <= growth.unit / 2 + 1e-6).all() and np.ptp(low, axis=0).max() < 1e-6
@@ -72,15 +73,6 @@ def test_the_forest_says_what_was_grown(symmetric):
         others += any(tree.sets for tree in result.trees)
         absent += any(tree.missing_left.any() for tree in result.trees)
     assert done > 10 and others > 3 and absent > 3
-
-
-def _value(tree, cuts, row):
-    node = 0
-    while tree.left[node] >= 0:
-        code = cuts.codes[tree.column[node], row]
-        left = tree.missing_left[node] if code == cuts.missing else code <= tree.cut[node]
-        node = tree.left[node] if left else tree.right[node]
-    return tree.value[node]
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [("xgboost-binary", 0.05), ("xgboost-multi", 0.08)])

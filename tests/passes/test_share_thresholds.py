@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from example_counts import examples
+from forest_texts import head
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import trained
@@ -271,16 +272,7 @@ def test_batches_make_no_difference(step):
 
 @pytest.mark.parametrize("few_bits", [True, False])
 def test_thresholds_that_are_no_numbers_stay(few_bits):
-    text = """forest "t"
-source "" "" ""
-columns 1
-feature "x0" float64 column 0 raw float64
-aggregate sum float64 bias-first
-bias 0.0
-link identity
-decision none on scores
-classes []
-"""
+    text = head("x0 float64", bias="0.0", scale="")
     for threshold in ("3.0", "-inf", "inf", "2.0", "7.0", "0.0", "1e-310", "1e+30"):
         text += f"tree outputs 0\n0: 0 < {threshold} ? 1 : 2\n1: leaf 0.0\n2: leaf 1.0\n"
     forest = parse_forest(text)

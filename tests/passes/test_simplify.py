@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from example_counts import examples
+from forest_texts import head
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -11,24 +12,10 @@ from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.simplify import Simplify
 from forestc.rows.encode import evaluate
 
-HEAD = """forest "t"
-source "" "" ""
-columns 3
-feature "a" {type} column 0 raw float32{missing}
-feature "b" {type} column 1 raw float32
-feature "c" category<4> column 2 raw float32
-aggregate sum float64 bias-first
-bias 0
-link identity
-decision none on scores
-classes []
-scale 1.0
-tree outputs 0
-"""
 
-
-def simplified(nodes, type="uint8", missing=""):
-    text = HEAD.format(type=type, missing=missing) + "".join(f"{i}: {node}\n" for i, node in enumerate(nodes))
+def simplified(nodes, missing=""):
+    trees = "tree outputs 0\n" + "".join(f"{i}: {node}\n" for i, node in enumerate(nodes))
+    text = head(f"a uint8{missing}", "b uint8", "c category<4>") + trees
     result = Simplify().run(parse_forest(text), None).forest
     return print_forest(result).split("tree outputs 0\n")[1].splitlines(), [f.name for f in result.features]
 

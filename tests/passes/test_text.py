@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from forest_texts import head
 
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.extract_rules.extract_rules import ExtractRules
@@ -16,23 +17,12 @@ from forestc.passes.quantize_inputs.quantize_inputs import QuantizeInputs
 from forestc.passes.round_leaves.round_leaves import RoundLeaves
 from forestc.passes.scorer import Scorer
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
-from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
 from forestc.search.settle import settled
 
-HEAD = """forest "t"
-source "" "" ""
-columns 2
-feature "a" {number} column 0 raw float32
-feature "b" {number} column 1 raw float32
-aggregate sum float64 bias-first
-bias {zero}
-link identity
-decision threshold {middle} on scores
-classes ["no", "yes"]
-"""
-FLOATS = HEAD.format(number="float32", zero="0.0", middle="0.5")
-WORDS = HEAD.format(number="uint4", zero="0", middle="2") + "scale 1.0\n"
+CLASSES = {"classes": '["no", "yes"]'}
+FLOATS = head("a float32", "b float32", bias="0.0", decision="threshold 0.5 on scores", scale="", **CLASSES)
+WORDS = head("a uint4", "b uint4", decision="threshold 2 on scores", **CLASSES)
 STUMP = "0 < 4.25 ? 1 : 2 | leaf 0.0 | leaf 0.9"
 GRID = np.array([[a, b] for a in range(16) for b in range(16)], dtype=np.float32)
 LARGE = ArrayRows(GRID, (GRID[:, 0] >= 8).astype(np.int64))  # The class is yes if a is at least 8.
@@ -50,33 +40,6 @@ def passed(step, *trees, head=FLOATS, rows=None):
         line for line in lines if re.match(r'feature "a"|bias|decision|scale|words|aggregate (?!sum)|tree|\d+:', line)
     ]
     return "\n".join(re.sub(" column 0 raw float32| on scores| outputs 0", "", line) for line in kept) + "\n"
-
-
-def test_simplify_removes_a_condition_that_its_parent_implies():
-    assert (
-        passed(Simplify(), "0 < 4.0 ? 1 : 2 | 0 < 6.0 ? 3 : 4 | leaf 1.0 | leaf 0.0 | leaf 5.0")
-        == """\
-feature "a" float32
-bias 0.0
-decision threshold 0.5
-tree
-0: 0 < 4.0 ? 1 : 2
-1: leaf 0.0 id 3
-2: leaf 1.0
-"""
-    )
-
-
-def test_simplify_joins_equal_leaves_and_drops_features_that_are_not_read():
-    assert (
-        passed(Simplify(), "0 < 4.0 ? 1 : 2 | 1 < 6.0 ? 3 : 4 | leaf 1.0 | leaf 1.0 | leaf 1.0")
-        == """\
-bias 0.0
-decision threshold 0.5
-tree
-0: leaf 1.0 id 3
-"""
-    )
 
 
 def test_share_thresholds_takes_the_threshold_of_the_fewest_bits_between_the_same_rows():
@@ -118,7 +81,7 @@ def test_quantize_inputs_without_rows_compares_floats_by_their_order():
     assert 'feature "a" ordered32' in text and f"0: 0 < {key} ? 1 : 2" in text
 
 
-BETWEEN = HEAD.format(number="uint4", zero="0.0", middle="0.5") + "words\n"
+BETWEEN = FLOATS.replace(" float32 ", " uint4 ") + "words\n"
 TWO = "0 < 8 ? 1 : 2 | leaf 0.1 | leaf 0.7", "1 < 3 ? 1 : 2 | leaf 0.0 | leaf 0.1"
 
 
