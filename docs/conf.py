@@ -24,17 +24,17 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 
+autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # the docstrings say what arguments are
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 default_role = "code"
-nitpick_ignore_regex = [("py:.*", ".*")]  # types in docstrings are words
+# Types in docstrings are words, of which some are attributes, too.
+nitpick_ignore_regex = [("py:.*", ".*")]
 
-myst_enable_extensions = [
-    "colon_fence",
-    "deflist",
-]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 smartquotes = False  # --option must stay two dashes
@@ -71,7 +71,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
 }
-suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # firmware_qemu/demo.py is no part of the gallery
+# firmware_qemu/demo.py is no part of the gallery
+suppress_warnings = ["sphinx_gallery.duplicate_filename", "ref.python"]
 
 # Files outside of these pages, with the page for each.
 OUTSIDE = {
@@ -165,7 +166,14 @@ def mark_pictures(app: Any, doctree: nodes.document) -> None:
             image["classes"].append("result")
 
 
+def leave_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Leaves out members of public classes that come from scikit-learn or from Python."""
+    maker = getattr(thing, "fget", None) or getattr(thing, "func", thing)  # of a property, or a cached one
+    return None if str(getattr(maker, "__module__", "")).startswith("forestc.") else True
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", leave_out)
     app.connect("builder-inited", make_pages)
     for of_text in (link_outside, contents, tabs):
         app.connect("source-read", of_text)

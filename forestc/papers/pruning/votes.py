@@ -147,7 +147,7 @@ class VotingMixin:
         Returns
         -------
         float64 array of shape (rows,) or (rows, classes)
-            For two classes the votes for the second minus (threshold_ + 1/2). Otherwise the votes for each class.
+            For two classes the votes for the second minus (`threshold_` + 1/2). Otherwise the votes for each class.
         """
         from sklearn.utils.validation import check_is_fitted
 
