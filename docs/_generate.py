@@ -122,14 +122,7 @@ def passes_page() -> str:
         "In Python, `passes=` takes the same text. `forestc passes` prints this page in the terminal. "
         "[Promises](../explanation/promises.md) explains what is promised and how it is checked.",
     ]
-    levels = [
-        [
-            _code(level["level"]),
-            level["keeps"],
-            _code(level["passes"]),
-        ]
-        for level in levels_guide()
-    ]
+    levels = [(_code(level["level"]), level["keeps"], _code(level["passes"])) for level in levels_guide()]
     parts += [
         "## Levels",
         "`-O0` and `-O1` are lists of passes; `-O2` and `-O3` search, and leave out passes that do not take the model. "
