@@ -135,7 +135,7 @@ def _with_parameters(text: str, kind: Any) -> str:
     """Returns a docstring with numpydoc's section Parameters, made from the help of each field."""
     hints, names = get_type_hints(kind), {flag: entry.name for entry, spec in options_of(kind) for flag in spec.flags}
     lines = ["Parameters", "----------"]
-    for entry in sorted(fields(kind), key=lambda entry: entry.kw_only):  # in the order of the signature
+    for entry in sorted(fields(kind), key=lambda entry: bool(entry.kw_only)):  # in the order of the signature
         spec = entry.metadata.get("option")
         if spec is None:
             help, taken = entry.metadata.get("keyword", ""), entry.metadata.get("takes", "")
