@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from forestc.manifest.checked import CHECK, CHECK_FORMAT
 from forestc.manifest.design import Design
 from forestc.system.version import __version__
-from forestc.system.writing import write_text
+from forestc.system.writing import written_or_why
 
 
 def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,8 +28,4 @@ def check_record(design: Design, digests: Mapping[str, str | None], results: Map
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> str:
     """Writes check.json. Returns why it could not be written; "" if it was."""
-    try:
-        write_text(folder / CHECK, json.dumps(record, indent=1) + "\n")
-        return ""
-    except OSError as error:
-        return f"{CHECK} was not written ({error.strerror}): {folder}"
+    return written_or_why(folder / CHECK, record)

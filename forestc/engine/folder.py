@@ -14,7 +14,7 @@ from forestc.engine.capacity import schema as capacity_schema
 from forestc.engine.verilog import emit, emit_bench, emit_walker
 from forestc.errors import ForestcError, OptionError
 from forestc.system.records import COUNT, DamagedError, Schema, hold, read_record, refusing, shown
-from forestc.system.writing import left_by_simulator, replacing, write_text, writing
+from forestc.system.writing import left_by_simulator, replacing, writing, written_or_why
 
 CAPACITY = "engine.json"
 MOST_BYTES = 1 << 16  # bytes of engine.json at most
@@ -61,11 +61,7 @@ def add_synthesis(folder: Path, figures: Mapping[str, Any]) -> str:
         for figures_before in content.get("synthesis", [])
         if figures_before.get("device") != figures["device"]
     ]
-    try:
-        write_text(path, json.dumps(content | {"synthesis": [*others, dict(figures)]}, indent=1) + "\n")
-    except OSError as error:
-        return f"{CAPACITY} was not written ({error.strerror}): {folder}"
-    return ""
+    return written_or_why(path, content | {"synthesis": [*others, dict(figures)]})
 
 
 def open_engine(folder: str | Path) -> Capacity:

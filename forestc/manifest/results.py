@@ -5,7 +5,6 @@ It holds the last result for each command, device or processor, and with or with
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -28,7 +27,7 @@ from forestc.system.records import (
     shown,
 )
 from forestc.system.version import __version__
-from forestc.system.writing import write_text
+from forestc.system.writing import written_or_why
 
 MEASURED = "measured.json"
 FORMAT = 1
@@ -144,11 +143,7 @@ def add_result(
         return f"{MEASURED} was not written: {error}"
     results = {result.key: result for result in (*before, added)}
     record = {"format": FORMAT, "results": [asdict(results[key]) for key in sorted(results)]}
-    try:
-        write_text(folder / MEASURED, json.dumps(record, indent=1) + "\n")
-        return ""
-    except OSError as error:
-        return f"{MEASURED} was not written ({error.strerror}): {folder}"
+    return written_or_why(folder / MEASURED, record)
 
 
 _SCHEMA: Schema = {

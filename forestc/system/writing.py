@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from forestc.errors import ForestcError
 
@@ -52,3 +54,12 @@ def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 file, with line ends as given, completely or not at all. Raises OSError."""
     with replacing(path) as (new,):
         new.write_text(text, encoding="utf-8", newline="\n")
+
+
+def written_or_why(path: Path, record: Mapping[str, Any]) -> str:
+    """Writes a record as JSON. Returns why it could not be written; "" if it was."""
+    try:
+        write_text(path, json.dumps(record, indent=1) + "\n")
+    except OSError as error:
+        return f"{path.name} was not written ({error.strerror}): {path.parent}"
+    return ""

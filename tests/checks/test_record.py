@@ -160,7 +160,7 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
 
     # The module's own name is patched, because json.dumps itself is used when the folder is opened.
     if place == "write":
-        monkeypatch.setattr("forestc.checks.record.json", SimpleNamespace(dumps=interrupted))
+        monkeypatch.setattr("forestc.system.writing.json", SimpleNamespace(dumps=interrupted))
     else:
         monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -13,6 +13,17 @@ class OutsideError(Exception):
         super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
 
 
+def accepted_lines(data: bytes) -> list[str]:
+    """Returns the lines of a file. Raises OutsideError unless all are printable ASCII and end."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not all(32 <= byte < 127 for byte in line):
+            raise OutsideError(number, "a character that is not printable ASCII")
+    lines = data.decode("ascii").split("\n")
+    if lines.pop():
+        raise OutsideError(len(lines) + 1, "the last line does not end")
+    return lines
+
+
 class Literal(NamedTuple):
     value: int
     width: int

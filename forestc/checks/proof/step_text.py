@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from forestc.backends.names import RESERVED
-from forestc.checks.proof.core import OutsideError
+from forestc.checks.proof.core import OutsideError, accepted_lines
 from forestc.engine.capacity import Capacity
 from forestc.engine.verilog import emit
 
@@ -40,12 +40,7 @@ _TOKENS = re.compile(
 def read_step(data: bytes, capacity: Capacity) -> str:
     """Checks an engine's Verilog and returns the module of its step alone. Raises OutsideError if a line is not
     accepted."""
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not all(32 <= byte < 127 for byte in line):
-            raise OutsideError(number, "a character that is not printable ASCII")
-    lines = data.decode("ascii").split("\n")
-    if lines.pop():
-        raise OutsideError(len(lines) + 1, "the last line does not end")
+    lines = accepted_lines(data)
     own = emit(capacity)
     code = _code(lines, own)
     name = f"{capacity.name}_step"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from forestc.checks.proof.core import Core, OutsideError
+from forestc.checks.proof.core import Core, accepted_lines
 from forestc.checks.proof.expressions import (
     ADDED,
     MOST_ADDED,
@@ -41,13 +41,7 @@ _NOTE = rf"  // {NAME} < -?\d+(?:, tree \d+, node \d+)?"
 
 def read_core(data: bytes) -> Core:
     """Reads a core from a file's bytes. Raises OutsideError if a line is not accepted."""
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not all(32 <= byte < 127 for byte in line):
-            raise OutsideError(number, "a character that is not printable ASCII")
-    lines = data.decode("ascii").split("\n")
-    if lines.pop():
-        raise OutsideError(len(lines) + 1, "the last line does not end")
-    return _CoreReader(lines).read()
+    return _CoreReader(accepted_lines(data)).read()
 
 
 class _CoreReader(ExpressionReader):
