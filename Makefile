@@ -1,6 +1,6 @@
 # make demo: compile two shipped models and check what was written.   make test: lint, types, documentation, tests.
 # make docs: the documentation, as pages in out/docs.
-# make slow: all tests, those too that show on many rows, examples and large models what others show on few.
+# make full: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
-.PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment slow figures bench fuzz clean \
+.PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment full figures bench fuzz clean \
   bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
   bench-installs figures-check
 
@@ -51,11 +51,11 @@ docs: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The smallest tutorial, in an environment of its own install line; `slow` has all of them, and README.
+# The smallest tutorial, in an environment of its own install line; `full` has all of them, and README.
 environment: $(STAMP)
 	$(BIN)/python -m pytest -m slow -k amaranth tests/docs/test_environments.py
 
-slow: types-elsewhere $(STAMP)
+full: types-elsewhere $(STAMP)
 	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
 
 # Measured figures, into docs/benchmarks. What a file has of this commit is not measured again, and a run that was ended

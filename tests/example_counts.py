@@ -1,5 +1,5 @@
 """Sets how many examples property tests draw: few in every run, more if FORESTC_EXAMPLES multiplies them
-(make slow)."""
+(make full)."""
 
 from __future__ import annotations
 

@@ -48,23 +48,3 @@ def test_a_difference_is_seen():
     changed["exactness"]["rows"][0]["c"] = 1
     _, said = _pictures.exactness(changed["exactness"])
     assert "1 difference in" in said and ": 1 difference<" in _pictures.drawn("exactness", changed)
-
-
-def test_an_axis_maps_its_ends_and_middle():
-    assert [_pictures.Axis(1, 100, 10, 30, ())(value) for value in (1, 10, 100)] == [10, 20, 30]
-    assert _pictures.Axis(0, 4, 30, 10, (), log=False)(1) == 25
-
-
-def test_ticks_are_powers_of_ten_and_more_where_these_are_few():
-    assert _pictures._ticks(5, 2000) == [10, 100, 1000]
-    assert _pictures._ticks(200, 5000) == [300, 1000, 3000]
-    assert [_pictures._figure(value) for value in (0.1, 300, 3000, 2e6)] == ["0.1", "300", "3 k", "2 M"]
-
-
-def test_a_label_stands_where_nothing_else_does():
-    picture = _pictures.Picture(100)
-    picture.mark(100, 50, "ours")
-    picture.label(100, 50, "first")
-    picture.label(100, 50, "second")
-    first, second = picture.taken[1:]
-    assert _pictures._common(first, second) == 0

@@ -8,15 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-import numpy as np
 import pytest
 from docs.blocks import blocks
-from docs.forest_reader import Text
 from docs.test_pages import COMMANDS, PAGES, ROOT, name
-from example_counts import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
@@ -24,7 +18,6 @@ import forestc
 from forestc.backends.c.layouts import LAYOUTS
 from forestc.backends.table import TARGETS
 from forestc.checks.table import ENGINES
-from forestc.costs.boards import FPGAS, PROCESSORS
 from forestc.costs.devices import DEVICES
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Combine, Decision, LinkKind
@@ -35,8 +28,6 @@ from forestc.netlist.ports import PortKind
 from forestc.netlist.text import operation, parse_netlist, print_netlist
 from forestc.passes import PASSES
 from forestc.passes.round_leaves.rounding import refuse_sums
-from forestc.rows.encode import evaluate
-from forestc.search.levels import LEVELS, PATHS
 from forestc.training import TRAINERS
 
 REFERENCE, HOWTO, EXPLANATION = (ROOT / "docs" / folder for folder in ("reference", "howto", "explanation"))
@@ -82,12 +73,6 @@ def test_a_page_that_lists_a_table_lists_all_of_it(page):
     assert not incomplete(read(page))
 
 
-def test_a_list_that_lacks_an_entry_is_found():
-    listed = ", ".join(f"`{engine}`" for engine in ENGINES if engine != "nvc")
-    assert incomplete(f"Text.\n\n{listed}\n") == ["engines of check without nvc"]
-    assert not incomplete(f"{listed}, `nvc`\n") and not incomplete("`nvc` and `c`")
-
-
 def rows_of(page: Path, head: str) -> list[str]:
     """Returns the first cells of the table with this head, without backticks."""
     lines = read(page).split(f"| {head} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
@@ -128,20 +113,6 @@ def test_a_table_of_files_has_every_file_that_is_written(page, targets, tmp_path
     assert not {file for place, file in missing if place not in ("hls", "engine") or not file.endswith(shared)}
 
 
-def test_the_map_has_every_module_of_commands_and_integrations():
-    page = read(EXPLANATION / "architecture.md")
-    for folder in ("commands", "integrations"):
-        (line,) = [line for line in page.splitlines() if line.startswith(f"| `forestc/{folder}/`")]
-        modules = {path.stem for path in (ROOT / "forestc" / folder).glob("[a-z]*.py")}
-        assert modules <= {word.removesuffix(".py") for word in named(line)}, folder
-
-
-def test_the_map_has_every_folder():
-    page = read(EXPLANATION / "architecture.md")
-    folders = {path.name for path in (ROOT / "forestc").iterdir() if (path / "__init__.py").is_file()}
-    assert not {folder for folder in folders if f"`forestc/{folder}/`" not in page}
-
-
 def test_the_pages_on_models_have_every_kind_of_file():
     page = " ".join(read(REFERENCE / "models.md").split())
     for kind in KINDS:
@@ -175,20 +146,9 @@ def test_what_the_page_calls_not_compiled_is_read_and_refused(said):
         refuse_sums(forest)
 
 
-def test_boards_that_readme_names_are_in_the_table():
-    (listed,) = re.findall(r"\[boards: ([^\]]*)\]", read(ROOT / "README.md"))
-    titles = " ".join(board.title for board in (*PROCESSORS, *FPGAS))
-    assert len(listed.split(", ")) > 5 and all(board in titles for board in listed.split(", "))
-
-
 def test_layouts_of_c_are_all_explained():
     page = read(HOWTO / "c.md")
     assert all(f"| `{layout}`" in page for layout in LAYOUTS)
-
-
-def test_levels_that_are_lists_have_these_passes():
-    assert LEVELS[1].passes == PATHS and not LEVELS[0].searches and not LEVELS[1].searches
-    assert LEVELS[2].searches and LEVELS[3].searches
 
 
 # The text form of forests
@@ -207,20 +167,6 @@ def test_the_text_form_s_page_names_every_construct():
     assert _HEADER | {"tree"} <= words
     literals = (LinkKind, *(get_type_hints(kind)["kind"] for kind in (Aggregate, Decision, Combine)))
     assert {word for literal in literals for word in get_args(literal)} <= words
-
-
-@settings(deadline=None, max_examples=examples(40))
-@given(st.integers(0, 10**6), st.sampled_from(["floats", "any", "average", "median", "means"]))
-def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
-    forest = random_forest(seed, kind != "floats", "any" if kind == "floats" else kind)
-    rows = troublesome_rows(forest, seed, 12)
-    expected, text = evaluate(forest, rows), Text(print_forest(forest))
-    for at, row in enumerate(rows.tolist()):
-        leaves, scores, decided = text.answer(row)
-        assert leaves == expected.leaves[at].tolist()
-        assert scores == expected.scores[at].tolist()
-        if forest.decides:
-            assert decided == np.atleast_1d(expected.decision[at]).tolist()
 
 
 # The text form of netlists

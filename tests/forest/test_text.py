@@ -3,8 +3,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from example_counts import examples
+from forest_reader import Text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -95,3 +97,17 @@ def test_a_threshold_is_of_its_feature_s_type(number, raw):
     for wrong in ("0.1", "1e300", "16777217.0"):
         with pytest.raises(ModelError, match="not a float32, as its feature is; tree 0, node 0, feature 'f'"):
             parse_forest(text + tree.format(wrong))
+
+
+@settings(deadline=None, max_examples=examples(40))
+@given(st.integers(0, 10**6), st.sampled_from(["floats", "any", "average", "median", "means"]))
+def test_a_reader_written_from_the_page_answers_as_forestc_does(seed, kind):
+    forest = random_forest(seed, kind != "floats", "any" if kind == "floats" else kind)
+    rows = troublesome_rows(forest, seed, 12)
+    expected, text = evaluate(forest, rows), Text(print_forest(forest))
+    for at, row in enumerate(rows.tolist()):
+        leaves, scores, decided = text.answer(row)
+        assert leaves == expected.leaves[at].tolist()
+        assert scores == expected.scores[at].tolist()
+        if forest.decides:
+            assert decided == np.atleast_1d(expected.decision[at]).tolist()
