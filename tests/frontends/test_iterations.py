@@ -153,7 +153,7 @@ def test_models_without_counted_iterations(tmp_path):
     forest = RandomForestClassifier(2, max_depth=2).fit(X, Y)
     (tmp_path / "m.forest").write_text(print_forest(load(forest)))
     for source in (forest, tmp_path / "m.forest", load(forest)):
-        with pytest.raises(OptionError, match="whose iterations are not counted"):
+        with pytest.raises(OptionError, match="iterations are not counted"):
             load(source, iterations=1)
 
 
@@ -168,7 +168,7 @@ def test_commands_take_it(tmp_path, capsys):
     assert len(design.model.trees) == best
     assert design.manifest["made"]["options"]["iterations"] == "best"
     assert "--iterations best" in (tmp_path / "out" / "report.md").read_text()
-    with pytest.raises(OptionError, match="whose iterations are not counted"):
+    with pytest.raises(OptionError, match="iterations are not counted"):
         forestc.inspect(design, iterations=1)
     for words, status in ((["inspect", str(tmp_path / "out")], 2), (["print", str(path)], 0)):
         with pytest.raises(SystemExit) as caught:

@@ -71,5 +71,5 @@ def test_a_plain_tree_takes_a_word_a_node():
 
 def test_words_that_are_too_wide_are_refused():
     forest = random_forest(0, True, "binary", NARROW[7:8])
-    with pytest.raises(OptionError, match=r"words have 4 bits, and 11 are needed.*feature 'feature 0'"):
+    with pytest.raises(OptionError, match=r"feature 'feature 0'.*words have 4 bits, and 11 are needed"):
         Layout.of(forest, 4)

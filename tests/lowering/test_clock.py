@@ -31,7 +31,7 @@ def test_progress_says_how_far_it_is_and_what_is_out_of_reach_is_an_error():
     lines: list[str] = []
     forest = random_forest(4, True, "vector")
     with pytest.raises(
-        OptionError, match=f"no latency up to {MOST_STAGES} reaches 5000 MHz; clock_mhz; the estimate reaches"
+        OptionError, match=f"clock_mhz=: no latency up to {MOST_STAGES} reaches 5000 MHz; the estimate reaches"
     ):
         latency_for(forest, LoweringOptions(family="ecp5"), 5000.0, "ecp5-85k", lines.append)
     assert lines

@@ -107,11 +107,11 @@ def test_many_bits_of_a_score_are_counted_by_tables():
 def test_what_can_not_be_lowered_is_refused():
     with pytest.raises(ModelError, match="only a quantized forest becomes logic"):
         lower(random_forest(0, False))
-    with pytest.raises(OptionError, match="outputs=label of a regression model"):
+    with pytest.raises(OptionError, match="outputs=: label of a regression model"):
         lower(random_forest(0, True, "regression"), LoweringOptions(outputs="label"))
     with pytest.raises(OptionError, match="latency -1"):
         LoweringOptions(latency=-1)
-    with pytest.raises(OptionError, match="outputs 'all'"):
+    with pytest.raises(OptionError, match="'all' are no outputs"):
         LoweringOptions(outputs="all")
 
 

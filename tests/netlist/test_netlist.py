@@ -209,8 +209,8 @@ def swap(net, cell):
     [
         (swap(0, ir.Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
         (swap(4, ir.Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
-        (swap(4, ir.Not(2)), "operand is not one bit; netlist t, net 4"),
-        (swap(4, ir.Not(2, 9)), "operand is not 9 unsigned bits; netlist t, net 4"),
+        (swap(4, ir.Not(2)), "netlist t, net 4.*operand is not one bit"),
+        (swap(4, ir.Not(2, 9)), "netlist t, net 4.*operand is not 9 unsigned bits"),
         (swap(3, ir.Input(Port("x"), 8, False)), "second input named 'x'"),
         (swap(5, ir.Add((2, 3), 7, False)), "narrower than an operand"),
         (swap(5, ir.Add((2,), 9, False)), "fewer than two operands"),

@@ -209,7 +209,7 @@ def test_random_forests_give_rules_or_are_refused():
 
 def test_refusals():
     _, _, _, forest, rows, scorer = case("two")
-    with pytest.raises(OptionError, match="extract-rules needs a model that decides on one class"):
+    with pytest.raises(OptionError, match="extract-rules: needs a model that decides on one class"):
         ExtractRules().refuse(random_forest(0, True, "regression"), rows, scorer)
     with pytest.raises(OptionError, match="extract-rules learns from rows"):
         ExtractRules().refuse(forest, None, scorer)

@@ -69,7 +69,7 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
 def test_what_can_not_be_fitted():
     model, X, y = trained("xgboost-binary")
     forest, rows = load(model), ArrayRows(X, y)
-    with pytest.raises(OptionError, match="fit-leaves needs held-out rows"):
+    with pytest.raises(OptionError, match="fit-leaves: needs held-out rows"):
         settled(FitLeaves(), WORDS.run(forest, rows).forest, rows)
     with pytest.raises(ModelError, match="fit-leaves works on words; put quantize-inputs before it"):
         FitLeaves(leaf_bits=1).run(forest, rows, Scorer(forest, rows))

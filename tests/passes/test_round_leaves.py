@@ -49,7 +49,7 @@ def test_past_the_tolerance_it_is_refused():
     model, X, _ = trained("xgboost-multi")
     with pytest.raises(
         CheckError,
-        match=r"round-leaves\{leaf_bits=1.*\} changes .* of the decisions on the given rows; 0.10% is allowed",
+        match=r"round-leaves\{leaf_bits=1.*\}: changes .* of the decisions on the given rows; 0.10% is allowed",
     ):
         rounded(load(model), X, leaf_bits=1, change=0.001)
 
@@ -78,7 +78,7 @@ def test_rows_are_needed_to_choose():
     forest = load(trained("forest-binary")[0])
     words = QuantizeInputs(input="ordered").run(forest, None).forest
     for options in ({}, {"leaf_bits": 8, "scores": 0.1}):
-        with pytest.raises(OptionError, match="round-leaves needs rows"):
+        with pytest.raises(OptionError, match="round-leaves: needs rows"):
             RoundLeaves(**options).run(words, None)
     with pytest.raises(ModelError, match="round-leaves works on words; put quantize-inputs before it"):
         RoundLeaves(leaf_bits=8).run(forest, None)
@@ -115,7 +115,7 @@ def test_scores_too_far_from_zero_are_refused():
     model, X, _ = trained("xgboost-binary")
     far = replace(load(model), bias=np.array([1e20]))  # Beside this bias the trees count for nothing, also in float32.
     assert rounded(far, X)[1].guarantee == "exact-on-data"
-    with pytest.raises(ModelError, match=r"too large for integers; pass .*; look for a leaf"):
+    with pytest.raises(ModelError, match=r"pass .*: too large for integers; look for a leaf"):
         rounded(replace(far, bias=np.array([1e9])), X, leaf_bits=32)
 
 
@@ -134,7 +134,7 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     if not forest.decides:  # A regression always loses some R squared, so the given rows alone decide.
         _, step = rounded(forest, X[::2], y[::2], ArrayRows(X[1::2]), tolerance=0.0)
         assert step.promise == plain.promise and step.report["leaf_bits"] == plain.report["leaf_bits"]
-    with pytest.raises(OptionError, match="round-leaves needs held-out rows"):
+    with pytest.raises(OptionError, match="round-leaves: needs held-out rows"):
         rounded(forest, X[::2], y[::2], tolerance=0.1)
 
 

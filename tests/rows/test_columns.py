@@ -141,7 +141,7 @@ def test_a_column_twice_is_refused(from_array):
     for trained_on in (frame.to_numpy(), frame):
         forest = load(RandomForestClassifier(3, random_state=0).fit(trained_on, y))
         for ask in (evaluate, lambda forest, rows: rows_from(rows, forest), lambda f, rows: rows_from(rows, f, "x1")):
-            with pytest.raises(RowsError, match="two columns have one name: 'x2'; the data frame"):
+            with pytest.raises(RowsError, match="the data frame: two columns have one name: 'x2'"):
                 ask(forest, twice)
     with pytest.raises(RowsError, match="the labels are not a list"):
         rows_from(frame.to_numpy(), load(model), 3)
@@ -152,7 +152,7 @@ def test_a_table_has_its_label_by_name(from_array):
     table = pa.Table.from_pandas(frame.assign(ill=y))
     (batch,) = rows_from(table, load(model), "ill").batches()
     assert np.array_equal(batch.truth, y) and np.array_equal(batch.X[:, 1:], frame.to_numpy()[:, 1:])
-    with pytest.raises(RowsError, match="there is no column 'sick'; the data frame; it has: x1, x2"):
+    with pytest.raises(RowsError, match="the data frame: there is no column 'sick'; it has: x1, x2"):
         rows_from(table, load(model), "sick")
     numbered = frame.set_axis(range(4), axis=1)
     numbered[4] = y

@@ -28,5 +28,5 @@ def test_a_row_without_a_value_is_refused_with_its_number(kind, tmp_path):
         given, label = tmp_path / "rows.parquet", "y"
         frame.to_parquet(given, index=False)
     said = "a label is not a number: 'tall'" if kind == "text" else "a label is missing"
-    with pytest.raises(RowsError, match=rf"{said}; .*, row 7(;|$)"):
+    with pytest.raises(RowsError, match=f"row 7: {said}"):
         list(rows_from(given, load(DecisionTreeRegressor(max_depth=2).fit(X, Y)), label).batches())

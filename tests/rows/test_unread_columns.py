@@ -87,7 +87,7 @@ def test_texts_in_unread_columns_of_an_array_of_objects():
     forest = forestc.load(model)
     assert np.array_equal(forestc.evaluate(forest, rows).decision, model.predict(X))
     rows[:, 1] = "text"
-    with pytest.raises(RowsError, match=r"not numbers.*feature"):
+    with pytest.raises(RowsError, match=r"feature 'x1': .*not numbers"):
         forestc.evaluate(forest, rows)
 
 
