@@ -106,8 +106,8 @@ def planned_run(source: Forest, rows: Rows, request: Request) -> PlannedRun:
             return _planned(source, rows, fit, held_out, request, replace(stop, until=until), results)
         why = f"-O{DEFAULT_LEVEL} alone takes longer"
     except LateError:
-        why = "that was over before any smaller design was scored"
-    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: {opt.effort} gives {stop.seconds:g} s, and {why}"
+        why = "it was over before any smaller design was scored"
+    note = f"-O{request.level} is -O{DEFAULT_LEVEL} here: {opt.effort:{stop.seconds:g}s} is too short: {why}"
     return PlannedRun(replace(default, notes=(said(note),)), fit, held_out, results=results, done=done)
 
 

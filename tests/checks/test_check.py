@@ -223,7 +223,7 @@ def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
 def test_a_header_that_does_not_compile_is_a_tool_error(folder):
     header = folder / "c" / "ill.h"
     header.write_text(header.read_text().replace("return", "retur n", 1))
-    with pytest.raises(ToolError, match=r"ended with exit status 1; .*error"):
+    with pytest.raises(ToolError, match=r"ended with exit status 1: .*error"):
         run(folder, engines=["c"])
 
 

@@ -52,5 +52,5 @@ def test_a_level_takes_its_share_of_the_time_and_records_what_it_took(material):
     bench = Bench(material, COMMANDS)
     found = bench.run(Job("estimate", Trial(0, "running", {"level": 3}), seconds=600.0))
     assert bench.keywords(found)["passes"] == found.options["passes"]
-    with pytest.raises(OptionError, match=r"-O3 scored nothing in 0 s, its share of the time; seconds; give more"):
+    with pytest.raises(OptionError, match=r"-O3 scored nothing in 0 s, its share of the time.*give more.*seconds"):
         Bench(material, COMMANDS).run(Job("estimate", Trial(1, "running", {"level": 3}), seconds=1e-9))

@@ -28,6 +28,6 @@ def test_a_damaged_journal_is_named(tmp_path):
     journal = tmp_path / sampling.JOURNAL
     journal.write_bytes(b"{not JSON\n" + journal.read_bytes())
     with pytest.raises(
-        ForestcError, match=r"can't be opened .*storage.log; remove it: resume=True then tries the same"
+        ForestcError, match=r"storage.log: .* can't be opened .*; remove it: resume=True then tries the same"
     ):
         sampling.opened(tmp_path, None, GOALS, 0, resume=True)

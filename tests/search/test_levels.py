@@ -95,9 +95,9 @@ def test_what_is_kept_of_given_rows_beside_the_accuracy(keep, tmp_path):
 
 
 def test_a_kept_promise_needs_a_level_that_searches(tmp_path):
-    with pytest.raises(OptionError, match="a keep needs -O2 or -O3; -O; add -O3"):
+    with pytest.raises(OptionError, match="-O: a keep needs -O2 or -O3; add -O3"):
         compiled("xgboost-binary", tmp_path / "a", keep="paths")
-    with pytest.raises(OptionError, match="keep=all; use decisions or paths"):
+    with pytest.raises(OptionError, match="use decisions or paths"):
         compiled("xgboost-binary", tmp_path / "a", keep="all", level=2)
 
 
@@ -269,7 +269,7 @@ def test_a_level_that_judges_nothing_keeps_all_given_rows(tmp_path):
     for level in (0, 1, None):
         done = forestc.compile(model, X, tmp_path / f"{level}", label=y, held_out=0.3, level=level, targets="c")
         assert done.figures["agreement"] == 1.0 and done.figures["rows"] == len(X)
-        assert any("keeps all given rows: --held-out 0.3 sets none of them aside" in n for n in done.figures["notes"])
+        assert any("keeps all given rows: held_out=0.3 sets none" in n for n in done.figures["notes"])
         assert done.design.manifest["made"]["held_out"] is None
     whole = forestc.compile(model, X, tmp_path / "whole", label=y, targets="c")
     assert print_forest(whole.design.forest) == print_forest(done.design.forest)
@@ -377,7 +377,7 @@ def test_the_seconds_of_an_effort_hold_inside_settings(tmp_path, monkeypatch):
     assert any("its time ended the search" in note for note in done.figures["notes"])
     one = forestc.compile(model, X[::2], tmp_path / "b", effort="0.001s", **asked)
     assert one.figures["level"]["level"] == "O1"
-    assert one.figures["notes"][-1] == "-O3 is -O1 here: --effort gives 0.001 s, and -O1 alone takes longer"
+    assert one.figures["notes"][-1] == "-O3 is -O1 here: effort=0.001s is too short: -O1 alone takes longer"
     assert one.design.manifest["made"]["held_out"]["rows"] == len(X[1::2])
     waits.set()
 

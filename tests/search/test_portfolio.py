@@ -259,5 +259,5 @@ def test_open_settings_are_settled_on_the_judges_rows():
     assert moved(replace(step, tolerance=0.0)) == (0, {"tried": 2, "lost": lost})
     instead = replace(step, tolerance=0.015, among=(9,), branches=(Branch((Moving(by=0),)),))
     assert moved(instead) == (0, {"tried": 1})
-    with pytest.raises(OptionError, match="moving needs held-out rows"):
+    with pytest.raises(OptionError, match="moving: needs held-out rows"):
         moved(step, None)

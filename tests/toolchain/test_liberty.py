@@ -55,9 +55,9 @@ def test_libraries_that_do_not_serve(design, tmp_path):
         (tmp_path / name).write_text(content)
         with pytest.raises(ToolError, match=message):
             synth(design, f"liberty:{tmp_path / name}")
-    with pytest.raises(ForestcError, match=r"can't be read .*; .*gone.lib; give the Liberty file"):
+    with pytest.raises(ForestcError, match=r".*gone.lib: can't be read .*; give the Liberty file"):
         synth(design, f"liberty:{tmp_path}/gone.lib")
     with pytest.raises(OptionError, match=r"known: lut6, .*liberty:FILE"):
         synth(design, "libety:small.lib")
-    with pytest.raises(OptionError, match="a library of cells is for synth alone; device; compile without it"):
+    with pytest.raises(OptionError, match="a library of cells is for synth alone.*compile without it.*device"):
         forestc.compile(design.model, None, tmp_path / "out", targets="verilog", device=f"liberty:{LIBRARY}")

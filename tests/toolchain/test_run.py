@@ -54,7 +54,7 @@ def program(tmp_path, monkeypatch):
 
 def test_a_program_must_write_what_is_asked(tmp_path, program):
     (tmp_path / "out").write_text("of an earlier run")
-    with pytest.raises(ToolError, match="silent ended with exit status 0 and did not write out"):
+    with pytest.raises(ToolError, match="silent: ended with exit status 0 and did not write out"):
         run_tool([program("silent")], tmp_path, writes=["out"])
     assert not (tmp_path / "out").exists()
     with pytest.raises(ToolError, match="did not write out"):
@@ -190,7 +190,7 @@ def test_no_engine_agrees_by_a_tool_that_does_nothing(engine, folder, program, m
 
 def test_no_firmware_is_measured_by_a_compiler_that_does_nothing(folder, program):
     program("arm-none-eabi-gcc")
-    with pytest.raises(ToolError, match=r"arm-none-eabi-gcc ended with exit status 0 and did not write"):
+    with pytest.raises(ToolError, match=r"arm-none-eabi-gcc: ended with exit status 0 and did not write"):
         measure(folder[0], cpu="cortex-m4", compiler="gcc")
     program(
         "arm-none-eabi-gcc",

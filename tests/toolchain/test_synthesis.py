@@ -156,7 +156,7 @@ def test_compile_to_a_placed_design(tmp_path, run, monkeypatch):
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: output["synthesis"])
     shown = run(command)[1]
     assert all(stage in shown for stage in stages) and "Fmax" in shown
-    with pytest.raises(OptionError, match="a device needs the core; device; add the target verilog or vhdl"):
+    with pytest.raises(OptionError, match="device.*a device needs the core.*add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")
     with pytest.raises(OptionError, match="unknown device 'xc7'"):
         forestc.compile(model, X, tmp_path / "c", label=y, device="xc7")
@@ -166,11 +166,11 @@ def test_what_can_not_be_synthesized(designs, tmp_path, monkeypatch):
     with pytest.raises(OptionError, match="unknown device 'xc7'; known: lut6, xcup, ice40-hx8k"):
         synth(designs[0], "xc7")
     (tmp_path / "bad.v").write_text("module m (input a; endmodule\n")
-    with pytest.raises(ToolError, match=r"ended with exit status 1; .*syntax error"):
+    with pytest.raises(ToolError, match=r"ended with exit status 1: .*syntax error"):
         yosys.synthesize([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(packaged, "find", lambda name: None)
-    with pytest.raises(ToolError, match=r'yosys was not found; the PATH; pip install "forestc\[synth\]"'):
+    with pytest.raises(ToolError, match=r'yosys was not found'):
         synth(designs[0], "lut6")
 
 

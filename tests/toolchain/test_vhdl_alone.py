@@ -84,9 +84,9 @@ def test_what_a_folder_without_verilog_lacks(tmp_path, monkeypatch):
         compiled(tmp_path / "out", "vhdl,engine")
     done = compiled(tmp_path / "out", "vhdl")
     monkeypatch.setattr("forestc.toolchain.ghdl.find", lambda name: None)
-    with pytest.raises(MissingToolError, match="GHDL is not on the PATH"):
+    with pytest.raises(MissingToolError, match="PATH: GHDL was not found"):
         synth(done.design, "lut6")
-    with pytest.raises(MissingToolError, match="GHDL is not on the PATH"):
+    with pytest.raises(MissingToolError, match="PATH: GHDL was not found"):
         compiled(tmp_path / "again", "vhdl", device="lut6")
 
 

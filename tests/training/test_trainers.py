@@ -131,7 +131,7 @@ def test_what_a_library_rejects_is_reported_in_its_words(name):
     task = task_of("binary")
     X = task.X.copy()
     X[3, 0] = np.inf
-    with pytest.raises(ForestcError, match=rf"^{name} rejects the rows or options: .*inf.*; training rows"):
+    with pytest.raises(ForestcError, match=f"training rows: {name} rejects the rows"):
         TRAINERS[name].fit(replace(task, X=X), {})
 
 

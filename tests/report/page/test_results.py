@@ -152,12 +152,12 @@ def test_a_folder_with_results_may_be_compiled_again(own):
 
 def test_a_page_places_on_the_folders_device_or_a_named_one(own, tmp_path):
     with pytest.raises(
-        OptionError, match=r"names no device to place the design on; device; add device=, of .*ecp5-25k"
+        OptionError, match=r"device.*names no device to place the design on.*add device=, of .*ecp5-25k"
     ):
         placement(own)
     with pytest.raises(OptionError, match="not placed for 'lut6'"):
         placement(own, "lut6")
-    with pytest.raises(OptionError, match="device= needs place=True"):
+    with pytest.raises(OptionError, match="device=: .*add place=True"):
         report(own.folder, tmp_path / "a.html", device="ecp5-25k")
 
 
