@@ -113,10 +113,10 @@ def test_skops_model_of_the_examples(run):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["compile", "no.json", "--rows", "rows.csv", "-o", "x"], 1, "there is no such file; no.json; check the path"),
-        (["compile", "ill.json", "--rows", "no.csv", "-o", "x"], 1, "there is no such file; no.csv"),
+        (["compile", "no.json", "--rows", "rows.csv", "-o", "x"], 1, "no.json: there is no such file"),
+        (["compile", "ill.json", "--rows", "no.csv", "-o", "x"], 1, "no.csv: there is no such file"),
         (["compile", "ill.json", "--rows", "rows.csv", "--label", "targt", "-o", "x"], 1, "there is no column 'targt'"),
-        (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "is a file; rows.csv"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "rows.csv: is a file"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "which forestc did not write"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "chisel"], 2, "unknown target 'chisel'"),
@@ -148,13 +148,17 @@ def test_skops_model_of_the_examples(run):
         (
             ["inspect", "rows.csv"],
             1,
-            "the file is a file of rows, which is not read; rows.csv; give the model file first",
+            "rows.csv: the file is a file of rows",
         ),
         (["inspect", "broken.json"], 1, "not readable JSON"),
         (["inspect", "short.ubj"], 1, "not a readable UBJSON model"),
         (["inspect", "m.pkl"], 1, "--trust-pickle"),
-        (["inspect", "il.json"], 1, "there is no such file; il.json; did you mean 'ill.json'?"),
-        (["compile", "ill.json", "--rows", "row.csv", "-o", "x"], 1, "row.csv; did you mean 'rows.csv'?"),
+        (["inspect", "il.json"], 1, "il.json: there is no such file; did you mean 'ill.json'?"),
+        (
+            ["compile", "ill.json", "--rows", "row.csv", "-o", "x"],
+            1,
+            "row.csv: there is no such file; did you mean 'rows.csv'?",
+        ),
     ],
 )
 def test_mistakes_get_one_clear_line_and_leave_nothing(run, work, arguments, status, message):

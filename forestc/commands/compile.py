@@ -38,7 +38,7 @@ from forestc.costs.estimate import estimates
 from forestc.engine.capacity import Capacity
 from forestc.engine.image import image_of
 from forestc.engine.sizing import capacity_of
-from forestc.errors import RowsError, opt
+from forestc.errors import RowsError, opt, said
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
@@ -344,7 +344,7 @@ def _load(run: Compilation) -> None:
         run.record = ranges_record(options.ranges, run.given, run.source)
     else:
         run.record = fingerprint(options.rows, run.given)
-    run.notes = [*run.source.provenance.notes, *row_notes, *_renamed(run.source.name)]
+    run.notes = [*map(said, run.source.provenance.notes), *row_notes, *_renamed(run.source.name)]
     for note in run.notes:
         options.progress(note)
     run.c, run.lowering = options, run.request.lowering

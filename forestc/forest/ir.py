@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import said
 from forestc.forest.conditions import ConditionTable, table_of
 from forestc.forest.numbers import FLOAT32, Category, NumberType
 from forestc.forest.summary import html_figures
@@ -428,5 +429,5 @@ class Forest:
             "link": kinds(part.link.kind for part in self.parts),
             "decision": kinds(part.decision.kind for part in self.parts),
             "quantized": self.quantized,
-            "notes": list(self.provenance.notes),
+            "notes": list(map(said, self.provenance.notes)),
         }

@@ -13,7 +13,7 @@ from typing import get_args
 
 import numpy as np
 
-from forestc.errors import HERE, ModelError
+from forestc.errors import HERE, ModelError, with_flags
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
@@ -46,7 +46,7 @@ def _lines(forest: Forest) -> Iterator[str]:
     for spec in origin.passes:
         yield f"pass {json.dumps(spec)}"
     for note in origin.notes:
-        yield f"note {json.dumps(note)}"
+        yield f"note {json.dumps(with_flags(note))}"
     yield f"columns {forest.columns}"
     for feature in forest.features:
         origin_column = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"

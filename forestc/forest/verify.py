@@ -235,7 +235,7 @@ def _verify_tree(forest: Forest, index: int, tree: Tree, columns: _Columns) -> N
             node = int(np.flatnonzero(bad)[0])
             number = int(tree.feature[node])
             name = f", feature {forest.features[number].name!r}" if 0 <= number < len(forest.features) else ""
-            raise ModelError(text(node), where=f"{where}, node {int(tree.ids[node])}{name}", do="".join(do))
+            raise ModelError(text(node), where=f"{where}, node {int(tree.ids[node])}{name}", do="".join(do) or MEND)
 
 
 def _node_rules(forest: Forest, tree: Tree, columns: _Columns) -> Iterator[_Rule]:

@@ -195,7 +195,7 @@ def refuse_other_labels(counts: Sequence[Mapping[Any, int]], targets: Sequence[t
             what,
             where=where,
             do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
-            f"{' and more' * (len(classes) > 8)}; compile or explore with {opt.classes}{f' {moved}' * bool(moved)} to "
+            f"{' and more' * (len(classes) > 8)}; compile or explore with {opt.classes:{moved}} to "
             "rename them, in that order, as in the rows",
         )
 

@@ -45,17 +45,17 @@ def test_a_good_tree_is_taken_and_frozen():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"left": [1, -1, 9, -1, -1]}, "left child 9 is outside the 5 nodes; tree 7, node 2"),
-        ({"right": [2, -1, -2, -1, -1]}, "right child -2 is outside the 5 nodes; tree 7, node 2"),
-        ({"right": [2, -1, -1, -1, -1]}, "has one child only; tree 7, node 2"),
-        ({"left": [1, -1, 1, -1, -1]}, "has two parents; tree 7, node 1"),
+        ({"left": [1, -1, 9, -1, -1]}, "tree 7, node 2: left child 9 is outside the 5 nodes"),
+        ({"right": [2, -1, -2, -1, -1]}, "tree 7, node 2: right child -2 is outside the 5 nodes"),
+        ({"right": [2, -1, -1, -1, -1]}, "tree 7, node 2: has one child only"),
+        ({"left": [1, -1, 1, -1, -1]}, "tree 7, node 1: has two parents"),
         ({"left": [1, -1, 0, -1, -1]}, "the root is a child of another node: a cycle"),
-        ({"left": [1, -1, 2, -1, -1], "right": [3, -1, 4, -1, -1]}, "lies on a cycle; tree 7, node 2"),
+        ({"left": [1, -1, 2, -1, -1], "right": [3, -1, 4, -1, -1]}, "tree 7, node 2: lies on a cycle"),
         (
             {"left": [1, -1, -1, -1, -1], "right": [2, -1, -1, -1, -1]},
-            "is an orphan: no node leads to it; tree 7, node 3",
+            "tree 7, node 3: is an orphan: no node leads to it",
         ),
-        ({"threshold": [0.5, 0, 1.5]}, "3 thresholds for 5 nodes; tree 7"),
+        ({"threshold": [0.5, 0, 1.5]}, "tree 7: 3 thresholds for 5 nodes"),
         ({"threshold": ["a", 0, 1.5, 0, 0]}, "thresholds are not numbers"),
         ({"feature": [0.5, -1, 1, -1, -1]}, "features are not a list of whole numbers"),
         ({"left": [1 << 40, -1, 3, -1, -1]}, "left children do not fit 32 bits"),
@@ -71,23 +71,23 @@ def test_what_is_not_a_tree_is_refused_by_name(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"threshold": [np.nan, 0, 1, 0, 0]}, "the threshold is not a number (NaN); tree 0, node 0, feature 'f0'"),
-        ({"feature": [0, -1, 5, -1, -1]}, "feature 5 is outside the 2 features; tree 0, node 2"),
-        ({"values": [[1.0], [np.inf], [3.0]]}, "a leaf value is not finite; tree 0, node 3"),
-        ({"values": [[1.0, 2.0]] * 3}, "leaf values have shape (3, 2); 1 outputs a leaf; tree 0"),
-        ({"values": [[1.0]]}, "leaf row 1 of 1; tree 0, node 3"),
-        ({"outputs": [4]}, "outputs (4,) of 1; tree 0"),
+        ({"threshold": [np.nan, 0, 1, 0, 0]}, "tree 0, node 0, feature 'f0': the threshold is not a number (NaN)"),
+        ({"feature": [0, -1, 5, -1, -1]}, "tree 0, node 2: feature 5 is outside the 2 features"),
+        ({"values": [[1.0], [np.inf], [3.0]]}, "tree 0, node 3: a leaf value is not finite"),
+        ({"values": [[1.0, 2.0]] * 3}, "tree 0: leaf values have shape (3, 2); 1 outputs a leaf"),
+        ({"values": [[1.0]]}, "tree 0, node 3: leaf row 1 of 1"),
+        ({"outputs": [4]}, "tree 0: outputs (4,) of 1"),
         (
             {"missing_left": [True, False, False, False, False]},
-            "the feature is never missing; tree 0, node 0, feature 'f0'",
+            "tree 0, node 0, feature 'f0': sends missing values left, but the feature is never missing",
         ),
         (
             {"threshold": [0.5, 0, 0.1, 0, 0]},
-            "threshold 0.1 is not a float32, as its feature is; tree 0, node 2, feature 'f1'",
+            "tree 0, node 2, feature 'f1': threshold 0.1 is not a float32, as its feature is",
         ),
         (
             {"set_index": [0, -1, -1, -1, -1], "sets": [[-np.inf, 0.1]]},
-            "the set holds a number that is not a float32, as its feature is; tree 0, node 0, feature 'f0'",
+            "tree 0, node 0, feature 'f0': the set holds a number that is not a float32, as its feature is",
         ),
         ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
         ({"set_index": [0, -1, -1, -1, -1], "sets": [[np.nan]]}, "a set holds what is not a number"),
@@ -117,7 +117,7 @@ def test_decisions_must_fit_the_outputs():
 def test_categories_of_one_name_are_refused():
     leaf = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1], "values": [[0.0]], "outputs": [0]}
     feature = Feature("color", Category(3), 0, labels=("red", "blue", "red"))
-    with pytest.raises(ModelError, match="two categories are called 'red'; feature 'color'"):
+    with pytest.raises(ModelError, match="feature 'color': two categories are called 'red'"):
         make_forest(
             name="t", features=[feature], columns=1, trees=[make_tree(where="t", **leaf)], n_outputs=1, bias=[0.0],
             aggregate=Aggregate(), link=Link(), decision=Decision("none"),
@@ -128,7 +128,7 @@ def test_depth_is_bounded():
     n = MAX_DEPTH + 1
     left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
     right = [i for k in range(n) for i in (2 * k + 2, -1)] + [-1]
-    with pytest.raises(ModelError, match=f"deeper than {MAX_DEPTH} conditions; chain"):
+    with pytest.raises(ModelError, match=f"chain: is deeper than {MAX_DEPTH} conditions"):
         make_tree(
             where="chain", feature=[0] * len(left), threshold=[0.0] * len(left), left=left, right=right,
             values=[[0.0]] * (n + 1), outputs=[0],

@@ -76,7 +76,7 @@ def test_rows_that_do_not_fit_are_refused_by_place():
     with pytest.raises(RowsError, match="not numbers"):
         evaluate(forest, [["a"] * forest.columns])
     good[2, 0] = np.nan
-    with pytest.raises(RowsError, match=r"missing \(NaN\); row 2, feature 'feature 0'"):
+    with pytest.raises(RowsError, match=r"row 2, feature 'feature 0': a value is missing"):
         evaluate(forest, good)
 
 

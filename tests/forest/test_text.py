@@ -75,7 +75,7 @@ def test_text_of_something_else(text, message):
         ('["no", "yes"]', "[" * 100_000, "not a forest's text form"),
         ("columns 4", "columns 999999999", "999999999 columns"),
         ("category<5>", "category<9999999>", "number type"),
-        ("{1,4}", "{1,6}", "the set holds a code outside 0 to 5; tree 1, node 0"),
+        ("{1,4}", "{1,6}", "tree 1, node 0, feature '1st': the set holds a code outside 0 to 5"),
     ],
 )
 def test_numbers_past_all_bounds_are_refused(old, new, message):
@@ -95,7 +95,7 @@ def test_a_threshold_is_of_its_feature_s_type(number, raw):
     for fine in ("0.10000000149011612", "-0.0", "inf"):
         assert parse_forest(text + tree.format(fine)).n_nodes == 3
     for wrong in ("0.1", "1e300", "16777217.0"):
-        with pytest.raises(ModelError, match="not a float32, as its feature is; tree 0, node 0, feature 'f'"):
+        with pytest.raises(ModelError, match=r"tree 0, node 0, feature 'f': threshold .* not a float32"):
             parse_forest(text + tree.format(wrong))
 
 

@@ -46,7 +46,7 @@ def test_a_booster_s_best_iteration_is_noted_and_can_be_asked_for(tmp_path):
         whole = load(source)
         assert len(whole.trees) == total and same(whole, booster.predict(rows))
         (note,) = whole.provenance.notes
-        assert f"all {total} boosting iterations" in note and f"first {best} are the best: --iterations best" in note
+        assert f"all {total} boosting iterations" in note and f"first {best} are the best: " in note
         for asked, count in (("best", best), (1, 1), ("2", 2), (total, total)):
             forest = load(source, iterations=asked)
             assert len(forest.trees) == count and same(forest, booster.predict(rows, iteration_range=(0, count)))
@@ -153,7 +153,7 @@ def test_models_without_counted_iterations(tmp_path):
     forest = RandomForestClassifier(2, max_depth=2).fit(X, Y)
     (tmp_path / "m.forest").write_text(print_forest(load(forest)))
     for source in (forest, tmp_path / "m.forest", load(forest)):
-        with pytest.raises(OptionError, match="iterations are not counted"):
+        with pytest.raises(OptionError, match=r"^iterations="):
             load(source, iterations=1)
 
 
@@ -168,7 +168,7 @@ def test_commands_take_it(tmp_path, capsys):
     assert len(design.model.trees) == best
     assert design.manifest["made"]["options"]["iterations"] == "best"
     assert "--iterations best" in (tmp_path / "out" / "report.md").read_text()
-    with pytest.raises(OptionError, match="iterations are not counted"):
+    with pytest.raises(OptionError, match=r"^iterations="):
         forestc.inspect(design, iterations=1)
     for words, status in ((["inspect", str(tmp_path / "out")], 2), (["print", str(path)], 0)):
         with pytest.raises(SystemExit) as caught:

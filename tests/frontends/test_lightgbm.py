@@ -278,7 +278,7 @@ def test_own_objectives_give_scores():
         (lambda: lightgbm.LGBMClassifier(), "not fitted"),
         (lambda: lightgbm.LGBMClassifier(pred_early_stop=True), "stops predictions early"),
         (lambda: lightgbm.LGBMClassifier(objective="regression"), "a classifier with a regression objective"),
-        (lambda: lightgbm.LGBMRegressor(linear_tree=True), "tree 0.*train without linear_tree"),
+        (lambda: lightgbm.LGBMRegressor(linear_tree=True), "tree 0: .*train without linear_tree"),
         (lambda: lightgbm.CVBooster(), "CVBooster is not read"),
     ],
 )

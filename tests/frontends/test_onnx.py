@@ -151,7 +151,7 @@ def test_probit_is_onnxruntime_s_approximation():
 def test_the_library_s_absence_is_one_clear_error(monkeypatch):
     data = regressor([STUMP]).SerializeToString()
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ForestcError, match=r'Python in .*: onnx is not installed; pip install "forestc\[onnx\]"'):
+    with pytest.raises(ForestcError, match=r'^Python in .*: onnx is not installed; pip install "forestc\[onnx\]"'):
         read_bytes(data, "m.onnx")
 
 

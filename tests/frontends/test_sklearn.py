@@ -68,9 +68,9 @@ class MyForest(RandomForestClassifier):
         (lambda X, y: BaggingClassifier(GaussianNB(), 2).fit(X, y), "is a GaussianNB"),
         (
             lambda X, y: VotingClassifier([("a", TREE), ("b", GaussianNB())]).fit(X, y),
-            "GaussianNB is not read; .*VotingClassifier, member 1",
+            "VotingClassifier, member 1.*: GaussianNB is not read",
         ),
-        (lambda X, y: make_pipeline(PCA(2), TREE).fit(X, y), "PCA can't be folded.*step 'pca'"),
+        (lambda X, y: make_pipeline(PCA(2), TREE).fit(X, y), "step 'pca': PCA can't be folded"),
         (lambda X, y: make_pipeline(Normalizer(), TREE).fit(X, y), "Normalizer can't be folded"),
         (lambda X, y: make_pipeline(FunctionTransformer(np.log1p), TREE).fit(X, y), "Transformer with a function"),
         (lambda X, y: make_pipeline(KBinsDiscretizer(3, encode="onehot"), TREE).fit(X, y), "with encode='onehot'"),

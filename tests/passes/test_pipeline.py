@@ -120,7 +120,7 @@ def test_what_ran_is_written_down(job):
 def test_a_changed_path_is_found_where_no_decision_changes(job):
     """Paths are compared leaf by leaf: the error names the first row and tree."""
     forest, rows = job
-    with pytest.raises(CheckError, match=r"keep all paths and changed \d+, of row \d+ and tree 0 from leaf"):
+    with pytest.raises(CheckError, match=r"promised to keep all paths and changed \d+.*row \d+ and tree 0 from leaf"):
         run_passes(forest, [lying(KeepsPaths(), 0.5)], rows)
 
 

@@ -130,7 +130,7 @@ def test_other_rows_than_the_training_rows_are_found_out():
     forest = load(model)
     with pytest.raises(RowsError, match="568 rows were given, the model was trained on 569"):
         drawn_rows(forest, ArrayRows(X[:-1]))
-    with pytest.raises(RowsError, match=r"tree's own rows reach a \w+, not \d+ as in training.*tree 0, node 1;"):
+    with pytest.raises(RowsError, match=r"^tree 0, node 1: .*tree's own rows reach a \w+, not \d+ as in training"):
         drawn_rows(forest, ArrayRows(X[::-1]))
     boosted = load(trained("boosting-binary")[0])
     with pytest.raises(OptionError, match="does not record which rows a tree was trained on"):
@@ -294,7 +294,7 @@ def test_labels_that_judge_nothing_are_refused(tmp_path):
     spoilt = y.astype(float)
     spoilt[7] = np.nan
     options = {"passes": "share-thresholds{exceptions=1},round-leaves", "label": y}
-    with pytest.raises(RowsError, match="a label is missing or infinite; the rows, row 7"):
+    with pytest.raises(RowsError, match="the rows, row 7: a label is missing or infinite"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, spoilt), **options)
     with pytest.raises(OptionError, match="the held-out rows all have the same label"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)

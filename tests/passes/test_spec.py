@@ -96,7 +96,7 @@ def test_what_a_list_leaves_out_is_added():
             "simplfy",
             "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify, share-thresholds, quanti",
         ),
-        ("round-leaves{bits=3}", "round-leaves has no option 'bits'; known: leaf_bits, change"),
+        ("round-leaves{bits=3}", "pass round-leaves: has no option 'bits'; known: leaf_bits, change"),
         ("round-leaves{leaf_bits=3", "the options of round-leaves have no end"),
         ("round-leaves{leaf_bits}", "can't read the options of round-leaves"),
         ("round-leaves{leaf_bits=3,leaf_bits=4}", "option 'leaf_bits' is given twice"),

@@ -137,9 +137,7 @@ def test_a_failing_cluster_is_one_line(cluster, folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     rows = rows_from(folder, forest, "y")
     with on_cluster(rows, cluster.scheduler_address) as there:
-        with pytest.raises(
-            ToolError, match=r"scheduler.*the cluster failed .ZeroDivisionError: of all things..*start it"
-        ):
+        with pytest.raises(ToolError, match=r"^scheduler=: the cluster failed .ZeroDivisionError: of all things"):
             there.reduce(Broken())
         gone = replace(rows, table=replace(rows.table, path=str(tmp_path / "gone")))
         with pytest.raises(RowsError, match="can't be read"):
@@ -163,7 +161,7 @@ def test_a_folder_of_different_files_is_reported(folder, tmp_path):
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     pq.write_table(pq.read_table(folder / "part-0.parquet").drop_columns(["x3"]), tmp_path / "part-9.parquet")
-    with pytest.raises(RowsError, match=r".*part-9.parquet: has no column 'x3'; give files with the same columns"):
+    with pytest.raises(RowsError, match=r"part-9.parquet: has no column 'x3'"):
         list(rows_from(tmp_path, forest, "y").batches())
     (tmp_path / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-200])
     with pytest.raises(RowsError, match=r"can't be read .*part-1.parquet"):

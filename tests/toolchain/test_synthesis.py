@@ -170,7 +170,7 @@ def test_what_can_not_be_synthesized(designs, tmp_path, monkeypatch):
         yosys.synthesize([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(packaged, "find", lambda name: None)
-    with pytest.raises(ToolError, match=r'yosys was not found'):
+    with pytest.raises(ToolError, match=r"yosys was not found"):
         synth(designs[0], "lut6")
 
 

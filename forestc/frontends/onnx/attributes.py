@@ -39,7 +39,7 @@ def tensor_array(tensor: TensorProto, fail: Callable[[str], ModelError]) -> Arra
     """Returns the numbers (or texts, as objects) of a TensorProto, in its shape and type. fail: makes the error for an
     invalid tensor."""
     if tensor.data_location == 1 or len(tensor.external_data):
-        raise fail("keeps its data in another file, which is not read: save the model with its data inside")
+        raise fail("keeps its data in another file, which is not read")
     if tensor.HasField("segment"):
         raise fail("is a segment of a tensor")
     shape = [int(dim) for dim in tensor.dims]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from forestc.errors import ModelError, OptionError, opt, said
+from forestc.errors import ModelError, OptionError, opt
 
 BEST: Literal["best"] = "best"
 # A number of iterations; BEST for those up to the best one; None for the library's default.
@@ -50,7 +50,7 @@ def taken(
     if best is not None and best < total and requested is None:
         what = f"all {total} boosting iterations are read, as for the model's own predictions"
         note = f"{what}; it says that the first {best} are the best: {opt.iterations:best} reads those"
-        return count, (said(note),)
+        return count, (note,)
     return count, ()
 
 
