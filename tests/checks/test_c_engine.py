@@ -296,7 +296,7 @@ def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):
         text = next((tmp_path / "d" / "c").iterdir()).read_text()
         assert ("_quantize(const double row" in text) == has
         assert ("<float.h>" in text) == has
-    with pytest.raises(OptionError, match="c_inputs=: .*needs no quantizer; use c_inputs=words or struct"):
+    with pytest.raises(OptionError, match=r"c_inputs=: .*needs no quantizer; use c_inputs=words or struct"):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_inputs="float", c_quantizer="double")
     with pytest.raises(OptionError, match="c_values=q7; use none, q15, q31, float"):
         forestc.compile(model, X, tmp_path / "e", targets=("c",), c_values="q7")

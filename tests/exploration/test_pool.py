@@ -39,7 +39,7 @@ def test_one_worker_says_that_it_compiles_and_under_json_none(level, speak, monk
 
 def test_a_limit_of_memory_that_can_not_be_kept_is_refused(monkeypatch):
     monkeypatch.setattr(pool, "resident_mb", lambda pid: None)
-    with pytest.raises(OptionError, match="trial_mb=: .*; leave it out"):
+    with pytest.raises(OptionError, match=r"trial_mb=: .*; leave it out"):
         pool.LocalPool(bench(mb=500), 1)
 
 

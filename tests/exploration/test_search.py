@@ -305,7 +305,7 @@ def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
 
     pool = object.__new__(DaskPool)
     pool._client, pool._jobs = SimpleNamespace(nthreads=dict, wait_for_workers=none_comes), {}
-    with pytest.raises(ToolError, match="scheduler.*no workers left.*start some, then add resume=True"):
+    with pytest.raises(ToolError, match=r"scheduler.*no workers left.*start some, then add resume=True"):
         pool.free()
 
 

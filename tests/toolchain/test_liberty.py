@@ -59,5 +59,5 @@ def test_libraries_that_do_not_serve(design, tmp_path):
         synth(design, f"liberty:{tmp_path}/gone.lib")
     with pytest.raises(OptionError, match=r"known: lut6, .*liberty:FILE"):
         synth(design, "libety:small.lib")
-    with pytest.raises(OptionError, match="a library of cells is for synth alone.*compile without it.*device"):
+    with pytest.raises(OptionError, match=r"a library of cells is for synth alone.*compile without it.*device"):
         forestc.compile(design.model, None, tmp_path / "out", targets="verilog", device=f"liberty:{LIBRARY}")

@@ -156,7 +156,7 @@ def test_compile_to_a_placed_design(tmp_path, run, monkeypatch):
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", lambda *_, **__: output["synthesis"])
     shown = run(command)[1]
     assert all(stage in shown for stage in stages) and "Fmax" in shown
-    with pytest.raises(OptionError, match="device.*a device needs the core.*add the target verilog or vhdl"):
+    with pytest.raises(OptionError, match=r"device.*a device needs the core.*add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")
     with pytest.raises(OptionError, match="unknown device 'xc7'"):
         forestc.compile(model, X, tmp_path / "c", label=y, device="xc7")

@@ -157,7 +157,7 @@ def test_a_page_places_on_the_folders_device_or_a_named_one(own, tmp_path):
         placement(own)
     with pytest.raises(OptionError, match="not placed for 'lut6'"):
         placement(own, "lut6")
-    with pytest.raises(OptionError, match="device=: .*add place=True"):
+    with pytest.raises(OptionError, match=r"device=: .*add place=True"):
         report(own.folder, tmp_path / "a.html", device="ecp5-25k")
 
 
