@@ -70,8 +70,6 @@ class _Command(typer.core.TyperCommand):
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a command."""
-
     given: dict[str, Any]  # options on the command line, by keyword
     json: bool
     wide: bool

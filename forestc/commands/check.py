@@ -131,8 +131,6 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 
 @dataclass(frozen=True)
 class _Given:
-    """The rows of a check."""
-
     rows: Rows  # rows to check on, given or generated
     record: dict[str, Any] | None = None  # describes the rows in check.json; None without rows
     inputs: InputModel | None = None

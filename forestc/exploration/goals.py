@@ -18,8 +18,6 @@ Needs = Literal["", "device", "cpu"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a design."""
-
     maximize: bool  # True if more is better
     unit: str
     needs: Needs  # the option that the figure requires, if any

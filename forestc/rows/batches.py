@@ -14,8 +14,6 @@ Labels: TypeAlias = NDArray[Any]  # (rows,) class numbers or values; (rows, targ
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of rows."""
-
     X: NDArray[np.float64]  # (rows, columns), or carried columns only; NaN for missing
     truth: Labels | None = None  # class indices, -1 if unknown, or values: (rows,) or (rows, targets)
 

@@ -31,8 +31,6 @@ NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The table of a CSV file."""
-
     path: Path
     names: tuple[str, ...]
     headed: bool  # False if `names` are not in the file

@@ -21,8 +21,6 @@ MOST_CLASSES = 1000  # classes at most; more different labels are probably value
 
 @dataclass(frozen=True)
 class LabeledRows:
-    """Rows with labels."""
-
     X: NDArray[np.float64]  # (rows, columns), NaN for missing values
     y: Labels  # (rows,) class numbers, or values if `classes` is empty
     names: tuple[str, ...]  # names of the columns

@@ -26,8 +26,6 @@ class Fold:
 
 @dataclass(frozen=True)
 class Folds:
-    """All folds of a search."""
-
     folds: tuple[Fold, ...]
     how: str  # describes the rows that score, for users
     repeated: Callable[[int], tuple[Fold, ...]] | None = None  # returns the folds of another split, given its number

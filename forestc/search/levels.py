@@ -257,8 +257,6 @@ _DEFAULT_STOP = Stop(DEFAULT_EFFORT)
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """The terms of a search."""
-
     tolerance: float = DEFAULT_TOLERANCE  # accuracy that may be lost
     stop: Stop = _DEFAULT_STOP
     keep: str | None = None  # a key of KEEPS, or None

@@ -21,8 +21,6 @@ LEAST_SCANS, MOST_SCANS = 60, 2000  # limits the scans of all moves from each st
 
 @dataclass(frozen=True)
 class MemberChoice:
-    """A choice of members."""
-
     times: Ints  # (members,) how often each member counts
     threshold: int  # a row is decided positive above this many votes
     gained: float  # value of the choice, before hardware cost

@@ -241,8 +241,6 @@ class Bill:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a choice of members."""
-
     most: int  # largest number of members
     diversity: Diversity | None = None
     bills: tuple[Bill, ...] = ()

@@ -110,8 +110,6 @@ def compared(value: int, kind: str) -> str:
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float type of C."""
-
     name: str
     bits: int
     digits: int  # bits of the mantissa, with the hidden one

@@ -17,8 +17,6 @@ _BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table."""
-
     text: str
     number: float | None = None  # value by which the cell is sorted
     link: str = ""  # relative address
@@ -29,8 +27,6 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table."""
-
     kind: ClassVar[str] = "table"
     title: str
     head: tuple[str, ...]
@@ -81,8 +77,6 @@ class Brush(Drawing):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph."""
-
     kind: ClassVar[str] = "text"
     text: str
     tone: str = ""  # "answer", "beside" (an alternative to it), "note", or ""
@@ -108,8 +102,6 @@ Block: TypeAlias = Table | Drawing | Paragraph | Code | KeyFigures
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page."""
-
     name: str  # address within the page
     title: str
     blocks: tuple[Block, ...]  # if empty, the section is left out
@@ -117,8 +109,6 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page."""
-
     kind: str  # word above the title
     title: str
     lead: str  # paragraph below the title

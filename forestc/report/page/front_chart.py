@@ -25,8 +25,6 @@ BELOW = 0.75  # limits how far an axis extends below important trials, as a shar
 
 @dataclass(frozen=True)
 class _GoalAxis:
-    """An axis for a goal."""
-
     goal: Goal
     scale: str  # linear, log or symlog
     low: float  # the lower end

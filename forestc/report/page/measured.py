@@ -39,8 +39,6 @@ class Measured:
 
 @dataclass(frozen=True)
 class Histogram:
-    """A histogram."""
-
     low: float
     high: float
     counts: NDArray[np.int64]  # (BINS,) values in equal steps from `low` to `high`

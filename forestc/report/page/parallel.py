@@ -23,8 +23,6 @@ _FONT = Markup('font-family="system-ui, sans-serif"')
 
 @dataclass(frozen=True)
 class _OptionAxis:
-    """An axis for an option."""
-
     name: str
     positions: tuple[float | None, ...]  # position of each trial, 0 to 1; None if the trial lacks the option
     low: str  # text at the lower end
