@@ -16,7 +16,6 @@ from forestc.algorithms.covers.boolean_rules import (
     RuleLimits,
     _RuleProblem,
     class_weights,
-    hamming_loss,
     learn_rule_sets,
     learn_rules,
 )
@@ -35,6 +34,15 @@ def bits_of(*columns, quantiles=10):
 
 def every_clause(literals, longest):
     return [clause for size in range(1, longest + 1) for clause in combinations(range(literals), size)]
+
+
+def hamming_loss(clauses, form, bits, y, weight):
+    """The weight of uncovered rows of class 1, and that of rows of class 0 once per covering clause; mirrored for a
+    CNF."""
+    negated = form == "cnf"
+    positive = np.asarray(y, dtype=bool) != negated
+    count = sum(((bits[:, list(clause)] != negated).all(axis=1).astype(int) for clause in clauses), np.zeros(len(bits)))
+    return float(weight[positive & (count == 0)].sum() + (weight * count)[~positive].sum())
 
 
 def least_loss(bits, y, complexity, weight, form="dnf"):

@@ -93,17 +93,6 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
     return np.asarray(result != negated)
 
 
-def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
-    """Returns the Hamming loss of a rule. For a DNF: the weight of uncovered rows of class 1, plus the weight of rows
-    of class 0 once per covering clause."""
-    negated = form == "cnf"
-    positive = np.asarray(y, dtype=bool) != negated
-    count = np.zeros(len(bits), dtype=np.int64)
-    for clause in clauses:
-        count += (bits[:, list(clause)] != negated).all(axis=1)
-    return float(weight[positive & (count == 0)].sum() + (weight * count)[~positive].sum())
-
-
 @dataclass(frozen=True)
 class RuleLimits:
     """Limits of a rule and of the search for it. Raises OptionError unless complexity, time_limit and longest are above

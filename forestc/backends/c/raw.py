@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,6 @@ from forestc.forest.numbers import (
     to_words,
     word_range,
 )
-
-Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
