@@ -126,7 +126,7 @@ def test_skops_model_of_the_examples(run):
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--tdata", "12"],
             2,
-            "--stream; of 12 bits; use a multiple of 8",
+            "--stream; 12 bits; use a multiple of 8",
         ),
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--target", "c"],
@@ -233,7 +233,7 @@ def test_keys_set_what_their_flags_set(run, work, flags, keys):
         ),
         ("--stream tdata=wide", "--stream; give a whole number"),
         ("--stream axi-lite=2", "--stream; give true or false"),
-        ("--stream tdata=12", "--stream; of 12 bits; use a multiple of 8"),
+        ("--stream tdata=12", "--stream; 12 bits; use a multiple of 8"),
     ],
 )
 def test_other_keys_and_values_are_refused(run, words, message):

@@ -64,7 +64,7 @@ def test_the_design_of_any_trial_is_taken(run, work):
     assert run(f"explore taken --take {there.number} -o out{there.number}")[0] == 0  # over its own folder again
     for more, says in (
         ("taken --take 99 -o x", "the study has no trial 99"),
-        ("taken --take 1", "--take needs a study and a folder, and nothing else"),
+        ("taken --take 1", "--take: a study and a folder are needed"),
         ("taken --take 1 -o x --device lut6", "and nothing else"),
         ("taken --take 1 -o .", "which forestc did not write"),
         ("nothing --take 1 -o x", "has no readable study.json"),
