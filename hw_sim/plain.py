@@ -22,7 +22,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     Raises RowsError for an input word out of range.
     """
     if words.shape[1:] != (len(netlist.inputs),):
-        raise RowsError(f"words of shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
+        raise RowsError(f"they have shape {words.shape}", where="words", do=f"give (vectors, {len(netlist.inputs)})")
     columns = {net: words[:, index] for index, (net, _) in enumerate(netlist.inputs)}
     last = {read: net for net, cell in enumerate(netlist.cells) for read in reads(cell)}
     output_nets = {net for _, net in netlist.outputs}

@@ -229,7 +229,7 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
         return columns, len(columns[0]) if columns else 0
     if words.ndim != 2 or words.shape[1] != len(ports):
         raise RowsError(
-            f"words have shape {words.shape}, should be (vectors, {len(ports)})",
+            f"they have shape {words.shape}, should be (vectors, {len(ports)})",
             where="words",
             do="give one column for each port",
         )

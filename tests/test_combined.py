@@ -195,7 +195,7 @@ def test_what_does_not_compile_is_refused_before_the_passes(tmp_path):
     members = [("a", boosted()), ("b", few_trees())]
     forest = load(VotingClassifier(members, voting="soft").fit(rows, truth))
     turned = replace(forest.parts[0], link=Link("softmax", slope=-1.0))
-    with pytest.raises(ModelError, match="a mean of values after a link softmax is read but not compiled; part 0"):
+    with pytest.raises(ModelError, match="part 0: a mean of values after a link softmax is read but not compiled"):
         forestc.compile(changed(forest, parts=(turned, forest.parts[1])), rows, tmp_path / "d")
     assert not (tmp_path / "d").exists()
 

@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(given, tmp_path):
         compile_with("temperature=int8", label=truth)
     ranges = dict.fromkeys(rows, (0, 100))
     with pytest.raises(
-        RowsError, match="its range has other values than int8_t; feature 'temp'; give a range of whole"
+        RowsError, match="feature 'temp': its range has other values than int8_t; give a range of whole"
     ):
         compile_with("temp=int8", rows=None, ranges=ranges)
 

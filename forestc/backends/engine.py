@@ -29,7 +29,7 @@ def engine_of(given: Capacity | str | Path) -> Capacity:
     capacity = given if isinstance(given, Capacity) else open_engine(given)
     if not is_identifier(capacity.name):
         raise OptionError(
-            f"engine: name is {capacity.name!r}, a word that the files use otherwise",
+            f"name is {capacity.name!r}, a word that the files use otherwise",
             where="" if isinstance(given, Capacity) else str(Path(given) / CAPACITY),
             do=f"write the engine again with {opt.name:{identifier(capacity.name)}}",
         )

@@ -48,27 +48,28 @@ class Capacity:
             hold(asdict(self), schema())
         except DamagedError as fault:
             raise OptionError(
-                f"engine: {fault}",
+                fault,
                 where="capacity of the engine",
                 do="write the engine again with a value in its range",
             ) from None
         if self.nodes & (self.nodes - 1):
-            raise OptionError(f"engine: {self.nodes} nodes are no power of 2", where=opt.nodes, do="round up")
+            raise OptionError(f"{self.nodes} nodes are no power of 2", where=opt.nodes, do="round up")
         if self.slots > self.nodes:
             raise OptionError(
-                f"engine: {self.slots} slots need as many nodes", where=opt.trees, do="use more nodes or fewer slots"
+                f"{self.slots} slots need as many nodes", where=opt.trees, do="use more nodes or fewer slots"
             )
         if self.memory == "spram" and self.banks != 1:
-            raise OptionError("engine: a single-port memory holds one bank", where=opt.banks, do=f"use {opt.banks:1}")
+            raise OptionError("a single-port memory holds one bank", where=opt.banks, do=f"use {opt.banks:1}")
         if self.node_bits > NODE_BITS:
             parts = f"{self.address_bits} for a child, {self.feature_bits} for a feature, {self.word_bits} for a word"
             raise OptionError(
-                f"engine: a node takes {self.node_bits} bits, and memories have {NODE_BITS}", where=f"3, {parts}",
+                f"a node takes {self.node_bits} bits ({parts}), and memories have "
+                f"{NODE_BITS}", where="the engine's nodes",
                 do="use fewer nodes for each walker, fewer features or narrower words",
             )  # fmt: skip
         if self.value_bits < 4:
             raise OptionError(
-                f"engine: a leaf has {self.value_bits} bits for its value",
+                f"a leaf has {self.value_bits} bits for its value",
                 where="the engine's leaves",
                 do="use wider words",
             )

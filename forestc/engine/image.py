@@ -86,8 +86,9 @@ def image_of(forest: Forest, capacity: Capacity, progress: Callable[[str], None]
         sections += [np.array([len(nodes)], dtype="<u4"), section.ravel()]
     if max(used) > capacity.nodes:
         raise TooManyNodesError(
-            f"a walker needs {max(used):,} nodes, and has {capacity.nodes:,}",
-            where=f"{sum(used):,} of {capacity.walkers * capacity.nodes:,} nodes in all",
+            f"one needs {max(used):,} nodes, and has {capacity.nodes:,}; all use {sum(used):,} of "
+            f"{capacity.walkers * capacity.nodes:,}",
+            where="the engine's walkers",
             do=f"prune with prune-trees or prune-splits, by {1 - capacity.nodes / max(used):.0%}, or write an engine "
             f"with {opt.nodes:{capacity.walkers << (max(used) - 1).bit_length()}}",
         )

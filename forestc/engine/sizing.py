@@ -44,9 +44,7 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
     """
     for name in ("trees", "nodes", "features", "outputs"):
         if getattr(request, name) < 1:
-            raise OptionError(
-                f"engine: {name} is {getattr(request, name)}", where="size of the engine", do="use 1 or more"
-            )
+            raise OptionError(f"{name} is {getattr(request, name)}", where="size of the engine", do="use 1 or more")
     if device is None:
         if request.walkers is None:
             raise OptionError(
@@ -74,9 +72,10 @@ def capacity_for(request: EngineRequest, device: str | None) -> Capacity:
             "no engine has nodes of 36 bits for this", where=opt.nodes, do="use fewer nodes or narrower words"
         )
     raise ForestcError(
-        f"an engine for this takes {least} blocks of memory, and {device} has {target.memory.blocks}"
+        f"an engine for this ({smallest.walkers} walkers of {smallest.nodes:,} nodes of {smallest.node_bits} bits) "
+        f"takes {least} blocks of memory, and {device} has {target.memory.blocks}"
         + (f" and {target.memory.single} large ones" if target.memory.single else ""),
-        where=f"{smallest.walkers} walkers of {smallest.nodes:,} nodes of {smallest.node_bits} bits",
+        where=opt.device,
         do=f"use fewer nodes ({opt.nodes}), narrower words ({opt.word_bits}), or a larger device",
     )
 

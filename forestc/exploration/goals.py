@@ -105,7 +105,7 @@ def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
     if figure not in FIGURES:
         raise OptionError(
             f"unknown {what} {name!r}",
-            where=f"--{what}",
+            where=getattr(opt, what),
             do=known_names(name, sorted({*ALIASES, *FIGURES} - {*ALIASES.values()})),
         )
     needs = FIGURES[figure].needs

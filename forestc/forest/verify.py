@@ -36,7 +36,7 @@ def verify(forest: Forest) -> None:
     if forest.n_outputs < 1 or forest.bias.shape != (forest.n_outputs,):
         raise ModelError(f"{forest.n_outputs} outputs but biases of shape {forest.bias.shape}", where=HERE, do=MEND)
     if not np.isfinite(forest.bias.astype(np.float64)).all():
-        raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}", do=MEND)
+        raise ModelError(f"a bias of {forest.bias.tolist()} is not finite", where=HERE, do=MEND)
     if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
         raise ModelError(f"scale {forest.scale} is not a positive number", where=HERE, do=MEND)
     _verify_features(forest)
@@ -73,7 +73,7 @@ def _verify_features(forest: Forest) -> None:
     held = set(forest.carried)
     if held and (not columns <= held or sorted(held) != list(forest.carried) or not held <= set(range(forest.columns))):
         raise ModelError(
-            "the columns that rows hold are not those that features read", where=f"{len(held)} columns", do=MEND
+            f"the {len(held)} columns that rows hold are not those that features read", where=HERE, do=MEND
         )
 
 

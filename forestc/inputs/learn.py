@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ModelError, OptionError, opt
 from forestc.forest.conditions import NO_SET, InSpans, OneOf
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, FloatArray, round_to, to_words, word_value
@@ -61,9 +61,7 @@ def learned(
     Raises ModelError if the rows or the forest do not suffice, OptionError for a negative `least_count`.
     """
     if least_count < 0:
-        raise OptionError(
-            f"the least count {least_count} is negative", where="least_count", do="use 0 to keep all counts"
-        )
+        raise OptionError(f"{least_count} is negative", where=opt.least_count, do="use 0 to keep all counts")
     comparators = len(forest.conditions.comparators)
     if not comparators:
         raise ModelError(

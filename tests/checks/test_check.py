@@ -207,7 +207,7 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
     tools = json.loads(checked("--json")[1])["tools"]
     assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
-    error = "forestc: the engine c can't run: no C compiler was found; --engines; install gcc or clang, or set CC\n"
+    error = "forestc: --engines: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
     assert checked("--engines", "netlist,c") == (3, "", error)
 
 

@@ -91,7 +91,7 @@ def test_the_command(engine, tmp_path, run):
     assert "image of old" in run(command.replace("--json", f"--rows {tmp_path}/x.npy "))[1]
     command = command.replace("--json", "")
     status, _, said = run(f"{command} --rows {tmp_path}/x.npy --rows {tmp_path}/x.npy --rows {tmp_path}/x.npy")
-    assert status and "3 files of rows are given, for 2 models; --rows; give --rows once" in said
+    assert status and "--rows: 3 files of rows are given, for 2 models; give --rows once" in said
     status, _, said = run(command.replace("new.forest", "nwe.forest") + f" --rows {tmp_path}/x.npy")
     assert status and "nwe.forest" in said and said.count("\n") == 1
 

@@ -127,7 +127,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
         ("lutz,accuracy", (), "xcup", None, "unknown goal 'lutz'"),
         ("lut,lut", (), "xcup", None, "name one figure twice"),
         ("accuracy", (), "xcup", None, "one goal alone"),
-        ("flash,accuracy", (), "xcup", None, "flash is a figure of a processor; --goal; add --cpu"),
+        ("flash,accuracy", (), "xcup", None, "--goal: flash is a figure of a processor; add --cpu"),
         (None, ("lut<300",), "xcup", None, "can't read the limit 'lut<300'"),
         (None, ("lut<=many",), "xcup", None, "can't read the limit"),
         (None, ("accuracy>=95",), "xcup", None, "accuracy is a share, at most 1: accuracy>=95"),

@@ -109,14 +109,14 @@ class RuleLimits:
         limits = (self.complexity, self.time_limit, self.longest, self.rounds)
         if not all(limit is None or limit > 0 for limit in limits):
             raise OptionError(
-                "complexity, time_limit, longest and rounds must be above 0",
-                where=", ".join(map(str, limits)),
+                f"one of {', '.join(map(str, limits))} is not above 0",
+                where="complexity, time_limit, longest and rounds",
                 do="give larger ones",
             )
         if not self.timed and self.rounds is None:
-            raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
+            raise OptionError("neither is given", where="time_limit and rounds", do="give one of the limits")
         if self.form not in ("dnf", "cnf"):
-            raise OptionError(f"no form of rules is called {self.form}", where="form", do="choose dnf or cnf")
+            raise OptionError(f"{self.form!r} is unknown", where="form", do="choose dnf or cnf")
 
     @property
     def timed(self) -> bool:
@@ -138,15 +138,15 @@ def learn_rules(
     bits, y, weight = _checked(bits, y, weight)
     if groups is not None and np.shape(groups) != (bits.shape[1],):
         raise RowsError(
-            "there must be one group a literal",
-            where=f"{np.shape(groups)} for {bits.shape[1]} literals",
+            f"{np.shape(groups)} for {bits.shape[1]} literals",
+            where="groups",
             do="give an array (literals,)",
         )
     for literal in (literal for clause in start for literal in clause):
         if not 0 <= literal < bits.shape[1]:
             raise OptionError(
-                f"there is no literal {literal} to start with",
-                where=f"{bits.shape[1]} literals",
+                f"there is no literal {literal} of {bits.shape[1]}",
+                where="start",
                 do="give indices of literals",
             )
     _compile()
@@ -226,17 +226,17 @@ def _compile() -> None:
 def _checked(bits: Bits, y: NDArray[Any], weight: Floats | None) -> tuple[Bits, Bits, Floats]:
     bits, y = np.asarray(bits), np.asarray(y)
     if bits.ndim != 2 or not len(bits) or not (bits.dtype == bool or np.isin(bits, (0, 1)).all()):
-        raise RowsError("rules are learnt from a table of bits", where=f"bits of shape {bits.shape}", do="pass 0 and 1")
+        raise RowsError(f"they have shape {bits.shape}", where="bits", do="pass a table of 0 and 1")
     if y.shape != (len(bits),) or not np.isin(y, (0, 1)).all():
         raise RowsError(
-            "labels must be 0 and 1, one a row", where=f"{y.shape} labels for {len(bits):,} rows",
+            f"{y.shape} labels for {len(bits):,} rows, or others than 0 and 1", where="labels",
             do="use learn_rule_sets for several classes",
         )  # fmt: skip
     weight = np.ones(len(bits)) if weight is None else np.asarray(weight, dtype=np.float64)
     if weight.shape != y.shape or not np.isfinite(weight).all() or (weight < 0).any():
         raise RowsError(
-            "weights must be finite and not negative, one a row",
-            where=f"shape {weight.shape}",
+            f"they have shape {weight.shape}, or are not all finite and from 0 on",
+            where="weights",
             do="give an array (rows,) of weights from 0 on",
         )
     return bits.astype(bool), y.astype(bool), weight

@@ -157,19 +157,21 @@ def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float, rounds: int
     matrix = _checked_matrix(X)
     if k < 1 or not rho > 0 or not time_limit > 0 or (rounds is not None and rounds < 1):
         raise OptionError(
-            "k, rho, time_limit and rounds must be above 0",
-            where=f"k {k}, rho {rho}, time_limit {time_limit}, rounds {rounds}",
+            f"one of {k}, {rho}, {time_limit} and {rounds} is not above 0",
+            where="k, rho, time_limit and rounds",
             do="give larger ones",
         )
     if math.isinf(time_limit) and rounds is None:
-        raise OptionError("neither time nor rounds are limited", where="rounds", do="give one of the limits")
+        raise OptionError("neither is given", where="time_limit and rounds", do="give one of the limits")
     return matrix
 
 
 def _checked_matrix(X: NDArray[Any]) -> Floats:
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
-        raise RowsError("only a matrix of 0, 1 and NaN can be factorized", where=f"shape {X.shape}", do="binarize it")
+        raise RowsError(
+            f"other values than 0, 1 and NaN, or a shape {X.shape} that is no matrix", where="X", do="binarize it"
+        )
     return X
 
 

@@ -45,7 +45,7 @@ class BayesianNetwork:
         check_structure(self.states, self.parents)
         if len(self.tables) != len(self.states):
             raise ModelError(
-                f"{len(self.tables)} tables for {len(self.states)} variables",
+                f"{len(self.tables)} for {len(self.states)} variables",
                 where="tables",
                 do="give one table for each variable",
             )
@@ -55,7 +55,7 @@ class BayesianNetwork:
             object.__setattr__(self, "order", min_fill_order(moral_graph(self.parents)))
         if sorted(self.order) != list(range(len(self.states))):
             raise ModelError(
-                "the order does not name every variable once",
+                "it does not name every variable once",
                 where="order",
                 do="leave it empty to have an elimination order found",
             )
@@ -114,7 +114,7 @@ class BayesianNetwork:
         """Returns the network with counts below m replaced by 0. This is no promise of privacy: other tables may reveal
         a hidden count."""
         if m < 0:
-            raise OptionError(f"the least count {m} is negative", where="least count", do="use 0 to keep all counts")
+            raise OptionError(f"{m} is negative", where="least_count", do="use 0 to keep all counts")
         return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
 
 
@@ -167,12 +167,12 @@ def checked_rows(rows: NDArray[Any], states: Sequence[int]) -> Bytes:
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.shape[1] != len(states):
         raise RowsError(
-            f"rows of shape {rows.shape} for a network of {len(states)} variables",
+            f"they have shape {rows.shape}, and the network has {len(states)} variables",
             where="rows",
             do="give an array (rows, variables) of states",
         )
     if rows.dtype.kind not in "biuf" or (rows.dtype.kind == "f" and (rows != np.floor(rows)).any()):
-        raise RowsError("states must be whole numbers", where=f"rows of type {rows.dtype}", do="number the states")
+        raise RowsError(f"states of type {rows.dtype} are no whole numbers", where="rows", do="number the states")
     if len(rows):
         wrong = np.flatnonzero((rows.max(axis=0) >= np.array(states)) | (rows.min(axis=0) < 0))
         if len(wrong):
@@ -189,7 +189,7 @@ def checked_rows(rows: NDArray[Any], states: Sequence[int]) -> Bytes:
 def check_ess(ess: float) -> None:
     """Raises ModelError unless the equivalent sample size is from 1e-30 to 1e30."""
     if not (isfinite(ess) and 1e-30 <= ess <= 1e30):  # so that no quotient of it underflows
-        raise ModelError(f"the equivalent sample size {ess} is not a positive number", where="ess", do="use 1")
+        raise ModelError(f"{ess} is not a positive number", where="ess", do="use 1")
 
 
 def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
@@ -200,7 +200,7 @@ def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> 
         )
     if len(parents) != len(states):
         raise ModelError(
-            f"parents of {len(parents)} variables instead of {len(states)}",
+            f"{len(parents)} for {len(states)} variables",
             where="parents",
             do="give the parents of each variable",
         )

@@ -48,19 +48,19 @@ class NetworkSearch:
 
     def __post_init__(self) -> None:
         if self.treewidth < 1:
-            raise OptionError(f"treewidth {self.treewidth}", where="treewidth", do="allow at least 1")
+            raise OptionError(f"{self.treewidth}", where="treewidth", do="allow at least 1")
         if self.max_parents < 0:
-            raise OptionError(f"max_parents {self.max_parents}", where="max_parents", do="allow at least 0")
+            raise OptionError(f"{self.max_parents}", where="max_parents", do="allow at least 0")
         if not (self.ess > 0 and math.isfinite(self.ess)):
-            raise OptionError(f"ess {self.ess}", where="ess", do="use an equivalent sample size above 0")
+            raise OptionError(f"{self.ess}", where="ess", do="use an equivalent sample size above 0")
         if self.method not in get_args(Method):
-            raise OptionError(f"no method is called {self.method}", where="method", do="use auto, search or exact")
+            raise OptionError(f"{self.method!r} is unknown", where="method", do="use auto, search or exact")
         if not self.time_limit > 0:
-            raise OptionError(f"time_limit {self.time_limit}", where="time_limit", do="use seconds above 0")
+            raise OptionError(f"{self.time_limit}", where="time_limit", do="use seconds above 0")
         if self.samples is None and math.isinf(self.time_limit):
-            raise OptionError("neither time nor samples are limited", where="samples", do="give one of the limits")
+            raise OptionError("neither is given", where="time_limit and samples", do="give one of the limits")
         if self.samples is not None and self.samples < 1:
-            raise OptionError(f"samples {self.samples}", where="samples", do="use at least 1")
+            raise OptionError(f"{self.samples}", where="samples", do="use at least 1")
 
 
 def learn(
@@ -83,10 +83,12 @@ def learn(
     n = cells.shape[1]
     k, most = min(options.treewidth, n - 1), min(options.max_parents, options.treewidth, n - 1)
     if most * math.log2(n + 1) + math.log2(n + 1) > 63:  # the key of a set has 64 bits
-        raise OptionError(f"max_parents {options.max_parents}", where=f"of {n:,} columns", do="allow fewer")
+        raise OptionError(f"{options.max_parents} for {n:,} columns", where="max_parents", do="allow fewer")
     if n > MOST_VARIABLES:  # nothing can be proved
         if options.method == "exact":
-            raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_VARIABLES}", do="use search")
+            raise OptionError(
+                f"exact for {n} columns", where="method", do=f"use search, or at most {MOST_VARIABLES} columns"
+            )
         options = replace(options, method="search")
     _compile(options.method)
     begin = time.monotonic()
@@ -166,20 +168,22 @@ def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> t
     for invalid numbers of states."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:
-        raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")
+        raise RowsError(f"it has shape {table.shape}", where="table", do="pass rows x columns")
     if table.dtype.kind == "f" and np.isnan(table).any():
         column = int(np.flatnonzero(np.isnan(table).any(axis=0))[0])
         raise RowsError("a value is missing", where=f"column {column}", do="give missing values a state of their own")
     if table.dtype.kind not in "biuf" or (table.dtype.kind == "f" and (table != np.floor(table)).any()):
-        raise RowsError("states must be whole numbers", where=f"values of type {table.dtype}", do="number the states")
+        raise RowsError(f"values of type {table.dtype} are no whole numbers", where="table", do="number the states")
     if table.min() < 0 or table.max() >= MOST_STATES:
         raise RowsError(
-            f"states must be from 0 to {MOST_STATES - 1}",
-            where=f"values from {table.min()} to {table.max()}",
+            f"values from {table.min()} to {table.max()} are no states from 0 to {MOST_STATES - 1}",
+            where="table",
             do="number the states from 0, or bin the column",
         )
     if table.shape[1] > MOST_COLUMNS:
-        raise RowsError(f"{table.shape[1]:,} columns", where=f"at most {MOST_COLUMNS:,}", do="choose fewer columns")
+        raise RowsError(
+            f"it has {table.shape[1]:,} columns", where="table", do=f"choose at most {MOST_COLUMNS:,} columns"
+        )
     cells = np.ascontiguousarray(table, dtype=np.uint8)
     seen = np.maximum(2, cells.max(axis=0).astype(np.int64) + 1)
     if states is None:
@@ -187,11 +191,13 @@ def checked(bits: NDArray[np.integer] | Bits, states: Sequence[int] | None) -> t
     sizes = np.asarray(states, dtype=np.int64)
     if sizes.shape != seen.shape:
         raise OptionError(
-            f"{sizes.size} numbers of states for {len(seen)} columns", where="states", do="give one for each column"
+            f"{sizes.size} numbers for {len(seen)} columns", where="states", do="give one for each column"
         )
     wrong = (sizes > MOST_STATES) | (sizes <= cells.max(axis=0))
     for column in np.flatnonzero(wrong).tolist():
         raise OptionError(
-            f"{sizes[column]} states", where=f"column {column} shows {int(cells[:, column].max())}", do="allow more"
+            f"{sizes[column]} states, and the column shows {int(cells[:, column].max())}",
+            where=f"column {column}",
+            do="allow more",
         )
     return cells, sizes

@@ -82,7 +82,7 @@ def separators(neighbors: Sequence[set[int]], order: Sequence[int]) -> tuple[tup
 
 def too_wide(width: int) -> ModelError:
     return ModelError(
-        f"the elimination order has width {width}, at most {MOST_WIDTH} is possible",
+        f"it has width {width}, at most {MOST_WIDTH} is possible",
         where="order",
         do="learn a network of smaller treewidth",
     )

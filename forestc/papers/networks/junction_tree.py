@@ -228,9 +228,7 @@ class JunctionTree:
         logs = self._restricted(evidence)
         messages = collect(self._cliques, logs)
         if messages[-1] == -np.inf:
-            raise OptionError(
-                "the evidence has probability 0", where="evidence", do="allow more states of its variables"
-            )
+            raise OptionError("it has probability 0", where="evidence", do="allow more states of its variables")
         normalize(self._cliques, logs, messages)
         tree = copy.copy(self)
         for name in ("_conditional", "_joint"):
@@ -333,7 +331,7 @@ def _cliques(network: BayesianNetwork) -> Cliques:
     cells = [size * r for size, r in zip(sizes, states.tolist(), strict=True)]
     if sum(cells) + sum(cells[above] for above in parent) > MOST_CELLS:
         raise ModelError(
-            f"the junction tree has more than {MOST_CELLS} cells",
+            f"it has more than {MOST_CELLS} cells",
             where="junction tree",
             do="learn a network of smaller treewidth",
         )

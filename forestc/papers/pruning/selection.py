@@ -261,7 +261,7 @@ def _checked(votes: Votes | Ints, y: Votes | Ints) -> tuple[Votes, Votes]:
     given: tuple[NDArray[Any], NDArray[Any]] = np.asarray(votes), np.asarray(y)
     if given[0].ndim != 2 or given[1].shape != (len(given[0]),):
         raise RowsError(
-            f"votes of shape {given[0].shape} and labels of shape {given[1].shape}",
+            f"they have shapes {given[0].shape} and {given[1].shape}",
             where="votes and labels",
             do="give (rows, members) and (rows,)",
         )
@@ -296,7 +296,7 @@ def diversity_of(votes: Votes | Ints, y: Votes | Ints, tau: float, gamma: float,
         raise OptionError(f"{needed}, and there is one", where="members", do="set tau and gamma to 0")
     if most is not None and most < 2:
         raise OptionError(
-            f"{needed}, and at most one is allowed", where="most members", do="allow 2, or set tau and gamma to 0"
+            f"{needed}, and at most one is allowed", where="max_members", do="allow 2, or set tau and gamma to 0"
         )
     credits = failure_credits(votes, y)
     for name, value in (("tau", tau), ("gamma", gamma)):

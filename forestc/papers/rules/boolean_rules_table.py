@@ -69,7 +69,7 @@ def conditions_of(
     """Returns the conditions of a table. A number is compared with its weighted quantiles, a category with each of its
     values; a column with missing values is tested for them, too. Raises OptionError for less than two quantiles."""
     if quantiles < 2:
-        raise OptionError(f"quantiles {quantiles}", where="the conditions of rules", do="use at least 2")
+        raise OptionError(f"{quantiles}", where="quantiles", do="use at least 2")
     conditions: list[RuleCondition] = []
 
     def add(relations: Sequence[Relation], values: Sequence[Any]) -> None:

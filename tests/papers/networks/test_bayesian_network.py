@@ -46,21 +46,21 @@ def test_tables_are_copied_and_read_only():
     [
         ({"states": (), "parents": (), "tables": ()}, "a network needs at least one variable"),
         ({"parents": ((),)}, "parents of 1 variables instead of 2"),
-        ({"states": (2, 257)}, "257 states, possible are 1 to 256; variable 1"),
-        ({"parents": ((), (1,))}, "parents [1] are not other variables of the network; variable 1"),
-        ({"parents": ((), (2,))}, "parents [2] are not other variables of the network; variable 1"),
-        ({"parents": ((), (0, 0))}, "parents [0, 0] are not increasing; variable 1"),
-        ({"parents": ((1,), (0,))}, "the parents make a cycle: 0 -> 1 -> 0; variable 0"),
+        ({"states": (2, 257)}, "variable 1: 257 states, possible are 1 to 256"),
+        ({"parents": ((), (1,))}, "variable 1: parents [1] are not other variables of the network"),
+        ({"parents": ((), (2,))}, "variable 1: parents [2] are not other variables of the network"),
+        ({"parents": ((), (0, 0))}, "variable 1: parents [0, 0] are not increasing"),
+        ({"parents": ((1,), (0,))}, "variable 0: the parents make a cycle: 0 -> 1 -> 0"),
         ({"tables": (ONE,)}, "1 tables for 2 variables"),
-        ({"tables": (ONE, ONE)}, "the table has shape (1, 2) instead of (2, 2); variable 1"),
-        ({"tables": (-ONE, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
-        ({"tables": (ONE / 2, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
-        ({"tables": (ONE * 2**60, TWO)}, "the table has cells that are not counts (0 to 2^53); variable 0"),
-        ({"ess": 0.0}, "the equivalent sample size 0.0 is not a positive number; ess; use 1"),
-        ({"ess": nan}, "the equivalent sample size nan is not a positive number; ess; use 1"),
+        ({"tables": (ONE, ONE)}, "variable 1: the table has shape (1, 2) instead of (2, 2)"),
+        ({"tables": (-ONE, TWO)}, "variable 0: the table has cells that are not counts (0 to 2^53)"),
+        ({"tables": (ONE / 2, TWO)}, "variable 0: the table has cells that are not counts (0 to 2^53)"),
+        ({"tables": (ONE * 2**60, TWO)}, "variable 0: the table has cells that are not counts (0 to 2^53)"),
+        ({"ess": 0.0}, "ess: the equivalent sample size 0.0 is not a positive number; use 1"),
+        ({"ess": nan}, "ess: the equivalent sample size nan is not a positive number; use 1"),
         (
             {"order": (0, 0)},
-            "the order does not name every variable once; order; leave it empty to have an elimination order found",
+            "order: the order does not name every variable once; leave it empty to have an elimination order found",
         ),
     ],
 )
@@ -72,22 +72,22 @@ def test_what_is_not_a_network_is_refused(changes, text):
 
 def test_a_long_cycle_is_named_by_its_edges():
     parents = ((), (0, 3), (1,), (2,), (3,))
-    with pytest.raises(ModelError, match=r"the parents make a cycle: 1 -> 2 -> 3 -> 1; variable 1"):
+    with pytest.raises(ModelError, match=r"variable 1: the parents make a cycle: 1 -> 2 -> 3 -> 1"):
         counted(np.zeros((1, 5), dtype=np.uint8), parents, [2] * 5)
 
 
 def test_networks_too_large_are_refused():
     with pytest.raises(ModelError) as error:
         counted(np.zeros((1, 24), dtype=np.uint8), [()] * 23 + [range(23)], [2] * 24)
-    assert str(error.value) == "the tables have more than 4194304 cells; variable 23; allow fewer parents"
+    assert str(error.value) == "variable 23: the tables have more than 4194304 cells; allow fewer parents"
     with pytest.raises(ModelError) as error:  # Each table has half of the most cells, and a few more.
         counted(np.zeros((1, 23), dtype=np.uint8), [()] * 20 + [range(20)] * 3, [2] * 23)
-    assert str(error.value) == "the tables have more than 4194304 cells; variable 21; allow fewer parents"
+    assert str(error.value) == "variable 21: the tables have more than 4194304 cells; allow fewer parents"
     grid = [tuple(v for v in (i - 1 if i % 25 else -1, i - 25) if v >= 0) for i in range(625)]
     with pytest.raises(ModelError) as error:
         counted(np.zeros((1, 625), dtype=np.uint8), grid, [2] * 625, order=range(625))
     assert str(error.value) == (
-        "the elimination order has width 21, at most 20 is possible; order; learn a network of smaller treewidth"
+        "order: the elimination order has width 21, at most 20 is possible; learn a network of smaller treewidth"
     )
 
 
@@ -173,8 +173,8 @@ def test_counted_takes_parents_in_any_order_and_many_rows():
         (np.zeros((4, 3), dtype=np.uint8), "rows of shape (4, 3) for a network of 2 variables"),
         (np.zeros(2, dtype=np.uint8), "rows of shape (2,) for a network of 2 variables"),
         (np.full((4, 2), 0.5), "states must be whole numbers; rows of type float64; number the states"),
-        (np.array([[0, 0], [1, 2]], dtype=np.uint8), "state 2 of 2; row 1, variable 1"),
-        (np.array([[0, 0], [1, 1], [-1, 0]]), "state -1 of 2; row 2, variable 0"),
+        (np.array([[0, 0], [1, 2]], dtype=np.uint8), "row 1, variable 1: state 2 of 2"),
+        (np.array([[0, 0], [1, 1], [-1, 0]]), "row 2, variable 0: state -1 of 2"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(rows, text):
@@ -246,30 +246,30 @@ def test_round_trip(seed, ess, score, bound, optimal, scale):
         (
             "bayesian-network 1",
             "bayesian-network 2",
-            "the text does not start with 'bayesian-network 1'; line 1; "
+            "line 1: the text does not start with 'bayesian-network 1'; "
             "give the text of a Bayesian network, written by this version of forestc",
         ),
-        ("ess 1.0", "ess one", "expected ess, found 'ess one'; line 2"),
-        ("ess 1.0", "ess 1e-e", "'1e-e' is not a number; line 2"),
-        ("ess 1.0", "ess 0.0", "the equivalent sample size 0.0 is not a positive number; ess; use 1"),
-        ("bound inf\n", "", "expected bound, found 'optimal no'; line 4"),
-        ("optimal no", "optimal maybe", "expected optimal, found 'optimal maybe'; line 5"),
+        ("ess 1.0", "ess one", "line 2: expected ess, found 'ess one'"),
+        ("ess 1.0", "ess 1e-e", "line 2: '1e-e' is not a number"),
+        ("ess 1.0", "ess 0.0", "ess: the equivalent sample size 0.0 is not a positive number; use 1"),
+        ("bound inf\n", "", "line 4: expected bound, found 'optimal no'"),
+        ("optimal no", "optimal maybe", "line 5: expected optimal, found 'optimal maybe'"),
         ("order 2 0 1", "order 2 0 1 3", "3 variables instead of the 4 of the order"),
         (
             "order 2 0 1",
             "order 2 0 2",
-            "the order does not name every variable once; order; leave it empty to have an elimination order found",
+            "order: the order does not name every variable once; leave it empty to have an elimination order found",
         ),
-        ("1 states 2", "5 states 2", "expected variable 1, found '5 states 2 parents 0: 812 -2 88'; line 8"),
-        ("812 88", "812 x", "expected variable 0, found '0 states 2 parents: 812 x'; line 7"),
-        ("812 88", "812 0", "expected variable 0, found '0 states 2 parents: 812 0'; line 7"),
-        ("812 88", "812 \u0663", "expected variable 0, found '0 states 2 parents: 812 \u0663'; line 7"),
-        ("812 88", "812 88 1", "more counts than the 2 cells of the table; line 7"),
-        ("812 -2 88", "812 -4 88", "more counts than the 4 cells of the table; line 8"),
-        ("812 -2 88", "-999999999999999 1", "more counts than the 4 cells of the table; line 8"),
-        ("812 88", "9007199254740993", "the count 9007199254740993 is above 2^53; line 7"),
-        ("parents 0 1:", "parents 0 2:", "parents [0, 2] are not other variables of the network; variable 2"),
-        ("2 states 3", "2 states 999", "999 states, possible are 1 to 256; variable 2"),
+        ("1 states 2", "5 states 2", "line 8: expected variable 1, found '5 states 2 parents 0: 812 -2 88'"),
+        ("812 88", "812 x", "line 7: expected variable 0, found '0 states 2 parents: 812 x'"),
+        ("812 88", "812 0", "line 7: expected variable 0, found '0 states 2 parents: 812 0'"),
+        ("812 88", "812 \u0663", "line 7: expected variable 0, found '0 states 2 parents: 812 \u0663'"),
+        ("812 88", "812 88 1", "line 7: more counts than the 2 cells of the table"),
+        ("812 -2 88", "812 -4 88", "line 8: more counts than the 4 cells of the table"),
+        ("812 -2 88", "-999999999999999 1", "line 8: more counts than the 4 cells of the table"),
+        ("812 88", "9007199254740993", "line 7: the count 9007199254740993 is above 2^53"),
+        ("parents 0 1:", "parents 0 2:", "variable 2: parents [0, 2] are not other variables of the network"),
+        ("2 states 3", "2 states 999", "variable 2: 999 states, possible are 1 to 256"),
     ],
 )  # fmt: skip
 def test_other_texts_are_refused(old, new, text):
@@ -286,7 +286,7 @@ def test_a_short_text_takes_little_memory():
     header = f"bayesian-network 1\ness 1.0\nscore nan\nbound inf\noptimal no\norder {' '.join(map(str, range(21)))}\n"
     with pytest.raises(ModelError) as error:
         parsed(header + "\n".join(lines))
-    assert str(error.value) == "the tables have more than 4194304 cells; variable 20; allow fewer parents"
+    assert str(error.value) == "variable 20: the tables have more than 4194304 cells; allow fewer parents"
 
 
 @settings(max_examples=examples(200), deadline=None)

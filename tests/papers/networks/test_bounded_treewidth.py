@@ -178,7 +178,7 @@ BITS = np.array([[0, 1], [1, 1]], np.uint8)
     [
         (np.zeros((0, 3), np.uint8), {}, RowsError, "a network is learnt from a table"),
         (np.zeros(3, np.uint8), {}, RowsError, "a network is learnt from a table"),
-        (np.array([[0.0, np.nan], [1.0, 1.0]]), {}, RowsError, "a value is missing; column 1"),
+        (np.array([[0.0, np.nan], [1.0, 1.0]]), {}, RowsError, "column 1: a value is missing"),
         (np.array([[0.5, 1.0]]), {}, RowsError, "states must be whole numbers"),
         (np.array([["a", "b"]]), {}, RowsError, "states must be whole numbers"),
         (np.array([[-1, 1]]), {}, RowsError, "states must be from 0 to 255"),
@@ -191,7 +191,7 @@ BITS = np.array([[0, 1], [1, 1]], np.uint8)
         (BITS, {"time_limit": 0}, OptionError, "time_limit 0"),
         (BITS, {"samples": 0}, OptionError, "samples 0"),
         (BITS, {"states": [2]}, OptionError, "1 numbers of states for 2 columns"),
-        (BITS, {"states": [2, 1]}, OptionError, "1 states; column 1 shows 1"),
+        (BITS, {"states": [2, 1]}, OptionError, "column 1 shows 1: 1 states"),
         (np.eye(60, dtype=np.uint8), {"method": "exact"}, OptionError, "method exact for 60 columns"),
         (
             np.eye(60, dtype=np.uint8),
