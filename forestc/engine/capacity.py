@@ -48,7 +48,7 @@ class Capacity:
             hold(asdict(self), schema())
         except DamagedError as fault:
             raise OptionError(
-                fault,
+                str(fault),
                 where="capacity of the engine",
                 do="write the engine again with a value in its range",
             ) from None
