@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from forestc.commands.inspect import inspect as inspect
     from forestc.commands.learn_inputs import model_inputs as model_inputs
     from forestc.commands.measure import measure as measure
+    from forestc.commands.sample import sample_rows as sample_rows
     from forestc.commands.simulate import simulate as simulate
     from forestc.commands.synth import synth as synth
     from forestc.errors import ForestcError as ForestcError
@@ -58,6 +59,7 @@ _NAMES = {
     "forestc.commands.inspect": "inspect",
     "forestc.commands.learn_inputs": "model_inputs",
     "forestc.commands.measure": "measure",
+    "forestc.commands.sample": "sample_rows",
     "forestc.commands.simulate": "simulate",
     "forestc.commands.synth": "synth",
     "forestc.errors": "ForestcError",

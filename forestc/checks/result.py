@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from forestc.checks.agreement import Agreement
-from forestc.checks.coverage import Covered
+from forestc.checks.coverage import CoverageFigures
 from forestc.checks.proof import Proof
 from forestc.checks.table import ROLES
 from forestc.errors import CheckError
@@ -37,11 +37,11 @@ class CheckResult:
     engines : dict of str to EngineResult
         The result of each engine, by its name.
     vectors : dict of str to int
-        Number of vectors by origin: rows, inputs, boundary, ties, random.
+        Number of vectors by origin: rows, boundary, random.
     agreement : Agreement, optional
         Agreement of the quantized forest with the model on the rows; None without rows.
-    covered : Covered
-        Leaves that the vectors reached.
+    coverage : dict
+        Counts of the leaves, nodes and sides of comparators that the vectors of each origin reached.
     proof : Proof, optional
         The proofs, if they were requested.
     changed : tuple of str
@@ -67,7 +67,7 @@ class CheckResult:
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
     agreement: Agreement | None
-    covered: Covered
+    coverage: CoverageFigures
     proof: Proof | None = None
     changed: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)

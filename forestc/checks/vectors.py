@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from forestc.backends.c.inputs import Inputs, fits
 from forestc.backends.c.raw import RawType
-from forestc.checks.ties import near_ties, nearest_to_ties
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
@@ -31,29 +30,19 @@ class Vectors:
 
     words: WordArray  # (n, features) int64
     raw: NDArray[np.float64]  # (n, columns) rows that encode to these words
-    origin: str  # rows, inputs, boundary, ties, random or costly
+    origin: str  # rows, boundary, random or costly
 
 
 def vectors(
-    forest: Forest,
-    rows: Rows,
-    random_rows: int,
-    seed: int = 0,
-    boundary: int | None = None,
-    inputs: Rows | None = None,
+    forest: Forest, rows: Rows, random_rows: int, seed: int = 0, boundary: int | None = None
 ) -> Iterator[Vectors]:
-    """Yields all rows, then words near thresholds, then random words.
-    inputs: rows drawn from an input model; with them, words near ties follow the words near thresholds.
-    boundary: approximate number near thresholds."""
+    """Yields all rows, then words near thresholds, then random words. boundary: approximate number near thresholds."""
     base: WordArray | None = None
-    for origin, some in (("rows", rows), ("inputs", inputs)):
-        for batch in some.batches() if some is not None else ():
-            words = encode(forest, batch.X)
-            if inputs is not None:
-                base = nearest_to_ties(forest, words if base is None else np.concatenate([base, words]), BASE_ROWS)
-            elif base is None:
-                base = words[:BASE_ROWS]
-            yield Vectors(words, batch.X, origin)
+    for batch in rows.batches():
+        words = encode(forest, batch.X)
+        if base is None:
+            base = words[:BASE_ROWS]
+        yield Vectors(words, batch.X, "rows")
     if base is None or not len(base):
         base = np.zeros((1, len(forest.features)), dtype=np.int64)
     if boundary is None:
@@ -61,9 +50,6 @@ def vectors(
         boundary = min(max(LEAST_BOUNDARY, every_node), MOST_BOUNDARY)
     for words in boundary_inputs(forest, base, seed, boundary):
         yield with_raw(forest, words, "boundary")
-    if inputs is not None:
-        for words in near_ties(forest, base, seed):
-            yield with_raw(forest, words, "ties")
     random = np.random.default_rng(seed)
     for start in range(0, random_rows, 8192):
         count = min(8192, random_rows - start)
@@ -133,7 +119,7 @@ def disturbed(forest: Forest, raw: NDArray[np.float64]) -> NDArray[np.float64]:
 def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
     """Makes generated vectors fit the C types, and leaves out given rows that do not fit. Returns the vectors, the
     first value left out as text, and the number of rows left out."""
-    if vectors.origin not in ("rows", "inputs"):
+    if vectors.origin != "rows":
         raw = inputs.fitted(vectors.raw if vectors.origin == COSTLY else disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
     fitting = fits(forest, inputs.types, vectors.raw).all(axis=1)

@@ -25,6 +25,7 @@ from forestc.options.commands import (
     PassesOptions,
     PrintOptions,
     ReportOptions,
+    SampleOptions,
     SimulateOptions,
     SynthOptions,
 )
@@ -213,7 +214,7 @@ def _take(call: Call) -> None:
 
 
 def _model_inputs(call: Call) -> None:
-    """Learns a small file of counts and ranges that stands for the rows: --inputs takes it in their place."""
+    """Learns a small file of counts and ranges, from which forestc sample draws rows."""
     from forestc.commands.learn_inputs import how_long, model_inputs
     from forestc.report.tables import inputs_tables
 
@@ -225,12 +226,20 @@ def _model_inputs(call: Call) -> None:
     call.show(figures, lambda: [*inputs_tables(figures), *notes])
 
 
+def _sample(call: Call) -> None:
+    """Draws rows from the file that model-inputs wrote, such as one for each leaf."""
+    from forestc.commands.sample import sample_rows
+    from forestc.report.tables import figures_table
+
+    with progress(call.json) as say:
+        _, figures = sample_rows(**call.given, progress=say)
+    call.show(figures, lambda: [figures_table(f"rows from {call.given['inputs']}", figures)])
+
+
 def _activity(call: Call) -> None:
     """Shows how often comparators are 1 and change, and how likely leaves and labels are."""
     from forestc.commands.activity import activity
-    from forestc.commands.source import refuse_both
 
-    refuse_both(call.given.get("rows"), call.given.get("inputs"))
     _shown(call, activity)
 
 
@@ -258,6 +267,7 @@ def add_commands(app: typer.Typer) -> None:
         (PassesOptions, _passes),
         (ExploreOptions, _explore),
         (LearnInputsOptions, _model_inputs),
+        (SampleOptions, _sample),
         (ActivityOptions, _activity),
         (ReportOptions, _report),
     ):

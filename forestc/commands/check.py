@@ -22,12 +22,9 @@ from forestc.checks.record import check_record, write_record
 from forestc.checks.result import CheckResult, EngineResult
 from forestc.checks.table import ENGINES, ROLES
 from forestc.checks.vectors import Vectors, vectors
-from forestc.commands.source import design_of, input_model_of
+from forestc.commands.source import design_of
 from forestc.errors import CheckError, MissingToolError, OptionError, known_names, opt, said
 from forestc.forest.evaluate import Evaluation, evaluate_words
-from forestc.inputs.model import InputModel
-from forestc.inputs.stimuli import Stimuli, stimuli
-from forestc.inputs.text import text_hash
 from forestc.manifest.design import Design
 from forestc.manifest.notebook import shows
 from forestc.options.commands import CheckOptions
@@ -98,7 +95,6 @@ def check(options: CheckOptions) -> CheckResult:
         agreed = agreement(design.model, design.forest, given.rows)
     proof = prove_design(design, options.progress, native=options.native) if options.prove else None
     options.progress("coverage")
-    covered = coverage.covered(given.drawn)
     left_out = (
         f"{name}: left out {engine.left_out} rows that the types of its inputs do not hold, as {engine.unfit}"
         for name, engine in engines.items()
@@ -110,7 +106,7 @@ def check(options: CheckOptions) -> CheckResult:
     )
     notes = [*left_out, *sent, *(agreed.notes if agreed else ()), *given.notes]
     changed = design.changed_files()
-    result = CheckResult(engines, counts, agreed, covered, proof, changed, notes=tuple(notes))
+    result = CheckResult(engines, counts, agreed, coverage.figures(), proof, changed, notes=tuple(notes))
     if options.record and (note := _record(design, given, digests, result)):
         notes.append(note)
     return replace(result, figures=_figures(result) | on_board | {"notes": notes}, notes=tuple(notes))
@@ -133,13 +129,11 @@ def _refuse(design: Design, options: CheckOptions) -> None:
 class _Given:
     rows: Rows  # rows to check on, given or generated
     record: dict[str, Any] | None = None  # describes the rows in check.json; None without rows
-    inputs: InputModel | None = None
-    drawn: Stimuli | None = None  # rows drawn from the input model
     notes: tuple[str, ...] = ()  # messages for the user
 
 
 def _given(design: Design, options: CheckOptions) -> _Given:
-    """Opens, generates or draws the rows on which to check. Raises OptionError if neither rows nor a proof are
+    """Opens or generates the rows on which to check. Raises OptionError if neither rows nor a proof are
     requested."""
     given = _Given(ArrayRows(np.empty((0, design.model.width))))
     ranges = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model)
@@ -149,21 +143,15 @@ def _given(design: Design, options: CheckOptions) -> _Given:
     elif ranges is not None:
         rows = made_rows(design.model, ranges, (design.forest,))
         given = _Given(rows, fingerprint(rows, rows) | {"made": True})
-    elif options.inputs is None and not options.prove:
+    elif not options.prove:
         raise OptionError(
             "no rows are given to check on",
             where=opt.rows,
-            do=f"give {opt.rows:FILE}, {opt.inputs:FILE}, or {opt.prove}",
+            do=f"give {opt.rows:FILE}, or {opt.prove}",
         )
     if ranges is not None and (beyond := outside(ranges, design.model, given.rows)):
         given = replace(given, notes=(beyond,))
-    if options.inputs is None:
-        return given
-    options.progress("drawing rows")
-    inputs = input_model_of(options.inputs)
-    return replace(
-        given, inputs=inputs, drawn=stimuli(inputs, design.model, design.forest, options.count, options.seed)
-    )
+    return given
 
 
 def _run_engines(
@@ -181,8 +169,7 @@ def _run_engines(
         built = build.engines([*results]) if all_of_it or options.require else build.one_for_each_file()
         results |= {name: EngineResult(board.tool, differences=0) for name, board in boards.items()}
         built |= boards
-        drawn = None if given.drawn is None else ArrayRows(given.drawn.rows)
-        for chunk in _chunks(vectors(forest, given.rows, options.random_rows, options.seed, inputs=drawn)):
+        for chunk in _chunks(vectors(forest, given.rows, options.random_rows, options.seed)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
             truth = evaluate_words(forest, chunk.words)
             coverage.add(chunk.origin, truth.leaves)
@@ -199,8 +186,6 @@ def _run_engines(
 def _record(design: Design, given: _Given, digests: Mapping[str, str | None], result: CheckResult) -> str:
     """Writes check.json. Returns a note if it can't be written; otherwise ""."""
     results = {"rows": given.record, **_recorded(result)}
-    if given.inputs is not None:
-        results["inputs"] = {"sha256": text_hash(given.inputs), **(result.covered.inputs or {})}
     return write_record(design.folder, check_record(design, digests, results))
 
 
@@ -320,6 +305,5 @@ def _figures(result: CheckResult) -> dict[str, Any]:
         "verdict": None if proof is None else proof.verdict,
         "proof": [] if proof is None else [asdict(part) for part in proof.parts],
         "changed": list(result.changed),
-        "coverage": result.covered.by_origin,
-        "inputs": result.covered.inputs,
+        "coverage": result.coverage,
     }

@@ -22,7 +22,6 @@ from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
-from forestc.commands.source import input_model_of
 from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
 from forestc.compilation.record import (
     command_line,
@@ -43,8 +42,6 @@ from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.inputs.coverage import with_visits
-from forestc.inputs.text import text_hash
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.content import design_hash, manifest, sealed
@@ -75,7 +72,7 @@ from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import accept_missing, name_classes
 from forestc.rows.fingerprint import fingerprint
-from forestc.rows.given import rows_for_model, share_of
+from forestc.rows.given import refuse_sampled, rows_for_model, share_of
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_record
 from forestc.rows.ranges import Ranges
@@ -165,7 +162,6 @@ class Compilation:
     steps: tuple[Step, ...] = field(init=False)
     forest: Forest = field(init=False)
     rows: Rows = field(init=False)
-    inputs: dict[str, Any] = field(default_factory=dict)
     firmware: dict[str, Any] | None = None
     # The stage `lower` sets `netlist`, and may set the latency in `lowering`.
     netlist: Netlist | None = None
@@ -336,6 +332,7 @@ def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], Non
 
 def _load(run: Compilation) -> None:
     options = run.options
+    refuse_sampled(options.rows, options.held_out, allowed=options.rows_are_sampled)
     source = load(options.model, trust_pickle=options.trust_pickle, iterations=options.iterations)
     source = name_classes(replace(source, name=options.name or source.name), options.classes)
     source = accept_missing(source, options.missing)
@@ -400,11 +397,6 @@ def _run_passes(run: Compilation) -> None:
     run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
     run.notes += [step.report["note"] for step in steps if "note" in step.report]
     run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
-    if (given := options.inputs) is not None:
-        inputs = input_model_of(given)
-        run.forest = with_visits(run.forest, source, inputs)
-        file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
-        run.inputs = {"inputs": file | {"sha256": text_hash(inputs)}}
     if "c" in request.targets:
         # The manifest records the layout: costs fitted later must not change a written design.
         run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
@@ -505,7 +497,6 @@ def _write(run: Compilation) -> None:
         "versions": versions(run.source),
         "model": model_record(run.options.model, run.source),
         "rows": {**run.record, "rows": agreed.rows},
-        **run.inputs,
         "held_out": held_out_record,
         "accuracy": measured,
         "steps": steps_record(run.steps),

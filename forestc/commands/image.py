@@ -27,7 +27,7 @@ from forestc.options.shared import Progress
 from forestc.passes.common_words import differing_missing, with_common_words
 from forestc.report.tables import Shown, figures_table, titled
 from forestc.rows.batches import Rows
-from forestc.rows.given import rows_for_model
+from forestc.rows.given import refuse_sampled, rows_for_model
 from forestc.system.writing import replacing, writing
 
 
@@ -120,6 +120,7 @@ def _quantized(
     if isinstance(model, Design):
         opened = None if rows is None else rows_for_model(rows, model.model, options.label, None)[0]
         return _Quantized(source, rows, model.forest, opened, {})
+    refuse_sampled(rows, options.held_out, allowed=options.rows_are_sampled)
     forest = quantize(
         model, rows, options.label, options.passes, held_out=options.held_out, ranges=options.ranges,
         level=options.level, tolerance=options.tolerance, missing=missing,

@@ -21,7 +21,7 @@ from forestc.backends.c.inputs import fits, inputs_of
 from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
-from forestc.commands.source import design_of, rows_or_drawn
+from forestc.commands.source import design_of
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import PYTHON, MissingToolError, OptionError, known_names, opt, said
@@ -37,13 +37,11 @@ from forestc.options.commands import MeasureOptions
 from forestc.options.fields import takes
 from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import find, together
 
-DRAWN = "inputs"  # names the origin of rows that are drawn from an input model
 RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # vectors beside the rows, about: random ones, and on or beside thresholds
 
 
@@ -58,8 +56,7 @@ def measure(options: MeasureOptions) -> Shown:
     -------
     dict
         The figures of `forestc measure --json`: `flash`, `ram` and `stack` in bytes; `instructions` with the `mean` and
-        `max` over the rows (over the vectors if there are no rows) and `max_of_all` over both; `expected`, the mean
-        over drawn rows.
+        `max` over the rows (over the vectors if there are no rows) and `max_of_all` over both.
 
     Raises
     ------
@@ -89,11 +86,10 @@ def measure(options: MeasureOptions) -> Shown:
     cpu = CPUS[options.cpu]
     tool, simavr = find_compiler(cpu, options.compiler), find("simavr")
     design = design_of(options.design)
-    drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
     header = design.path("c")
     names = options.entries or [name for name in entry_names(design, cpu) if name != "values"]
     entries = [measured_entry(design, cpu, name) for name in dict.fromkeys(names)]
-    given = _inputs(design, options, drawn)
+    given = _inputs(design, options)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, cpu, tool, simavr, options.optimize, Path(scratch))
         (work.folder / header.name).write_bytes(header.read_bytes())
@@ -122,7 +118,7 @@ def measure(options: MeasureOptions) -> Shown:
     figures = {
         "cpu": options.cpu,
         "entry": entries[0].name,
-        **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
+        **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles")},
         "worst_case": bound,
         "budget": budget,
         "over_budget": ", ".join(over),
@@ -131,7 +127,7 @@ def measure(options: MeasureOptions) -> Shown:
         "entries": measured,
         "rows": given.rows,
         "rows_given": given.total,
-        "vectors": sum(len(batch.words) for batch in given.inputs if batch.origin not in ("rows", DRAWN)),
+        "vectors": sum(len(batch.words) for batch in given.inputs if batch.origin != "rows"),
         "optimize": options.optimize,
         "tools": [tool.version, *([emulator] if emulator else [])],
     }
@@ -161,25 +157,19 @@ class _Inputs:
     notes: Sequence[str]  # messages for the user
 
 
-def _inputs(design: Design, options: MeasureOptions, drawn: object) -> _Inputs:
-    """Returns rows to run, vectors made from them, and rows drawn."""
+def _inputs(design: Design, options: MeasureOptions) -> _Inputs:
+    """Returns rows to run, and vectors made from them."""
     forest, c = design.forest, design.c_options
     types = inputs_of(forest, c.c_inputs, c.c_types).types
-    rows = drawn if options.rows is None and options.inputs is not None else options.rows
     sample, total, notes = np.empty((0, design.model.width)), 0, []
-    if rows is not None:
-        sample, total = spread(rows_from(rows, design.model, options.label), options.most)
+    if options.rows is not None:
+        sample, total = spread(rows_from(options.rows, design.model, options.label), options.most)
         if types and (first := unfit(forest, sample, types, None)):
             fitting = fits(forest, types, sample).all(axis=1)
             out = (~fitting).sum()
             notes.append(f"left out {out} of {len(sample)} rows that the types of the inputs do not hold: {first}")
             sample = sample[fitting]
-    inputs = list(measured_inputs(forest, sample))
-    if drawn is not None:
-        likely, _ = spread(rows_from(drawn, design.model), options.most)
-        likely = likely[fits(forest, types, likely).all(axis=1)] if types else likely
-        inputs.append(Vectors(encode(forest, likely), likely, DRAWN))
-    return _Inputs(inputs, len(sample), total, notes)
+    return _Inputs(list(measured_inputs(forest, sample)), len(sample), total, notes)
 
 
 def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
@@ -309,8 +299,6 @@ class _Work:
                 differences += difference.count
                 runs.append(run)
         on_rows = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == "rows"] or runs
-        likely = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == DRAWN]
-        expected = _summary([run.instructions if run.cycles is None else run.cycles for run in likely], [])
         stacks = [run.stack for run in runs]
         depths = stacks if built.stack.size is None else [built.stack.size, *stacks]
         by = "-" if not depths else "call graph" if built.stack.size == max(depths) else "emulator"
@@ -323,7 +311,6 @@ class _Work:
             "stack_why": built.stack.why,
             "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
             "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
-            "expected": expected and expected["mean"],
             "differences": None if machine is None else differences,
             "first": first,
             "seconds": {"build": round(built.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},

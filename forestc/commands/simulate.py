@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from forestc.backends.saif import saif as activity_text
 from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
-from forestc.commands.source import design_of, rows_or_drawn
-from forestc.errors import ForestcError, OptionError, opt
+
+# @@
+from forestc.commands.source import design_of
+from forestc.errors import ForestcError
 from forestc.manifest.design import Design
 from forestc.options.commands import SimulateOptions
 from forestc.options.fields import takes
@@ -36,8 +38,6 @@ def simulate(options: SimulateOptions) -> Shown:
 
     Raises
     ------
-    OptionError
-        If both or neither of `rows` and `inputs` are given.
     RowsError
         If the rows do not match the model.
     ForestcError
@@ -57,16 +57,11 @@ def simulate(options: SimulateOptions) -> Shown:
     """
     design = design_of(options.design)
     _ = design.netlist  # A design without a netlist raises here.
-    rows = rows_or_drawn(options.rows, options, design)
-    if rows is None:
-        raise OptionError(
-            "no rows are given to simulate", where=opt.rows, do=f"give {opt.rows:FILE} or {opt.inputs:FILE}"
-        )
     vcd, saif = (None if file is None else Path(file) for file in (options.vcd, options.saif))
     for file, what in ((vcd, "waveform"), (saif, "activity")):
         if file is not None and (not file.name or file.is_dir()):
             raise ForestcError("is a folder", where=str(file), do=f"name a file for the {what}")
-    opened = rows_from(rows, design.model, options.label)
+    opened = rows_from(options.rows, design.model, options.label)
     words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if options.gaps else None
     with ExitStack() as stack:

@@ -282,6 +282,8 @@ class Bench:
             keywords |= {"device": request.device, "no_synth": True}
         if request.classes:
             keywords["classes"] = request.classes
+        if request.rows_are_sampled:
+            keywords["rows_are_sampled"] = True
         if request.missing != "auto":
             keywords["missing"] = request.missing
         if request.trust_pickle and request.model is not None:

@@ -23,7 +23,7 @@ from forestc.passes.quick_evaluation import answers_to
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.columns import accept_missing, adopt_names, name_classes
 from forestc.rows.files import rows_from
-from forestc.rows.given import rows_for_model, share_of
+from forestc.rows.given import refuse_sampled, rows_for_model, share_of
 from forestc.rows.tables import read_table
 from forestc.training import TRAINERS
 from forestc.training.base import Task, Trainer
@@ -163,6 +163,7 @@ def _renamed(parameter: Parameter, prefix: str, trainer: str) -> Parameter:
 
 def material_of(request: ExploreRequest, folder: Path) -> Material:
     """Reads the model and the rows of a study. Raises ForestcError if they can't be read or used."""
+    refuse_sampled(request.rows, request.validation, request.test, allowed=request.rows_are_sampled)
     if request.model is not None:
         return _of_model(request, folder)
     if not callable(request.train):

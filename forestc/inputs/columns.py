@@ -35,6 +35,7 @@ class InputColumn:
     missing: int | None = None  # number of missing values; None if there were none
     codes: tuple[int, ...] = ()  # number of rows with each code, then with any other code
     groups: tuple[tuple[int, ...], ...] = ()  # codes of each state of a category's variable
+    labels: tuple[str, ...] = ()  # texts of a category's codes, if the model has texts
 
     @property
     def spans(self) -> int:

@@ -160,7 +160,8 @@ def _column(forest: Forest, index: int, cuts: tuple[float, ...], seen: _Seen, sp
     plain = InputColumn(feature.name, feature.column, feature.named, feature.raw, missing=missing)
     if isinstance(feature.number, Category):
         groups = _groups(forest, index, seen.codes, spans)
-        return replace(plain, category=feature.number, codes=tuple(seen.codes.tolist()), groups=groups)
+        codes = tuple(seen.codes.tolist())
+        return replace(plain, category=feature.number, codes=codes, groups=groups, labels=feature.labels)
     finite = seen.least <= seen.largest
     return replace(
         plain,

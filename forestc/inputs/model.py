@@ -5,7 +5,7 @@ It holds counts and ranges of the rows. It does not promise to hide every single
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +18,6 @@ from forestc.forest.numbers import Category, FloatArray
 from forestc.inputs.columns import InputColumn
 from forestc.papers.networks.bayesian_network import BayesianNetwork
 from forestc.papers.networks.junction_tree import JunctionTree
-from forestc.rows.batches import ArrayRows
 from forestc.rows.columns import find_columns
 
 DRAWN = 10_000  # rows drawn by default
@@ -115,23 +114,6 @@ class InputModel:
         parts = [column.encoded(values[:, index]) for index, column in enumerate(self.inputs)]
         return np.concatenate([np.zeros((len(rows), 0), dtype=np.uint8), *parts], axis=1)
 
-    def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
-        """Draws raw rows with given states.
-
-        Parameters
-        ----------
-        states : uint8 array of shape (rows, variables)
-            States of the variables.
-        random : numpy.random.Generator
-            Generator for values within a state.
-
-        Returns
-        -------
-        float64 array of shape (rows, width)
-            Raw rows. Columns that the model does not read hold 0.
-        """
-        return self._raw_rows(self.values(states, random))
-
     def values(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
         """Draws values of the inputs with given states.
 
@@ -166,7 +148,19 @@ class InputModel:
         """
         return rows if rows.shape[1] != self.width else rows[:, [column.column for column in self.inputs]]
 
-    def _raw_rows(self, values: FloatArray) -> FloatArray:
+    def raw_rows(self, values: FloatArray) -> FloatArray:
+        """Returns values of the inputs as raw rows.
+
+        Parameters
+        ----------
+        values : float64 array of shape (rows, inputs)
+            Values of the inputs.
+
+        Returns
+        -------
+        float64 array of shape (rows, width)
+            Raw rows. Columns that the model does not read hold 0.
+        """
         rows = np.zeros((len(values), self.width))
         rows[:, [column.column for column in self.inputs]] = values
         return rows
@@ -189,9 +183,21 @@ class InputModel:
         float64 array of shape (count, width)
             Raw rows: NaN for a missing value, the code for a category.
         """
-        return self._raw_rows(self._drawn(count, seed))
+        return self.raw_rows(self.draw(count, seed))
 
-    def _drawn(self, count: int, seed: int) -> FloatArray:
+    def draw(self, count: int, seed: int) -> FloatArray:
+        """Draws values of the inputs alone.
+
+        Parameters
+        ----------
+        count, seed : int
+            As in `rows`.
+
+        Returns
+        -------
+        float64 array of shape (count, inputs)
+            Values of the inputs.
+        """
         random = np.random.default_rng(seed)
         parts = [np.zeros((0, len(self.inputs)))]
         for start in range(0, count, BATCH):
@@ -264,64 +270,6 @@ class InputModel:
         )
         return replace(self, network=network, inputs=inputs)
 
-    def drawn_for(self, model: Forest, count: int = DRAWN, seed: int = 0, others: Sequence[Forest] = ()) -> ArrayRows:
-        """Draws rows for a model, in the order of its columns.
-
-        Parameters
-        ----------
-        model : Forest
-            The model that reads the rows.
-        count : int, default=10000
-            Number of rows.
-        seed : int, default=0
-            Seed of the generator.
-        others : sequence of Forest, optional
-            Forests that read the same rows. A column has no missing values if one of the forests takes none in it.
-
-        Returns
-        -------
-        ArrayRows
-            The rows in one batch or more.
-
-        Raises
-        ------
-        RowsError
-            If the model reads columns that the input model lacks.
-        """
-        self.of(model)  # Refuses the model before memory is taken for the rows.
-        return ArrayRows(self.placed_for(model, self._drawn(count, seed), others))
-
-    def placed_for(self, model: Forest, drawn: FloatArray, others: Sequence[Forest] = ()) -> FloatArray:
-        """Returns drawn values as rows in the order of a model's columns.
-
-        Parameters
-        ----------
-        model : Forest
-            The model that reads the rows.
-        drawn : float64 array of shape (rows, inputs)
-            Values of the inputs.
-        others : sequence of Forest, optional
-            As in `drawn_for`.
-
-        Returns
-        -------
-        float64 array of shape (rows, columns)
-            Rows for the model.
-
-        Raises
-        ------
-        RowsError
-            If the model reads columns that the input model lacks.
-        """
-        refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
-        result = np.zeros((len(drawn), model.width))
-        for feature, index, column in zip(model.features, model.row_columns, self.of(model), strict=True):
-            values = drawn[:, self.by_column[column.column]]
-            if feature.column in refusing and np.isnan(values).any():
-                values = np.where(np.isnan(values), _stand_in(column), values)
-            result[:, index] = values
-        return result
-
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
         """Returns the input of each feature of a forest.
 
@@ -371,7 +319,3 @@ def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
         raise RowsError(
             f"has {kinds[0]} where the model takes {kinds[1]}", where=f"{where}, {feature.name!r}", do="learn it anew"
         )
-
-
-def _stand_in(column: InputColumn) -> float:
-    return float(np.argmax(column.codes)) if column.category else column.least

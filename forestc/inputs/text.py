@@ -34,7 +34,11 @@ def _count(most: int) -> Schema:
 
 
 def _line(**fields: Schema) -> Schema:
-    return {"type": "object", "properties": fields, "required": [name for name in fields if name != "missing"]}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": [name for name in fields if name not in ("missing", "labels")],
+    }
 
 
 def _list(items: Schema) -> Schema:
@@ -54,7 +58,9 @@ EVERY: dict[str, Schema] = {
     "raw": NAME,
     "missing": {"anyOf": [ROWS, {"type": "null"}]},
 }
-CATEGORY_LINE = _line(**EVERY, category=NAME, codes=_list(ROWS), groups=_list({"minItems": 1, **_list(ROWS)}))
+CATEGORY_LINE = _line(
+    **EVERY, category=NAME, codes=_list(ROWS), groups=_list({"minItems": 1, **_list(ROWS)}), labels=_list(NAME)
+)
 NUMBER_LINE = _line(**EVERY, cuts=_list(NUMBER), anchors=_list(ROWS), least=NUMBER, largest=NUMBER, whole=FLAG)
 
 
@@ -75,12 +81,17 @@ def printed(model: InputModel) -> str:
 def _field_values(column: InputColumn) -> dict[str, Any]:
     fields = {"name": column.name, "column": column.column, "named": column.named, "raw": str(column.raw)}
     if column.category:
-        return fields | {
-            "category": str(column.category),
-            "missing": column.missing,
-            "codes": list(column.codes),
-            "groups": [list(codes) for codes in column.groups],
-        }
+        labels = {"labels": list(column.labels)} if column.labels else {}
+        return (
+            fields
+            | labels
+            | {
+                "category": str(column.category),
+                "missing": column.missing,
+                "codes": list(column.codes),
+                "groups": [list(codes) for codes in column.groups],
+            }
+        )
     return fields | {
         "cuts": list(column.cuts),
         "anchors": list(column.anchors),
@@ -180,7 +191,9 @@ def _column(line: str, number: int, width: int) -> InputColumn:
         checked = category if isinstance(category, Category) else None
         wrong["category"] = checked is None or len(codes) != checked.count + 1
         wrong["groups"] = sorted(code for group in groups for code in group) != list(range(len(codes)))
-        column = replace(column, category=checked, codes=codes, groups=groups)
+        labels = tuple(fields.get("labels", ()))
+        wrong["labels"] = len(labels) >= len(codes) > 0 or len(set(labels)) < len(labels)
+        column = replace(column, category=checked, codes=codes, groups=groups, labels=labels)
     else:
         cuts, anchors = tuple(map(float, fields["cuts"])), tuple(fields["anchors"])
         least, largest, whole = float(fields["least"]), float(fields["largest"]), fields["whole"]
@@ -190,5 +203,5 @@ def _column(line: str, number: int, width: int) -> InputColumn:
         column = replace(column, cuts=cuts, anchors=anchors, least=least, largest=largest, whole=whole)
     for key, is_wrong in wrong.items():
         if is_wrong:
-            raise ModelError(f"{key} is {shown(fields[key])}", where=f"line {number}", do=REMEDY)
+            raise ModelError(f"{key} is {shown(fields.get(key))}", where=f"line {number}", do=REMEDY)
     return column

@@ -55,8 +55,8 @@ _ENTRIES: Schema = {
     "type": "object",
     "additionalProperties": {
         "type": "object",
-        "required": [*_ENTRY, "stack_by", "stack_seen", "expected"],
-        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL, "expected": _OPTIONAL, "worst_case": _BOUND},
+        "required": [*_ENTRY, "stack_by", "stack_seen"],
+        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL, "worst_case": _BOUND},
     },
 }
 _BUDGET: Schema = {

@@ -11,13 +11,11 @@ from forestc.options.fields import argument, flag, keyword, option
 from forestc.options.shared import (
     BAUD,
     FOLDER,
-    INPUTS,
     LABELS,
     MODEL,
     ROWS,
     SOURCE,
     TABLE,
-    DrawnRows,
     Progress,
     iterations_option,
     label_option,
@@ -40,11 +38,10 @@ class InspectOptions:
 
 
 @dataclass(frozen=True)
-class CheckOptions(DrawnRows):
+class CheckOptions:
     design: Any = field(metadata=FOLDER)
     rows: Any = rows_option(
-        f"rows to check on: CSV, Parquet, Arrow or NumPy; not needed with {opt.inputs} or {opt.prove}, or if compiled "
-        "without rows"
+        f"rows to check on: CSV, Parquet, Arrow or NumPy; not needed with {opt.prove}, or if compiled without rows"
     )
     _: KW_ONLY
     label: Any = label_option(takes=LABELS)
@@ -57,7 +54,7 @@ class CheckOptions(DrawnRows):
     )
     every: bool = option(False, "--all", "run all engines on all vectors (slow)")
     random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
-    seed: int = option(0, "--seed", f"seed of the random vectors, and of rows drawn from {opt.inputs}", least=0)
+    seed: int = option(0, "--seed", "seed of the random vectors", least=0)
     prove: bool = option(
         False, "--prove", "also prove that the Verilog or VHDL equals the quantized forest for every input"
     )
@@ -78,9 +75,9 @@ class CheckOptions(DrawnRows):
 
 
 @dataclass(frozen=True)
-class SimulateOptions(DrawnRows):
+class SimulateOptions:
     design: Any = field(metadata=FOLDER)
-    rows: Any = rows_option()
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
     _: KW_ONLY
     vcd: Any = option(None, "--vcd", "write a waveform, for GTKWave", "FILE")
     saif: Any = option(None, "--saif", "write switching activity, for power tools", "FILE")
@@ -114,7 +111,7 @@ class SynthOptions:
 
 
 @dataclass(frozen=True)
-class MeasureOptions(DrawnRows):
+class MeasureOptions:
     design: Any = field(metadata=FOLDER)
     cpu: str = field(
         metadata=flag(
@@ -139,23 +136,15 @@ class MeasureOptions(DrawnRows):
     )
     optimize: str = option("s", "-O --optimize", "optimization level of the compiler: s, 2 or 3")
     most: int = option(1000, "--most", "number of rows to run, evenly spaced; 0: all", "N", least=0)
-    drawn: Any = keyword(None, "Used instead of `inputs`: rows drawn from an input model", "array or data frame")
     record: bool = record_keyword()
     progress: Progress = progress_keyword()
 
 
 @dataclass(frozen=True)
-class ActivityOptions(DrawnRows):
+class ActivityOptions:
     design: Any = field(metadata=FOLDER)
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
     _: KW_ONLY
-    inputs: Any = option(
-        None,
-        "--inputs",
-        "input model of forestc model-inputs; activities are computed exactly if possible",
-        "FILE",
-        takes=INPUTS,
-    )
-    rows: Any = rows_option(f"instead of {opt.inputs}: rows to count on, CSV, Parquet, Arrow or NumPy")
     label: Any = label_option()
     progress: Progress = progress_keyword()
 
@@ -178,6 +167,27 @@ class LearnInputsOptions:
     seed: int = option(0, "--seed", "seed of the search", least=0)
     trust_pickle: bool = trust_option()
     iterations: int | str | None = iterations_option()
+    progress: Progress = progress_keyword()
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    inputs: Any = field(
+        metadata=argument("INPUTS", "a file that forestc model-inputs wrote", takes="str, path or InputModel")
+    )
+    rows: int = option(10_000, "--rows", "number of rows to draw", "N", least=1)
+    out: Any = option(
+        None, "-o --out", "the CSV file to write; its first line marks the rows as invented", "FILE", needed=True
+    )
+    _: KW_ONLY
+    reach: Any = option(
+        None,
+        "--reach",
+        "also draw rows for each leaf of this folder that the others miss and some row can reach",
+        "DIR",
+        takes="str, path or Design",
+    )
+    seed: int = option(0, "--seed", "seed of the drawn rows", least=0)
     progress: Progress = progress_keyword()
 
 

@@ -12,7 +12,6 @@ from forestc.options.c import COptions
 from forestc.options.fields import flag, keyword, option
 from forestc.options.shared import (
     HELD_OUT,
-    INPUTS,
     LABELS,
     MODEL,
     RANGES,
@@ -21,6 +20,7 @@ from forestc.options.shared import (
     iterations_option,
     label_option,
     progress_keyword,
+    sampled_option,
     trust_option,
 )
 from forestc.options.stream import StreamOptions
@@ -52,13 +52,6 @@ class _ModelAndHardware:
         "FILE",
         takes=RANGES,
     )
-    inputs: Any = option(
-        None,
-        "--inputs",
-        "input model (see forestc model-inputs), by which the C code tests the more frequent branch first",
-        "FILE",
-        takes=INPUTS,
-    )
     classes: Sequence[str] = option(
         (),
         "--classes",
@@ -83,6 +76,7 @@ class _ModelAndHardware:
         takes=HELD_OUT,
     )
     label: Any = label_option(takes=LABELS)
+    rows_are_sampled: bool = sampled_option()
     scheduler: str | None = option(
         None,
         "--scheduler",

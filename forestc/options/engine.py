@@ -16,6 +16,7 @@ from forestc.options.shared import (
     label_option,
     progress_keyword,
     rows_option,
+    sampled_option,
     trust_option,
 )
 
@@ -98,6 +99,7 @@ class ImageOptions:
         takes=HELD_OUT,
     )
     label: Any = label_option(takes=LABELS)
+    rows_are_sampled: bool = sampled_option()
     level: int | str | None = option(
         None, "-O --level", "how much of the model may change, 0 (exact) to 3 (smallest); default: 1", "LEVEL", kind=str
     )

@@ -15,6 +15,7 @@ from forestc.options.shared import (
     native_option,
     progress_keyword,
     rows_option,
+    sampled_option,
     trust_option,
 )
 
@@ -41,6 +42,7 @@ class ExploreOptions:
     out: Any = option("study", "-o --out", "the folder of the study", "DIR")
     _: KW_ONLY
     label: Any = label_option("column of the true labels", "str or array of shape (rows,)")
+    rows_are_sampled: bool = sampled_option()
     test: Any = option(
         None, "--test", "test rows, which are read once, at the end, to measure the front", "FILE", takes=_PAIR
     )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from forestc.errors import opt
 from forestc.options.fields import argument, keyword, option
 
 MODEL = argument(
@@ -19,14 +17,12 @@ FOLDER = argument("DIR", "a folder that forestc compile wrote", takes="str, path
 SOURCE = argument(
     "MODEL|DIR", "a model file, or a folder that forestc compile wrote", takes="str, path, fitted model or Design"
 )
-# What Python takes for rows, labels, held-out rows, ranges and input models
+# What Python takes for rows, labels, held-out rows and ranges
 TABLE = "str, path, array or data frame"
 COLUMN = "str or list of str"
 LABELS = "str, list of str or array of shape (rows,) or (rows, targets)"
 HELD_OUT = "str, path, array, pair (rows, labels) or float"
 RANGES = "str, path or dict of (smallest, largest)"
-INPUTS = "str, path or InputModel"
-DRAWN = 10_000  # rows drawn from an input model by default
 BAUD = 115_200  # bits a second of a board's serial line by default
 Progress = Callable[[str], None]
 
@@ -45,6 +41,10 @@ def record_keyword() -> Any:
 
 def rows_option(help: str = ROWS, *, repeated: bool = False) -> Any:
     return option(None, "--rows", help, "FILE", recorded=False, repeated=repeated, takes=TABLE)
+
+
+def sampled_option() -> Any:
+    return option(False, "--rows-are-sampled", "take rows that forestc sample invented, which are refused otherwise")
 
 
 def label_option(help: str = "column of the true labels; for several targets: y1,y2", takes: str = COLUMN) -> Any:
@@ -69,14 +69,3 @@ def iterations_option() -> Any:
 
 def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
     return option(False, "--native", help)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawnRows:
-    """Options for rows that are drawn from an input model."""
-
-    inputs: Any = option(
-        None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE", takes=INPUTS
-    )
-    count: int = option(DRAWN, "--count", f"with {opt.inputs}: number of rows to draw", "N", least=1)
-    seed: int = option(0, "--seed", f"with {opt.inputs}: seed of the drawn rows", least=0)

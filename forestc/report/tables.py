@@ -368,7 +368,6 @@ def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[.
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all that were run", *counted("cycles", "max_of_all")),
-        ("expected under the input model", *("-" if e["expected"] is None else f"{e['expected']:,}" for e in entries)),
         ("worst case, fitted", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
@@ -437,7 +436,7 @@ def _coverage_table(result: CheckResult) -> Table:
         out_of_reach = f", {counts['unreachable']:,} unreachable" if counts["unreachable"] else ""
         return f"{counts['reached']:,} of {counts['all']:,}{out_of_reach}"
 
-    rows = [(origin, *map(cell, figures.values())) for origin, figures in result.covered.by_origin.items()]
+    rows = [(origin, *map(cell, figures.values())) for origin, figures in result.coverage.items()]
     return table("reached by the vectors", ("vectors", "leaves", "nodes", "sides of comparators"), rows)
 
 
@@ -454,38 +453,26 @@ def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
     comparators, labels, trees = figures["comparators"], figures["labels"], figures["trees"]
-    drawn = figures["source"] == "inputs"
     most = [
-        (
-            row["comparator"],
-            share(row["probability"]),
-            "exact" if row["exact"] else "counted",
-            f"{row['toggle_rate']:.4f}",
-        )
+        (row["comparator"], share(row["probability"]), f"{row['toggle_rate']:.4f}")
         for row in comparators[:MOST_COMPARATORS]
     ]
     label_rows = [(str(row["label"]), share(row["probability"]), share(row["standard_error"])) for row in labels]
     leaves = sum(tree["leaves"] for tree in trees)
-    totals = [("rows drawn" if drawn else "rows", f"{figures['rows']:,}"), ("comparators", f"{len(comparators):,}")]
-    if drawn:
-        totals.append(("of them exact", f"{sum(row['exact'] for row in comparators):,}"))
-    totals += [
+    totals = [
+        ("rows", f"{figures['rows']:,}"),
+        ("comparators", f"{len(comparators):,}"),
         ("comparators that change from row to row", f"{figures['toggles_per_row']:,.2f}"),
         ("trees", f"{len(trees):,}"),
         ("leaves", f"{leaves:,}"),
-    ]
-    if drawn:
-        totals.append(("of them exact", f"{sum(tree['exact_leaves'] for tree in trees):,}"))
-    totals += [
         ("leaves of probability 0", f"{sum(tree['never'] for tree in trees):,}"),
         ("probability of the rarest other leaf", f"{min(tree['rarest'] for tree in trees):.3g}"),
         ("comparisons of a row, all trees", f"{figures['comparisons_per_row']:,.2f}"),
     ]
-    heads = ("comparator", "is 1", "found", "changes a row")
-    error = "standard error of drawing" if drawn else "standard error"  # The input model has an error of its own.
+    heads = ("comparator", "is 1", "changes a row")
     first = f"{name}: the {len(most):,} of {len(comparators):,} comparators that change most"
     return [
         *([table(first, heads, most)] if most else []),
-        *([table("labels", ("label", "probability", error), label_rows)] if label_rows else []),
+        *([table("labels", ("label", "probability", "standard error"), label_rows)] if label_rows else []),
         table("totals", ("what", "figure"), totals),
     ]

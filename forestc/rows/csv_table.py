@@ -24,6 +24,7 @@ MOST_LINE_BYTES = 128 << 20  # bytes of the first line at most
 BLOCK_BYTES = 8 << 20  # bytes that pyarrow parses at a time; more if a line is long
 WIDE = 4096  # columns; with more, types are inferred only for the columns read
 LONGEST = 40  # characters of a cell in a message
+SAMPLED = "# rows sampled from an input model by forestc"  # the first line of a file of invented rows
 # Each of these texts means a missing value, as in pandas.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())
@@ -36,6 +37,7 @@ class CsvTable:
     headed: bool  # False if `names` are not in the file
     kinds: dict[str, pa.DataType]  # types of the columns, as inferred so far
     block: int  # bytes to parse at a time
+    sampled: bool = False  # True if the first line is the mark of invented rows
     nulls: ClassVar[tuple[str, ...]] = NULLS  # texts that mean a missing value
 
     @classmethod
@@ -44,16 +46,18 @@ class CsvTable:
     ) -> CsvTable:
         """Opens a CSV file. Raises RowsError if it is empty or can't be read. label, names, categories: as for
         `is_header`."""
-        line = _first_line(path)
+        sampled = is_sampled(path)
+        line = _first_line(path, sampled=sampled)
         cells = next(csv.reader([line]), [])
         headed = is_header([cell.strip() for cell in cells], label, names, categories)
         columns = cells if headed else [f"f{index}" for index in range(len(cells))]
-        table = cls(path, tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30))
+        table = cls(path, tuple(columns), headed, {}, min(max(BLOCK_BYTES, 8 * len(line)), 1 << 30), sampled)
         if len(cells) > WIDE:
             return table
         with readable(path, "not a readable CSV file"), table._faults():
             schema = table._reader(None).schema
-        return cls(path, tuple(schema.names), headed, dict(zip(schema.names, schema.types, strict=True)), table.block)
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+        return cls(path, tuple(schema.names), headed, kinds, table.block, sampled)
 
     @property
     def where(self) -> str:
@@ -94,7 +98,9 @@ class CsvTable:
         typed = {} if types is None else {name: kind for name, kind in types.items() if kind is not None}
         selection = {} if types is None else {"column_types": typed, "include_columns": list(types)}
         return {
-            "read_options": pyarrow.csv.ReadOptions(block_size=self.block, autogenerate_column_names=not self.headed),
+            "read_options": pyarrow.csv.ReadOptions(
+                block_size=self.block, autogenerate_column_names=not self.headed, skip_rows=int(self.sampled)
+            ),
             # Text columns keep texts such as NA, as they may be names of categories.
             "convert_options": pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **selection),
         }
@@ -119,7 +125,7 @@ class CsvTable:
         with _unzipped(self.path) as file:
             reader = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             lines = (cells for cells in reader if cells)
-            if self.headed:
+            for _ in range(self.sampled + self.headed):
                 next(lines, None)
             for cells in lines:
                 if len(cells) != len(self.names):
@@ -141,9 +147,18 @@ def _unzipped(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path) if _zipped(path) else path.open("rb"))
 
 
-def _first_line(path: Path) -> str:
-    """Returns the first line of a file that is not blank. Raises RowsError if there is none."""
+def is_sampled(path: Path) -> bool:
+    """Returns True if a CSV file's first line marks its rows as invented; a spreadsheet may have quoted it."""
     with readable(path), _unzipped(path) as file:
+        return file.readline(200).decode("utf-8-sig", "replace").lstrip('"').startswith(SAMPLED)
+
+
+def _first_line(path: Path, *, sampled: bool) -> str:
+    """Returns the first line of a file that is not blank, after the mark of sampled rows. Raises RowsError if there is
+    none."""
+    with readable(path), _unzipped(path) as file:
+        if sampled:
+            file.readline()
         lines = (line for line in iter(lambda: file.readline(MOST_LINE_BYTES), b"") if line.strip())
         line = re.split(r"[\r\n]", next(lines, b"").decode("utf-8-sig").lstrip("\r\n"))[0]
     if not line.strip():

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import OptionError, opt
+from forestc.errors import OptionError, RowsError, opt
 from forestc.forest.ir import Forest
 from forestc.rows.batches import FitAndHeldOut, Rows
 from forestc.rows.categories import with_categories
 from forestc.rows.columns import adopt_names, some_names
+from forestc.rows.csv_table import is_sampled
 from forestc.rows.files import rows_from
 from forestc.rows.labels import label_columns
 from forestc.rows.range_files import ranges_from
@@ -31,6 +32,23 @@ def rows_for_model(
         return opened, forest, ()
     note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"
     return opened, adopt_names(forest, names), (note,)
+
+
+def refuse_sampled(*given: object, allowed: bool) -> None:
+    """Raises RowsError for a file of rows that `sample` invented, unless they are allowed. given: rows, or pairs (rows,
+    labels)."""
+    for rows in given:
+        file = rows[0] if isinstance(rows, tuple) and rows else rows
+        if allowed or not isinstance(file, str | Path):
+            continue
+        path = Path(file)
+        if path.name.lower().endswith((".csv", ".csv.gz")) and path.is_file() and is_sampled(path):
+            raise RowsError(
+                "its rows are invented: forestc sample drew them from an input model, and what is kept on them says "
+                "little of real rows",
+                where=str(path),
+                do=f"give real rows, or none, or {opt.ranges:FILE}; add {opt.rows_are_sampled} to take these all the same",
+            )
 
 
 def split_rows(rows: Rows, held_out: object, source: Forest, label: object) -> tuple[Rows, Rows | None]:
