@@ -47,7 +47,7 @@ def refuse_sampled(*given: object, allowed: bool) -> None:
                 "its rows are invented: forestc sample drew them from an input model, and what is kept on them says "
                 "little of real rows",
                 where=str(path),
-                do=f"give real rows, or none, or {opt.ranges:FILE}; add {opt.rows_are_sampled} to take these all the same",
+                do=f"give real rows or {opt.ranges:FILE}; add {opt.rows_are_sampled} to take these all the same",
             )
 
 
