@@ -11,7 +11,7 @@ DEMO := $(VENV)/.demo
 WORKERS ?= 2
 
 .PHONY: demo firmware-demo test quick lint types types-elsewhere docs unit environment full figures bench fuzz clean \
-  bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine \
+  bench-levels bench-speed bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine \
   bench-installs figures-check
 
 demo: $(DEMO)
@@ -72,7 +72,7 @@ figures: bench-levels bench-speed bench-installs
 figures-check: $(STAMP)
 	$(BIN)/python benchmarks/golden.py
 
-bench: bench-levels bench-speed bench-installs bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-inputs bench-engine
+bench: bench-levels bench-speed bench-installs bench-search bench-exactness bench-c-exactness bench-firmware bench-estimates bench-engine
 
 bench-levels: $(STAMP)
 	$(call MEASURED,shipped_models)
@@ -104,9 +104,6 @@ bench-firmware: $(STAMP)
 bench-estimates: $(STAMP)
 	mkdir -p out
 	$(call MEASURED,estimates,--cache out/estimates.json --minutes 50 $(WITH_DATA))
-
-bench-inputs: $(STAMP)
-	$(call MEASURED,input_model,$(WITH_DATA))
 
 bench-engine: $(STAMP)
 	$(call MEASURED,engine_ecp5,--cases ecp5 --seeds 2,engine)

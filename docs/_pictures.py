@@ -420,37 +420,10 @@ def firmware(result: Result) -> tuple[Picture, str]:
     )
 
 
-def input_model(result: Result) -> tuple[Picture, str]:
-    rows = result["rows"]
-    step = 24
-    picture = Picture(62 + step * len(rows))
-    across = Axis(50, 100, 196, WIDTH - 14, range(50, 101, 10), log=False)
-    bottom = 26 + step * len(rows)
-    for tick in across.ticks:
-        picture.add(_rule(across(tick), 24, across(tick), bottom, "grid"))
-        picture.text(across(tick), bottom + 14, f"{tick:g}", "soft", "middle")
-    picture.text(WIDTH - 6, bottom + 28, "% of the leaves that are reached", "soft", "end")
-    for place, row in enumerate(rows):
-        y = 38 + step * place
-        data, _, trees = row["model"].rpartition(" ")
-        model = f"{NAMES.get(data, data)}, {trees}"
-        picture.text(186, y + 4, f"{model} trees", "", "end")
-        picture.line([(across(row["random %"]), y), (across(row["all %"]), y)], "grid")
-        for key, kind in (("random %", "peer"), ("drawn %", "third"), ("all %", "ours")):
-            picture.mark(across(max(across.low, row[key])), y, kind)
-    picture.keys(172, 16, [("peer", True, "random"), ("third", True, "drawn"), ("ours", True, "all of check")])
-    least, drawn_alone, random = (min(row[key] for row in rows) for key in ("all %", "drawn %", "random %"))
-    return picture, (
-        f"check --inputs reaches {least:.0f} % of the leaves of every model, drawn rows alone at least "
-        f"{drawn_alone:.0f} %, random words at least {random:.0f} %"
-    )
-
-
 PICTURES: Mapping[str, Callable[[Result], tuple[Picture, str]]] = {
     draw.__name__: draw
     for draw in (
         exactness, c_exactness, shipped_models, hardware, compile_scale, simulation, streams, frontends, firmware,
-        input_model,
     )
 }  # fmt: skip
 

@@ -9,16 +9,13 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.checks.ties import margins, near_ties
-from forestc.checks.vectors import vectors
-from forestc.forest.boundary import boundary_inputs
+from forestc.checks.boxes import Boxes
+from forestc.checks.coverage import Coverage, Reachable
 from forestc.forest.evaluate import evaluate_words, leaf_nodes
 from forestc.forest.numbers import word_range
 from forestc.forest.text import parse_forest, print_forest
-from forestc.inputs.boxes import Boxes
-from forestc.inputs.coverage import Coverage, Reachable
 from forestc.inputs.learn import learned
-from forestc.inputs.stimuli import stimuli
+from forestc.inputs.reaching import reaching_rows
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 
@@ -41,60 +38,21 @@ def inputs(quantized):
 
 
 def test_every_leaf_is_reached_or_shown_unreachable(deep, quantized, inputs):
-    found = stimuli(inputs, deep, quantized, count=500)
+    found = reaching_rows(inputs, deep, quantized, 500)
+    rows = inputs.raw_rows(found.values)
     coverage = Coverage.of(quantized)
-    coverage.add(evaluate_words(quantized, encode(quantized, found.rows)).leaves)
+    coverage.add(evaluate_words(quantized, encode(quantized, rows)).leaves)
     figures = coverage.figures(Reachable.of(quantized))
     for output in figures.values():
         assert output["reached"] + output["unreachable"] == output["all"]
     assert figures["leaves"]["unreachable"] > 20
-    assert found.coverage.figures(Reachable.of(quantized))["leaves"]["reached"] < figures["leaves"]["reached"]
-    assert found.conditioned > 0 and found.drawn == 500
-    again = stimuli(inputs, deep, quantized, count=500)
-    assert np.array_equal(found.rows, again.rows, equal_nan=True)
-
-
-def test_leaves_past_the_most_that_are_conditioned_are_reached_by_moved_rows(deep, quantized, inputs, monkeypatch):
-    monkeypatch.setattr("forestc.inputs.stimuli.MOST_CONDITIONED", 5)
-    found = stimuli(inputs, deep, quantized, count=200)
-    assert found.conditioned == 5 < found.steered
-    coverage = Coverage.of(quantized)
-    coverage.add(evaluate_words(quantized, encode(quantized, found.rows)).leaves)
-    leaves = coverage.figures(Reachable.of(quantized))["leaves"]
-    assert leaves["reached"] + leaves["unreachable"] == leaves["all"]
-
-
-def test_words_beside_thresholds_start_near_ties(quantized, inputs, deep):
-    """With an input model, these words start from the rows nearest to a change of decision."""
-    rows = ArrayRows(mixed_rows(3000, 4))
-    parts = {v.origin: v for v in vectors(quantized, ArrayRows(np.zeros((0, 5))), 0, inputs=rows, boundary=600)}
-    plain = {v.origin: v for v in vectors(quantized, rows, 0, boundary=600)}
-
-    def margin(words):
-        return np.abs(evaluate_words(quantized, words).scores[:, -1] - quantized.decision.threshold).mean()
-
-    assert margin(parts["boundary"].words) < margin(plain["boundary"].words)
-
-
-def test_words_near_ties_are_nearest_at_each_leaf(deep, quantized, inputs):
-    """None of many rows in a leaf comes nearer to a tie than its word. With these words, more changed leaves show a
-    wrong label."""
-    base = encode(quantized, inputs.drawn_for(deep, 500, 0, (quantized,)).X)
-    chosen = np.concatenate(list(near_ties(quantized, base, 0)))
-    tried = np.concatenate(list(boundary_inputs(quantized, base, 0, 4000)))
-
-    def nearest(words):
-        output = evaluate_words(quantized, words)
-        size = np.abs(margins(quantized, output))
-        return [{leaf: size[own == leaf].min() for leaf in set(own.tolist())} for own in output.leaves.T]
-
-    few, many = nearest(chosen), nearest(tried)
-    closer = [few[index][leaf] <= least for index, own in enumerate(many) for leaf, least in own.items()]
-    assert np.mean(closer) > 0.95 and len(chosen) <= 2 * sum((tree.left == -1).sum() for tree in quantized.trees)
+    assert found.reached_by_drawn < figures["leaves"]["reached"] == found.leaves - found.unreachable
+    again = reaching_rows(inputs, deep, quantized, 500)
+    assert np.array_equal(found.values, again.values, equal_nan=True)
 
 
 def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantized, inputs):
-    rows = stimuli(inputs, deep, quantized, count=200).rows
+    rows = inputs.raw_rows(reaching_rows(inputs, deep, quantized, 200).values)
     age = rows[:, 2]
     assert (age == np.floor(age)).all() and age.min() >= 0 and age.max() <= 19
 
@@ -171,9 +129,10 @@ def test_leaves_of_missing_or_infinite_values_alone_are_reached():
     model = forestc.load(RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y))
     exact = forestc.quantize(model, level=0)
     assert np.isinf(model.conditions.thresholds(0)).any()
-    found = stimuli(learned(exact, ArrayRows(X), samples=1), model, exact, count=50)
+    inputs = learned(exact, ArrayRows(X), samples=1)
+    rows = inputs.raw_rows(reaching_rows(inputs, model, exact, 50).values)
     coverage = Coverage.of(exact)
-    coverage.add(evaluate_words(exact, encode(exact, found.rows)).leaves)
+    coverage.add(evaluate_words(exact, encode(exact, rows)).leaves)
     output = coverage.figures(Reachable.of(exact))["leaves"]
     assert output["reached"] + output["unreachable"] == output["all"]
 
