@@ -224,8 +224,8 @@ def test_keys_set_what_their_flags_set(run, work, flags, keys):
             "--c layouts=nodes",
             "--c; 'layouts'; did you mean 'layout'? known: inputs, ",
         ),
-        ("--c layout=nodes,layout=calls", "--c layout; given twice; give it once"),
-        ("--c layout=nodes --c-layout calls", "--c layout; given twice; give it once"),
+        ("--c layout=nodes,layout=masks", "--c layout; given twice; give it once"),
+        ("--c layout=nodes --c-layout masks", "--c layout; given twice; give it once"),
         ("--c layout", "no value; write --c layout=VALUE"),
         (
             "--stream tdat=8",

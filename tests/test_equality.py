@@ -127,7 +127,7 @@ def in_amaranth(forest: Forest, folder: Path, seed: int) -> bool:
     return False
 
 
-TREES, TABLES = ("branches", "calls"), ("nodes", "masks", "mixed")
+TREES, TABLES = ("branches",), ("nodes", "masks", "mixed")
 ENGINES: dict[str, Engine] = {
     "text": Engine(text, large=True, seeds=3),
     "netlist": Engine(netlist, large=True),

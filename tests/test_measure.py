@@ -363,7 +363,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
     thinned(
         [
             (layout, *processor)
-            for place, layout in enumerate(["branches", "calls", "ranked", "nodes", "masks", "mixed"])
+            for place, layout in enumerate(["branches", "ranked", "nodes", "masks", "mixed"])
             for processor in [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")][:: 1 - 2 * (place % 2)]
         ],
         keep=2,
@@ -415,7 +415,7 @@ _SMALL = {
     "model, level, form, layout, cpu",
     [
         ("tree", 0, "float", "branches", "rv32imc"),
-        ("tree", 0, "float", "calls", "rv32imc"),
+        ("tree", 0, "float", "ranked", "rv32imc"),
         ("three", 0, "words", "nodes", "cortex-m0plus"),
         ("three", 0, "float", "nodes", "cortex-m0plus"),
         ("three", 0, "struct", "nodes", "cortex-m4f"),

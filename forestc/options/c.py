@@ -13,7 +13,7 @@ from forestc.options.fields import KeyedFlag, option
 CInputs = Literal["words", "struct", "float", "raw"]
 CQuantizer = Literal["auto", "none", "float", "double"]
 CValues = Literal["none", "q15", "q31", "float"]
-Layout = Literal["branches", "calls", "ranked", "nodes", "masks", "mixed"]
+Layout = Literal["branches", "ranked", "nodes", "masks", "mixed"]
 CLayout = Literal["auto", "smallest", "fastest", "balanced", Layout]
 
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}  # lists the budgets with their units
@@ -49,9 +49,9 @@ class COptions:
         Add a function for the probabilities of a classifier or the values of a regression, in fixed point of 15 or 31
         bits or as float. Functions that a program does not call take no space.
     c_layout : str, default="auto"
-        How trees are written. "branches": nested ifs, the fastest. "calls": the same, with a function for each tree.
-        "ranked": as calls, on ranks of words among their thresholds, so that a split holds a byte. "nodes": tables
-        that one loop reads, the smallest. "masks": tables of conditions and of the leaves that remain if one fails,
+        How trees are written. "branches": nested ifs, the fastest. "ranked": nested ifs, a function for each tree, on
+        ranks of words among their thresholds, so that a split holds a byte. "nodes": tables that one loop reads, the
+        smallest. "masks": tables of conditions and of the leaves that remain if one fails,
         for trees of up to 32 leaves; each condition is evaluated at most once. "mixed": the smallest trees, with up
         to half of all splits, as branches, the others as nodes. These choose a layout from estimates, within the
         budgets. "smallest": the layout of fewest bytes. "fastest": of fewest instructions in the worst case.
@@ -90,8 +90,8 @@ class COptions:
     c_layout: CLayout = _c(
         "auto",
         "--c-layout",
-        "form of the trees in C. branches: nested ifs, fast; calls: a function for each tree; ranked: calls "
-        "on ranks of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or by "
+        "form of the trees in C. branches: nested ifs, fast; ranked: nested ifs on ranks "
+        "of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or by "
         "estimates: smallest, fastest (in the worst case), balanced (the smallest within twice the "
         f"instructions of the fastest); auto: within {opt.flash} and {opt.instructions}, otherwise balanced",
     )

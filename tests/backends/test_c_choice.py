@@ -94,8 +94,8 @@ def test_the_counts_of_a_row_are_those_of_its_paths(forest):
 def test_auto_keeps_the_budgets(forest):
     cpu = "cortex-m0plus"
     known = estimated(forest, COptions(), cpu)
-    assert known["nodes"].flash < known["calls"].flash < known["branches"].flash
-    assert known["nodes"].peak > known["calls"].peak and known["nodes"].peak > known["branches"].peak
+    assert known["nodes"].flash < known["branches"].flash
+    assert known["nodes"].peak > known["branches"].peak
     assert all(estimate.peak <= estimate.worst for estimate in known.values())
     quick = min(known.values(), key=lambda estimate: estimate.peak)
     small = min((e for e in known.values() if e.peak <= 2 * quick.peak), key=lambda estimate: estimate.flash)
@@ -215,7 +215,7 @@ def test_large_forests_are_tables(forest, monkeypatch):
     with pytest.raises(OptionError, match=r"flash budget of 10 bytes for predict on avr"):
         chosen_layout(forest, COptions(cpu="avr", flash=10))
 
-    for layout in ("branches", "calls", "mixed"):
+    for layout in ("branches", "mixed"):
         assert layout in estimated(forest, COptions(c_layout=layout), "avr")
         with pytest.raises(OptionError, match=rf"flash budget of 10 bytes for predict on avr .* {layout} needs"):
             chosen_layout(forest, COptions(c_layout=layout, cpu="avr", flash=10))

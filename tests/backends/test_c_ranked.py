@@ -32,12 +32,12 @@ def designs(cancer, tmp_path_factory):
         layout: forestc.compile(
             model, X, folder / layout, label=y, level=0, targets="c", c_layout=layout, c_values="none", name="m"
         ).design
-        for layout in ("calls", "ranked", "nodes")
+        for layout in ("branches", "ranked", "nodes")
     }
 
 
 @pytest.mark.parametrize("cpu", thinned(["cortex-m0plus", "avr", "cortex-m4f"], keep=1))
-def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, designs, cpu):
+def test_it_is_smaller_than_branches_and_faster_than_nodes(need_tool, cancer, designs, cpu):
     """Requires at most three quarters of the bytes and two thirds of the instructions, for forests like one of 100
     trees."""
     need_tool("avr-gcc" if cpu == "avr" else "arm-none-eabi-gcc")
@@ -46,7 +46,7 @@ def test_it_is_smaller_than_calls_and_faster_than_nodes(need_tool, cancer, desig
         found[layout] = forestc.measure(compiled, cpu, cancer[1], entries=["predict"], most=40)
         assert found[layout]["differences"] == 0
     taken = {layout: (figures["instructions"] or figures["cycles"])["mean"] for layout, figures in found.items()}
-    assert found["ranked"]["flash"] < 0.75 * found["calls"]["flash"]
+    assert found["ranked"]["flash"] < 0.75 * found["branches"]["flash"]
     assert taken["ranked"] < 0.67 * taken["nodes"]
 
 

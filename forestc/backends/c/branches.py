@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,8 +117,7 @@ class BranchesInC:
 
 
 def branches(context: TreeContext) -> BranchesInC:
-    """Returns the trees as C in the layouts `branches` and `calls`. Trees without splits become part of the initial
-    scores."""
+    """Returns the trees as C in the layout `branches`. Trees without splits become part of the initial scores."""
     starts = [int(bias) for bias in context.forest.bias]
     varying = []
     for index, tree in enumerate(context.forest.trees):
@@ -242,21 +240,6 @@ def branches_demand(inputs: Inputs) -> Demand:
     flash["threaded"] = splits * flash["dense"]
     flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
     return Demand({**flash, **common}, stack_amounts(inputs) | {"used": used, "tree": common["tree"]}, common, trees)
-
-
-def calls_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations for the layout `calls`, in which trees do not reuse comparisons of earlier
-    trees."""
-    demand = branches_demand(inputs)
-
-    def joined(amounts: Mapping[str, Any]) -> dict[str, Any]:
-        own = {
-            name: amount for name, amount in amounts.items() if name not in ("again", "dense", "threaded", "crowded")
-        }
-        return own | ({"split": own["split"] + amounts["again"]} if "again" in amounts else {})
-
-    trees = {index: joined(amounts) for index, amounts in demand.trees.items()}
-    return replace(demand, flash=joined(demand.flash), trees=trees)
 
 
 def _constant(forest: Forest) -> Demand:

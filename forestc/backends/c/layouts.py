@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forestc.backends.c.branches import branches, branches_demand, calls_demand
+from forestc.backends.c.branches import branches, branches_demand
 from forestc.backends.c.demands import Demand
 from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.masks import masks, masks_demand
@@ -31,7 +31,6 @@ class LayoutOfC:
 
 LAYOUTS: Mapping[Layout, LayoutOfC] = {
     "branches": LayoutOfC(branches, branches_demand),
-    "calls": LayoutOfC(branches, calls_demand, separate=True),
     "ranked": LayoutOfC(ranked, ranked_demand, separate=True),
     "nodes": LayoutOfC(nodes, nodes_demand),
     "masks": LayoutOfC(masks, masks_demand),
