@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,12 @@ from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.source import design_of
 from forestc.costs.boards import stands_for
 from forestc.costs.firmware import firmware_costs
-from forestc.errors import PYTHON, MissingToolError, OptionError, known_names, opt, said
+from forestc.errors import OptionError, known_names, opt, said
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
-from forestc.firmware.emulator import Emulator, Machine, Run
+from forestc.firmware.emulator import Machine, Run
 from forestc.firmware.entries import Entry, entry_names, measured_entry
-from forestc.firmware.image import FirmwareImage, StackUse, read_image, static_stack
+from forestc.firmware.workbench import Built, Workbench, need_libraries
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
@@ -39,7 +38,7 @@ from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import rows_from
 from forestc.toolchain.compilers import version
-from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Build, Compiler, Cpu, build, find_compiler
+from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Compiler, find_compiler
 from forestc.toolchain.run import find, together
 
 RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # vectors beside the rows, about: random ones, and on or beside thresholds
@@ -87,14 +86,15 @@ def measure(options: MeasureOptions) -> Shown:
     tool, simavr = find_compiler(cpu, options.compiler), find("simavr")
     design = design_of(options.design)
     header = design.path("c")
-    names = options.entries or [name for name in entry_names(design, cpu) if name != "values"]
-    entries = [measured_entry(design, cpu, name) for name in dict.fromkeys(names)]
+    names = options.entries or [name for name in entry_names(design.forest, design.c_options, cpu) if name != "values"]
+    entries = [measured_entry(design.forest, design.c_options, header.name, cpu, name) for name in dict.fromkeys(names)]
     given = _inputs(design, options)
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
-        work = _Work(design, cpu, tool, simavr, options.optimize, Path(scratch))
-        (work.folder / header.name).write_bytes(header.read_bytes())
+        bench = Workbench(cpu, tool, options.optimize, Path(scratch))
+        work = _Work(design, bench)
+        (bench.folder / header.name).write_bytes(header.read_bytes())
         options.progress(f"{tool.kind} for {options.cpu}")
-        built = together([partial(work.built, entry) for entry in entries])
+        built = together([partial(bench.built, entry) for entry in entries])
         counted = sum(len(batch.words) for batch in given.inputs)
         options.progress(f"{', '.join(entry.name for entry in entries)}: {counted} inputs")
         measured = {
@@ -218,17 +218,6 @@ def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) 
     return {name: (used[name], most) for name, most in options.limits.items()}
 
 
-def need_libraries(cpu: Cpu) -> None:
-    """Raises MissingToolError if a library that reads or runs images is not installed."""
-    modules = {"pyelftools": "elftools", **({"unicorn": "unicorn"} if cpu.machine else {})}
-    missing = [name for name, module in modules.items() if find_spec(module) is None]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise MissingToolError(
-            f"{' and '.join(missing)} {verb} not installed", where=PYTHON, do='pip install "forestc[firmware]"'
-        )
-
-
 def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
     """Returns at most `most` rows (0: all) at even distances, and the number of all rows."""
     parts: list[NDArray[np.float64]] = []
@@ -257,42 +246,16 @@ def measured_inputs(forest: Forest, sample: NDArray[np.float64]) -> Iterator[Vec
 
 
 @dataclass(frozen=True)
-class _Built:
-    files: Build
-    image: FirmwareImage
-    stack: StackUse
-    seconds: float
-
-
-@dataclass(frozen=True)
 class _Work:
-    """The tools and the folder that all entries share."""
+    """A design on the bench of one processor."""
 
     design: Design
-    cpu: Cpu
-    compiler: Compiler
-    simavr: str | None  # path of the program; None if it is not installed
-    optimize: str
-    folder: Path
+    bench: Workbench
 
-    def built(self, entry: Entry) -> _Built:
-        start = time.perf_counter()
-        (self.folder / f"{entry.name}.c").write_text(entry.source, encoding="utf-8")
-        files = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimize)
-        return _Built(files, read_image(files.image), static_stack(files), time.perf_counter() - start)
-
-    def _machine(self, built: _Built) -> Machine | None:
-        """Returns an emulator with a compiled entry; None if simavr is needed and not installed."""
-        if self.cpu.machine:
-            return Emulator(self.cpu, built.image)
-        if self.simavr is None:
-            return None
-        return avr.Simavr(self.simavr, self.compiler, built.files, built.image.flash, self.folder)
-
-    def measured(self, entry: Entry, built: _Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
+    def measured(self, entry: Entry, built: Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
         start = time.perf_counter()
         differences, first, runs = 0, "", list[Run]()
-        if (machine := self._machine(built)) is not None:
+        if (machine := self.bench.machine(built)) is not None:
             for batch in inputs:
                 run, difference, shown = self._compared(entry, machine, batch)
                 first = first or (f"{entry.name}: {shown}" if difference.count else "")

@@ -17,7 +17,7 @@ from forestc.checks.vectors import Vectors, taken
 from forestc.errors import OptionError, known_names, opt
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
-from forestc.manifest.design import Design
+from forestc.options.c import COptions
 from forestc.toolchain.firmware import ENTRY, Cpu
 from hdl_templates import render
 
@@ -64,9 +64,8 @@ class Entry:
         return difference(got, np.where(near, got, np.where(expected == got, ~got, expected)))
 
 
-def entry_names(design: Design, cpu: Cpu) -> list[str]:
-    """Returns a list of the names in ENTRIES that the design's C header offers for measurement on a processor."""
-    forest, options = design.forest, design.c_options
+def entry_names(forest: Forest, options: COptions, cpu: Cpu) -> list[str]:
+    """Returns a list of the names in ENTRIES that a C header offers for measurement on a processor."""
     offered = {
         "predict": forest.decides,
         "scores": True,
@@ -78,25 +77,25 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
     return [name for name in ENTRIES if offered[name]]
 
 
-def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
+def measured_entry(forest: Forest, options: COptions, header: str, cpu: Cpu, name: str) -> Entry:
     """Returns the function to measure, by its name in ENTRIES. Raises OptionError if the header does not have it, or if
-    it can't be measured."""
+    it can't be measured. header: the header's file name."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", where=opt.entry, do=known_names(name, ENTRIES))
-    inputs = inputs_of(design.forest, design.c_options.c_inputs, design.c_options.c_types)
+    inputs = inputs_of(forest, options.c_inputs, options.c_types)
     if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(
             f"double has 32 bits on {cpu.name}", where=opt.cpu, do=f"compile the model with {opt.c_inputs:words}"
         )
     if inputs.elements:
         raise OptionError(
-            f"x has {design.forest.columns} elements, too many to be measured",
+            f"x has {forest.columns} elements, too many to be measured",
             where="the C header's rows",
             do=f"compile with {opt.c_inputs:words}",
         )
-    if name not in (offered := entry_names(design, cpu)):
+    if name not in (offered := entry_names(forest, options, cpu)):
         raise OptionError(f"the header has no entry {name!r}", where=opt.entry, do=f"it offers: {', '.join(offered)}")
-    forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
+    prefix = identifier(forest.name)
     struct, row = inputs.struct, name == "row"
     takes = inputs if not row else rows_of(forest, row_type(forest, options.c_quantizer).name)
     what = {"predict": "labels", "row": "labels" if forest.decides else "scores"}.get(name, name)
@@ -118,7 +117,7 @@ def measured_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     source = render(
         "firmware/entry.c.j2",
         entry=ENTRY,
-        header=design.path("c").name,
+        header=header,
         prefix=prefix,
         macro=prefix.upper(),
         takes=takes.type,
