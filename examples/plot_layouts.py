@@ -4,7 +4,7 @@ Choose how the C is laid out
 
 The same forest can be written as branches, as a table of nodes, or in other layouts:
 more bytes of flash, or more instructions. ``compile(..., targets="c", cpu=...)``
-estimates each for a processor and takes the one that suits; this example plots them for
+builds and runs each for a processor and takes the one that suits; this example plots them for
 three forests of the handwritten digits on a Cortex-M4.
 """
 

@@ -38,7 +38,6 @@ NEEDS = {
     "bitstreams": "icebox_vlog",
     "budgets": "arm-none-eabi-gcc",
     "exactness": "iverilog",
-    "firmware_costs": "arm-none-eabi-gcc",
     "shipped_models": "arm-none-eabi-gcc",
     "streams": "iverilog",
 }

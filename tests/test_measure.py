@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -13,14 +12,11 @@ import pandas as pd
 import pytest
 from models import trained
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 from thinned import only, thinned
 
 import forestc
-from forestc.backends.c import COptions, chosen_layout, emit, estimated
-from forestc.backends.c.types import word_type
 from forestc.commands.measure import measured_inputs, spread
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
@@ -328,7 +324,8 @@ def test_avr(design, rows, monkeypatch, need, need_tool):
     assert 100 < figures["cycles"]["mean"] <= figures["cycles"]["max"] < 2000
     assert figures["stack"] >= figures["entries"]["predict"]["stack_seen"] > 3
     assert figures["tools"][0].startswith("avr-gcc") and "simavr" in figures["tools"][1]
-    monkeypatch.setattr("forestc.commands.measure.find", lambda *_: None)
+    for module in ("commands.measure", "firmware.workbench"):
+        monkeypatch.setattr(f"forestc.{module}.find", lambda *_: None)
     sizes = forestc.measure(design, "avr", rows)
     assert sizes["flash"] == figures["flash"] and sizes["cycles"] is None and sizes["differences"] is None
     assert sizes["notes"] == [
@@ -358,89 +355,10 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
         assert ran.cycles.tolist() == [cycles] * 3 and ran.results.tolist() == [[7]] * 3 and ran.stack == 3
 
 
-@pytest.mark.parametrize(
-    "layout, cpu, compiler",
-    thinned(
-        [
-            (layout, *processor)
-            for place, layout in enumerate(["branches", "ranked", "nodes", "masks", "mixed"])
-            for processor in [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")][:: 1 - 2 * (place % 2)]
-        ],
-        keep=2,
-    ),
-)
-def test_no_input_takes_more_than_the_fitted_worst_case(tmp_path, need, layout, cpu, compiler):
-    """A boosted model that the costs were not fitted on: its figures are within the ranges, by each compiler."""
-    need(compiler)
-    model, X, y = trained("xgboost-multi")
-    design = forestc.compile(model, X, tmp_path / "d", label=y, targets="c", c_layout=layout, cpu=cpu, name="m").design
-    figures = forestc.measure(design, cpu, X, entries=["predict"], compiler=compiler, most=100)
-    output = figures["instructions"]
-    assert figures["differences"] == 0 and output["max_of_all"] <= figures["worst_case"] < 12 * output["max_of_all"]
-    estimate = estimated(design.forest, design.c_options, cpu)[layout]
-    assert estimate.ranges["flash"][0] <= figures["flash"] <= estimate.most("flash")
-    assert 0.4 < output["mean"] / estimate.mean < 2.5
-    assert figures["over_budget"] == ""
-
-
-@pytest.mark.parametrize("compiler", ["ziglang", "gcc"])
-def test_a_budget_of_flash_is_kept_by_every_compiler(tmp_path, need, compiler):
-    """The least that is accepted, of each layout, is no less than what is measured."""
-    need(compiler)
-    X, y = load_breast_cancer(return_X_y=True)
-    forest = forestc.quantize(RandomForestClassifier(15, max_depth=6, random_state=3).fit(X, y), X, y)
-    cpu = CPUS["cortex-m0plus"]
-    for layout in ("branches", "nodes"):
-        with pytest.raises(OptionError, match="can't be kept for certain") as refused:
-            chosen_layout(forest, COptions(c_layout=layout, cpu=cpu.name, flash=100))
-        least = int(str(refused.value).split(" to ")[1].split(";")[0].replace(",", ""))
-        assert chosen_layout(forest, COptions(c_layout=layout, cpu=cpu.name, flash=least)) == layout
-        (tmp_path / "m.h").write_text(emit(replace(forest, name="m"), COptions(c_layout=layout))["m.h"])
-        entry = f"int forestc_entry(const {word_type(forest)} *x)"
-        (tmp_path / "e.c").write_text(f'#include "m.h"\n{entry};\n{entry} {{ return m_predict(x); }}\n')
-        made = build(cpu, find_compiler(cpu, compiler), "e.c", tmp_path, "s")
-        assert read_image(made.image).flash <= least
-
-
-_ITS = {"iris": load_iris, "bc": load_breast_cancer, "wine": load_wine}
-_SMALL = {
-    "tree": ("iris", DecisionTreeClassifier(max_depth=4, random_state=0)),
-    "three": ("bc", RandomForestClassifier(3, max_depth=4, random_state=0)),
-    "ten": ("wine", RandomForestClassifier(10, random_state=0)),
-}
-
-
-@pytest.mark.parametrize("compiler", only(["ziglang", "gcc"], 0))
-@pytest.mark.parametrize(
-    "model, level, form, layout, cpu",
-    [
-        ("tree", 0, "float", "branches", "rv32imc"),
-        ("tree", 0, "float", "ranked", "rv32imc"),
-        ("three", 0, "words", "nodes", "cortex-m0plus"),
-        ("three", 0, "float", "nodes", "cortex-m0plus"),
-        ("three", 0, "struct", "nodes", "cortex-m4f"),
-        ("ten", 0, "struct", "nodes", "cortex-m0plus"),
-    ],
-)
-def test_small_forests_at_level_0_keep_their_upper_ends(tmp_path, need, model, level, form, layout, cpu, compiler):
-    """Wide words, floats and members of structs in forests whose constant parts weigh most."""
-    need(compiler, cpu)
-    of, kind = _SMALL[model]
-    X, y = _ITS[of](return_X_y=True)
-    options = {"c_inputs": form, "c_layout": layout, "c_quantizer": "none"}
-    design = forestc.compile(
-        kind.fit(X, y), X, tmp_path / "d", label=y, targets="c", level=level, cpu=cpu, name="m", **options
-    ).design
-    figures = forestc.measure(design, cpu, X, entries=["predict"], compiler=compiler, most=60)
-    estimate = estimated(design.forest, design.c_options, cpu)[layout]
-    assert figures["flash"] <= estimate.most("flash")
-    assert figures["instructions"]["max_of_all"] <= figures["worst_case"] <= estimate.worst
-
-
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, run):
     need("gcc")
     model, X, y = trained("forest-text-labels")
-    monkeypatch.setattr("forestc.backends.c.choice.Estimate.most", lambda *_: 1)  # nothing is refused
+    monkeypatch.setattr("forestc.firmware.layouts.LayoutFigures.used", lambda *_: 1)  # nothing is refused
     folder = tmp_path / "d"
     forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
     figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from forestc.backends import axi_stream
 from forestc.backends.base import Artifact, Source
-from forestc.backends.c import COptions, chosen_layout, layout_record
+from forestc.backends.c import COptions, chosen_layout
 from forestc.backends.c import types as c_types
-from forestc.backends.c.choice import SMALLER, budget_note
+from forestc.backends.c.choice import budget_note
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.engine import engine_of
 from forestc.backends.names import identifier, plain
@@ -22,6 +22,7 @@ from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, accuracy_record, agreement, set_aside
 from forestc.checks.bench import bench_vectors, bench_words, raw_rows, sample_vectors, selftest_answers, simulate_some
 from forestc.checks.vectors import Vectors, unfit
+from forestc.compilation.layouts import SMALLER, is_measured, measured_choice
 from forestc.compilation.level_search import PlannedRun, check_rows_that_score, planned_run
 from forestc.compilation.record import (
     command_line,
@@ -321,6 +322,8 @@ def compile(options: CompileOptions) -> Compiled:
 def _stages(request: Request) -> Iterator[tuple[str, Callable[[Compilation], None]]]:
     yield "load", _load
     yield "passes", _run_passes
+    if "c" in request.targets and is_measured(request.options):
+        yield "layouts of C", _measure_layouts
     if request.has_hardware:
         yield "lower", _lower
     yield "emit", _emit
@@ -397,10 +400,14 @@ def _run_passes(run: Compilation) -> None:
     run.notes += [leaves_note(step) for step in steps if "score_bound" in step.report]
     run.notes += [step.report["note"] for step in steps if "note" in step.report]
     run.rows = made_rows(source, run.given, (run.forest,)) if isinstance(run.given, Ranges) else run.given
-    if "c" in request.targets:
-        # The manifest records the layout: costs fitted later must not change a written design.
-        run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c, _smaller(run)))
-        run.firmware = layout_record(run.forest, run.c)
+    if "c" in request.targets and not is_measured(run.c):
+        run.c = replace(run.c, c_layout=chosen_layout(run.forest, run.c))
+
+
+def _measure_layouts(run: Compilation) -> None:
+    """Chooses the layout of C. The manifest records it, so that the same header comes again without a compiler."""
+    choice = measured_choice(run.forest, run.c, run.sample_vectors, _smaller(run))
+    run.c, run.firmware = replace(run.c, c_layout=choice.layout), choice.as_dict()
 
 
 def _smaller(run: Compilation) -> str:
@@ -500,6 +507,7 @@ def _write(run: Compilation) -> None:
         "held_out": held_out_record,
         "accuracy": measured,
         "steps": steps_record(run.steps),
+        **({} if run.firmware is None else {"firmware": run.firmware}),
     }
     files = _written(run)
     write_folder(run.folder, files | _described(run, files))

@@ -20,7 +20,7 @@ from forestc.commands.synth import synth
 from forestc.compilation.record import versions
 from forestc.compilation.synthesis import known_device
 from forestc.costs.boards import stands_for
-from forestc.costs.firmware import firmware_costs
+from forestc.costs.firmware import CPU_COSTS
 from forestc.errors import ForestcError, MissingToolError, OptionError, opt
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Bench, Commands
@@ -118,7 +118,7 @@ def request_of(options: ExploreOptions) -> ExploreRequest:
         **{
             **vars(options),
             "device": known_device(options.device) if options.device else None,
-            "cpu": stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else None,
+            "cpu": stands_for(options.cpu, "cpu", CPU_COSTS) if options.cpu else None,
             "train": names or (),
             "classes": tuple(options.classes),
             "tolerance": tolerance_of(options.tolerance),

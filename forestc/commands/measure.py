@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c import chosen_layout, estimated
 from forestc.backends.c.choice import entry_of
 from forestc.backends.c.inputs import fits, inputs_of
-from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import COSTLY, Vectors, unfit, vectors, with_raw
 from forestc.commands.source import design_of
 from forestc.costs.boards import stands_for
-from forestc.costs.firmware import firmware_costs
 from forestc.errors import OptionError, known_names, opt, said
 from forestc.firmware import avr
 from forestc.firmware.costly import MOST_TRIED, costly_words
@@ -38,7 +35,7 @@ from forestc.report.tables import Shown, measure_tables, table
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.files import rows_from
 from forestc.toolchain.compilers import version
-from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, Compiler, find_compiler
+from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMIZE, find_compiler
 from forestc.toolchain.run import find, together
 
 RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # vectors beside the rows, about: random ones, and on or beside thresholds
@@ -101,9 +98,6 @@ def measure(options: MeasureOptions) -> Shown:
             entry.name: work.measured(entry, compiled, given.inputs)
             for entry, compiled in zip(entries, built, strict=True)
         }
-    bound = _bound(design, options.cpu, tool, options.optimize)
-    for name in {"predict", "scores"} & measured.keys():
-        measured[name]["worst_case"] = bound
     if cpu.machine:
         emulator = f"unicorn {importlib.metadata.version('unicorn')}"
     else:
@@ -119,7 +113,6 @@ def measure(options: MeasureOptions) -> Shown:
         "cpu": options.cpu,
         "entry": entries[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles")},
-        "worst_case": bound,
         "budget": budget,
         "over_budget": ", ".join(over),
         "differences": sum(differences) if differences else None,
@@ -173,7 +166,7 @@ def _inputs(design: Design, options: MeasureOptions) -> _Inputs:
 
 
 def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
-    measured, bound, c = figures["entries"], figures["worst_case"], design.c_options
+    measured, c = figures["entries"], design.c_options
     for path in design.changed_files():
         if path == design.manifest["files"]["c"]:
             yield f"{path} changed after forestc wrote it"
@@ -183,25 +176,8 @@ def _notes(design: Design, figures: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: the stack is {seen}, as {entry['stack_why']}"
     if len(figures["tools"]) == 1:
         yield f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}"
-    for name in {"predict", "scores"} & measured.keys():
-        taken = measured[name]["cycles"] or measured[name]["instructions"]
-        if bound is not None and taken is not None and taken["max_of_all"] > bound:
-            yield (
-                f"{name}: {taken['max_of_all']} instructions are above the worst case of {bound}, which is fitted on "
-                "other builds and no proof: report the model"
-            )
     if c.limits and c.cpu == figures["cpu"] and not figures["budget"]:
         yield said(f"the budgets count {entry_of(design.forest)}, which was not measured: add it to {opt.entry}")
-
-
-def _bound(design: Design, cpu: str, tool: Compiler, optimize: str) -> int | None:
-    """Returns the estimated largest number of instructions (cycles on AVR); None without an estimate."""
-    costs, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
-    if costs is None or optimize != "s" or tool.kind not in costs.compilers:
-        return None
-    layout = next((name for name in LAYOUTS if name == options.c_layout), None) or chosen_layout(forest, options)
-    estimate = estimated(forest, options, cpu).get(layout)
-    return None if estimate is None else estimate.worst_by[tool.kind]
 
 
 def _budget(design: Design, cpu: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[int, int]]:

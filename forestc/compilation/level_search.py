@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.compilation.layouts import is_measured
 from forestc.compilation.request import Request
+from forestc.costs.devices import DEVICES
 from forestc.errors import ForestcError, OptionError, opt, said
+from forestc.firmware.layouts import least_flash
 from forestc.forest.ir import Forest
 from forestc.frontends import read_estimator
 from forestc.options.shared import Progress, quiet
@@ -38,6 +42,7 @@ from forestc.search.portfolio import Stop
 from forestc.search.settle import settled
 from forestc.search.sizes import size_of
 from forestc.system.deadline import LateError, before
+from forestc.toolchain.firmware import CPUS, find_compiler
 
 MOST_COMPARED = 20_000  # rows compared at most, to find held-out rows among the given ones
 
@@ -169,13 +174,11 @@ def _planned(
     limit = DEFAULT_TOLERANCE if request.tolerance is None else request.tolerance
     terms = SearchTerms(limit, stop or Stop(DEFAULT_EFFORT), options.keep, options.seed)
     chosen_plan = searched(level, source, fit, folds, size, terms, first, options.progress)
-    # With a time limit designs are not synthesized, because that takes minutes.
-    if options.device is not None and not options.no_synth and until == math.inf:
-        from forestc.search.finalists import synthesized
+    # With a time limit designs are not measured, because synthesis takes minutes.
+    if until == math.inf and (measured_size := _measured_size(request)) is not None:
+        from forestc.search.finalists import measured_finalists
 
-        chosen_plan = synthesized(
-            chosen_plan, options.device, request.lowering, native=options.native, progress=options.progress
-        )
+        chosen_plan = measured_finalists(chosen_plan, measured_size, options.progress)
     assert chosen_plan.chosen is not None
     evidence = None
     if held_out is None:
@@ -185,6 +188,19 @@ def _planned(
     if held_out is not None and chosen_plan.passes != chosen_plan.trials[0].passes:
         notes.append(_CHOSEN.format(settings=len(chosen_plan.trials)))
     return PlannedRun(replace(chosen_plan, notes=(*notes, *chosen_plan.notes)), fit, held_out, evidence)
+
+
+def _measured_size(request: Request) -> Callable[[Forest], float] | None:
+    """Returns a function that measures a forest's size with the user's tools; None if no tool was asked for."""
+    options = request.options
+    if options.device is not None and options.device in DEVICES and not options.no_synth:
+        from forestc.search.finalists import synthesized_luts
+
+        return partial(synthesized_luts, device=options.device, lowering=request.lowering, native=options.native)
+    if set(request.targets) == {"c"} and is_measured(options):
+        cpu = CPUS[options.cpu]
+        return partial(least_flash, options=options, cpu=cpu, compiler=find_compiler(cpu))
+    return None
 
 
 _CHOSEN = "chosen among {settings} settings on the held-out rows, where it looks better than it is: check it on others"

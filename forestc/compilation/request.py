@@ -12,10 +12,12 @@ from forestc.backends.c import COptions, check
 from forestc.backends.engine import engine_of
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import FROM_THE_FOREST, TARGETS
+from forestc.compilation.layouts import is_measured
+from forestc.compilation.layouts import need_tools as need_tools_of_c
 from forestc.compilation.synthesis import known_device, need_tools
 from forestc.costs.boards import LIBERTY, stands_for
 from forestc.costs.devices import DEFAULT_FAMILY, family_of
-from forestc.costs.firmware import firmware_costs
+from forestc.costs.firmware import CPU_COSTS
 from forestc.costs.fitted import fitted
 from forestc.engine.capacity import Capacity
 from forestc.errors import OptionError, known_names, opt
@@ -49,7 +51,7 @@ class Request:
         options = replace(
             options,
             device=None if options.device is None else known_device(options.device),
-            cpu=stands_for(options.cpu, "cpu", firmware_costs()) if options.cpu else "",
+            cpu=stands_for(options.cpu, "cpu", CPU_COSTS) if options.cpu else "",
             tolerance=tolerance_of(options.tolerance),
         )
         level, passes = level_number(options.level), options.passes
@@ -77,6 +79,8 @@ class Request:
             clock_mhz=None if options.clock_mhz is None else float(options.clock_mhz),
         )
         check(one_form)
+        if "c" in targets and is_measured(one_form):
+            need_tools_of_c(one_form)
         request = Request(one_form, level, named, stop, targets)
         request._check_hardware()
         return request

@@ -31,7 +31,7 @@ class Board:
 
 
 _XTENSA = (
-    "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no estimates, budgets or figures for "
+    "the header compiles with Espressif's xtensa-esp-elf-gcc; forestc has no budgets or figures for "
     f"Xtensa, so compile without {opt.cpu}"
 )
 _APYCULA = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forestc.costs.devices import FAMILIES
-from forestc.costs.firmware import DEFAULT_CPU, firmware_costs
+from forestc.costs.firmware import CPU_COSTS, DEFAULT_CPU
 from forestc.errors import OptionError, known_names
 
 DEFAULT_COST = "lut6"
@@ -63,9 +63,9 @@ FIGURES = ("flash", "instructions")
 def _firmware(figure: str, cpu: str) -> Prices:
     """Returns the prices of C code on a processor: bytes in the layout `nodes`, or instructions in the layout
     `branches`."""
-    costs = firmware_costs()[cpu].prices
+    costs = CPU_COSTS[cpu]
     if figure == "flash":
-        table = costs["table"] / UNIT
+        table = costs.table / UNIT
         return Prices(
             (_SHARED + _CONDITION_BYTES * table,) * _MOST_BITS,
             _MOST_BITS,
@@ -77,23 +77,22 @@ def _firmware(figure: str, cpu: str) -> Prices:
     return Prices(
         (_SHARED,) * _MOST_BITS,
         _MOST_BITS,
-        split=costs["split"] / UNIT / 2,  # half of the rows reach it
-        tree=costs["tree"] / UNIT,
+        split=costs.split / UNIT / 2,  # half of the rows reach it
+        tree=costs.tree / UNIT,
         per_bit=False,
         firmware=True,
     )
 
 
 def prices(cost: str) -> Prices:
-    """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs, ForestcError if
-    `firmware.json` is damaged."""
+    """Returns the prices for a cost such as lut6 or flash-avr. Raises OptionError for other costs."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")
-    if figure in FIGURES and (cpu or DEFAULT_CPU) in firmware_costs():
+    if figure in FIGURES and (cpu or DEFAULT_CPU) in CPU_COSTS:
         return _firmware(figure, cpu or DEFAULT_CPU)
     names = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
-    names += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
+    names += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in CPU_COSTS)]
     if cost not in names:
         raise OptionError(f"unknown cost {cost!r}", where="cost", do=known_names(cost, names))
     family = FAMILIES[cost]

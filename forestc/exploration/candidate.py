@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from forestc.backends.c.choice import estimates as firmware_estimates
+from forestc.backends.c.rough import rough_costs
 from forestc.compilation.record import command_line
 from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
@@ -205,18 +205,15 @@ class Bench:
             if latency:
                 chosen["latency"] = latency
         if request.cpu:
-            layouts = firmware_estimates(forest, "words", "", request.cpu, options.get("c_layout", "auto"))
+            layouts = rough_costs(forest, request.cpu)
             requested = options.get("c_layout")
             if requested is not None and requested not in layouts:
                 raise OptionError(
                     f"{requested} does not hold the forest", where=opt.c_layout, do="give another layout, or auto"
                 )
-            costs = {
-                name: {"flash": cost.flash, "ram": cost.ram, "instructions": cost.worst, "mean_instructions": cost.mean}
-                for name, cost in layouts.items()
-            }
+            costs = {name: {key: round(cost) for key, cost in vars(own).items()} for name, own in layouts.items()}
             best = requested or min(costs, key=lambda name: self._cost(costs[name]))
-            figures |= {name: float(value) for name, value in costs[best].items()}
+            figures |= costs[best]
             chosen["c_layout"] = best
         return figures, chosen
 
@@ -349,8 +346,7 @@ class Bench:
         taken = report["cycles"] or report["instructions"]
         figures = {"flash": float(report["flash"]), "ram": float(report["ram"] + (report["stack"] or 0))}
         if taken is not None:
-            most = taken["max_of_all"] if report["worst_case"] is None else report["worst_case"]
-            figures |= {"instructions": float(most), "mean_instructions": float(taken["mean"])}
+            figures |= {"instructions": float(taken["max_of_all"]), "mean_instructions": float(taken["mean"])}
         return replace(job.trial, figures={**job.trial.figures, "measured": figures}, has_design=True)
 
     def finished(self, job: Job, clock: _Seconds) -> Trial:

@@ -32,7 +32,7 @@ FIGURES: dict[str, Figure] = {
     "fmax_mhz": Figure(True, "MHz", "device", "clock rate, with registers on all ports"),
     "flash": Figure(False, "bytes", "cpu", "code and tables of one prediction"),
     "ram": Figure(False, "bytes", "cpu", "stack and static RAM"),
-    "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
+    "instructions": Figure(False, "instructions", "cpu", "most of the predictions that are run, cycles on AVR"),
     "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
 }
 # Maps short names of figures to keys of FIGURES.

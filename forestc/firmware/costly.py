@@ -24,7 +24,7 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
     trees = [tree for tree in forest.trees if len(tree.inner)]
     if not trees or not len(starts):
         return starts[:0]
-    depths = [_depths(tree) for tree in trees]
+    depths = [depths_of(tree) for tree in trees]
     missing = missing_words(forest)
 
     def lengths(index: int, words: WordArray) -> NDArray[np.int64]:
@@ -59,7 +59,7 @@ def costly_words(forest: Forest, starts: WordArray) -> WordArray:
     return words
 
 
-def _depths(tree: Tree) -> NDArray[np.int64]:
+def depths_of(tree: Tree) -> NDArray[np.int64]:
     """Returns the number of splits above each node: (nodes,)."""
     depth = np.zeros(tree.size, dtype=np.int64)
     for above, level in enumerate(tree.levels):

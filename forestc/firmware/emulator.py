@@ -109,6 +109,7 @@ class Emulator(Machine):
             self.machine.mem_write(at, data)
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
+        self.trace: list[tuple[int, int, int]] | None = None
         self.family, self.sizes = family, dict[tuple[int, int], int]()
         self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
 
@@ -118,8 +119,23 @@ class Emulator(Machine):
         if counted is None:
             counted = self.sizes[at, size] = instructions(self.family, bytes(machine.mem_read(at, size)))
         self.count += counted
+        if self.trace is not None:
+            self.trace.append((at, at + size, counted))
         if self.count > MOST_INSTRUCTIONS:
             machine.emu_stop()
+
+    def traces(
+        self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool
+    ) -> list[NDArray[np.int64]]:
+        """Calls the function as `run` does. Returns for each call the start, end and instructions of each basic block
+        that runs, in order: (blocks, 3)."""
+        found = []
+        for row in inputs:
+            self.trace = []
+            self.run(row[None], gives, count, returned)
+            found.append(np.array(self.trace, dtype=np.int64))
+        self.trace = None
+        return found
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
         stride = -(-max(inputs.shape[1], count * gives.itemsize, 1) // 16) * 16

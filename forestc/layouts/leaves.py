@@ -52,6 +52,15 @@ class Leaves:
             return entries * (1 + self.value_bytes) + 2 * self.count
         return self.table.size * self.value_bytes
 
+    @property
+    def most_added(self) -> int:
+        """The most scores that the C of one leaf adds to."""
+        if self.kind == "pairs":
+            return max(map(len, self.pairs))
+        if self.kind == "bits":
+            return max(int(bits).bit_length() for bits in self.table[:, 0])
+        return self.table.shape[1] if self.kind == "rows" else 1
+
 
 def leaves_of(forest: Forest) -> Leaves:
     """Returns the numbered leaves of a quantized forest that sums its trees. The value of a tree with a single leaf is

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forestc.errors import OptionError, opt
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves, leaves_of
-from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
+from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of, width_of
 
 # Maps the width of a mask to (multiplier, shift) of `hashed`; the multiplier is a De Bruijn sequence.
 HASHES = {4: (0x3, 2), 8: (0x17, 5), 16: (0x09AF, 12), 32: (0x077CB531, 27)}
@@ -39,6 +39,19 @@ class Masks:
     @property
     def splits(self) -> bool:
         return len(self.trees) > 0
+
+    @property
+    def mask_bytes(self) -> int:
+        """Number of bytes of a mask."""
+        return max(8, self.width) // 8
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes of all tables."""
+        tables = (self.thresholds, self.ends, self.firsts, self.reached.ravel())
+        entry = 1 + (len(self.reached) > 128) + self.mask_bytes
+        values = self.leaves.bytes + self.slots.rank_bytes
+        return sum(len(table) * width_of(table) for table in tables) + len(self.trees) * entry + values
 
 
 def hashed(bit: int, width: int) -> int:

@@ -42,7 +42,6 @@ _RUN: Schema = {
     "required": ["mean", "max", "max_of_all"],
     "properties": dict.fromkeys(("mean", "max", "max_of_all"), FIGURE),
 }
-_BOUND: Schema = COUNT | {"type": ["integer", "null"]}
 _PLACED: Schema = {
     "type": ["object", "null"],
     "required": ["used", "available"],
@@ -56,7 +55,7 @@ _ENTRIES: Schema = {
     "additionalProperties": {
         "type": "object",
         "required": [*_ENTRY, "stack_by", "stack_seen"],
-        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL, "worst_case": _BOUND},
+        "properties": _ENTRY | {"stack_by": TEXT, "stack_seen": _OPTIONAL},
     },
 }
 _BUDGET: Schema = {
@@ -83,7 +82,7 @@ _MORE: dict[str, dict[str, Schema]] = {
         "rows_per_second": _OPTIONAL,
         "stream": {"type": ["object", "boolean", "null"]},
     },
-    "measure": {"worst_case": _BOUND, "budget": _BUDGET},
+    "measure": {"budget": _BUDGET},
     "place": {},
 }
 

@@ -51,26 +51,27 @@ class COptions:
     c_layout : str, default="auto"
         How trees are written. "branches": nested ifs, the fastest. "ranked": nested ifs, a function for each tree, on
         ranks of words among their thresholds, so that a split holds a byte. "nodes": tables that one loop reads, the
-        smallest. "masks": tables of conditions and of the leaves that remain if one fails,
-        for trees of up to 32 leaves; each condition is evaluated at most once. "mixed": the smallest trees, with up
-        to half of all splits, as branches, the others as nodes. These choose a layout from estimates, within the
-        budgets. "smallest": the layout of fewest bytes. "fastest": of fewest instructions in the worst case.
-        "balanced": the smallest with at most twice as many instructions as the fastest. "auto": fastest with a budget
-        of flash but none of instructions, smallest the other way round, otherwise balanced.
+        smallest. "masks": tables of conditions and of the leaves that remain if one fails, for trees of up to 32
+        leaves; each condition is evaluated at most once. "mixed": the smallest trees, with up to half of all splits,
+        as branches, the others as nodes. These choose a layout, with `cpu` by measurement, otherwise by the number of
+        splits. "smallest": the layout of fewest bytes. "fastest": of fewest instructions. "balanced": the smallest
+        with at most twice as many instructions as the fastest. "auto": fastest with a budget of flash but none of
+        instructions, smallest the other way round, otherwise balanced.
     c_project : str, default="none"
         Files for build systems beside the header, separated by commas: selftest, cmake, platformio, arduino, zephyr,
         serial (answers rows over a serial port); or "all". Each comes with a self-test, NAME_selftest.h.
     c_types : str, default=""
         Types of the columns for `c_inputs="raw"`, by name or position, such as "adc=int16,3=uint8,*=float".
     cpu : str, default=""
-        The processor, or board, for which `c_layout="auto"` chooses.
+        The processor, or board, for which layouts are compiled and run to choose one.
     flash : int or str, optional
-        The most bytes of flash that a prediction may take, such as 4000 or "4KiB". Budgets are compared with the upper
-        ends of estimates for all compilers that `measure` knows.
+        The most bytes of flash that a prediction may take, such as 4000 or "4KiB". Budgets are held against what the
+        compiler of `measure` makes.
     ram : int or str, optional
-        The most bytes of stack.
+        The most bytes of stack and static RAM.
     instructions : int or str, optional
-        The most instructions (cycles on AVR) of any prediction.
+        The most instructions (cycles on AVR) of a prediction, for the inputs that are run: some rows, and inputs of
+        long paths. The layout "nodes" is held to its bound for any input, where there is one.
     """
 
     c_inputs: CInputs = _c(
@@ -91,9 +92,9 @@ class COptions:
         "auto",
         "--c-layout",
         "form of the trees in C. branches: nested ifs, fast; ranked: nested ifs on ranks "
-        "of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or by "
-        "estimates: smallest, fastest (in the worst case), balanced (the smallest within twice the "
-        f"instructions of the fastest); auto: within {opt.flash} and {opt.instructions}, otherwise balanced",
+        "of one byte, smaller; nodes, masks: tables, small; mixed: branches and nodes. Or "
+        f"smallest, fastest, balanced (the smallest within twice the instructions of the fastest), which {opt.cpu} "
+        f"makes measured; auto: within {opt.flash} and {opt.instructions}, otherwise balanced",
     )
     c_project: str = _c(
         "none",
@@ -108,7 +109,9 @@ class COptions:
         f"types of columns for {opt.c_inputs:raw}, by name or position: adc=int16,3=uint8,*=float",
         takes_rest=True,
     )
-    cpu: str = _c("", "--cpu", "processor or board for which --c-layout auto chooses a layout; see forestc measure")
+    cpu: str = _c(
+        "", "--cpu", "processor or board for which layouts are compiled and run to choose one; see forestc measure"
+    )
     flash: int | str | None = _budget(
         "--flash", "largest number of flash bytes that a prediction in C may take, as in 4000 or 4KiB", "BYTES"
     )
@@ -116,7 +119,9 @@ class COptions:
         "--ram", "largest number of bytes of stack and static RAM that a prediction in C may take", "BYTES"
     )
     instructions: int | str | None = _budget(
-        "--instructions", "largest number of instructions (on AVR cycles) of any prediction in C", "N"
+        "--instructions",
+        "largest number of instructions (on AVR cycles) of a prediction in C, for the inputs that are run",
+        "N",
     )
 
     def __post_init__(self) -> None:

@@ -191,33 +191,23 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], make_table: Callable
     return [make_table(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
-def firmware_tables(
-    firmware: Mapping[str, Any] | None, make_table: Callable[..., T], *, measured: bool = False
-) -> list[T]:
-    """Returns a list with the table of a C header's estimates by layout; empty without estimates. measured: True if
-    measured figures are shown too."""
-    if not firmware or not firmware["layouts"]:
+def firmware_tables(firmware: Mapping[str, Any] | None, make_table: Callable[..., T]) -> list[T]:
+    """Returns a list with the table of a C header's measured figures by layout; empty without figures."""
+    if not firmware:
         return []
-
-    def about(figures: Mapping[str, Any], key: str) -> str:
-        low, high = figures["ranges"][key]
-        return f"{figures[key]:,} ({low:,} to {high:,})"
-
+    bounded = any(figures["bound"] is not None for figures in firmware["layouts"].values())
     rows = [
         (
             f"{name} (chosen)" if name == firmware["layout"] else name,
-            *(about(figures, key) for key in ("flash", "ram", "mean")),
-            f"{figures['worst']:,}",
+            *(f"{figures[key]:,}" for key in ("flash", "ram", "mean", "most")),
+            *["-" if figures["bound"] is None else f"{figures['bound']:,}"] * bounded,
         )
         for name, figures in firmware["layouts"].items()
     ]
-    entry = firmware.get("entry", "predict")
-    title = (
-        f"C of {entry} alone, estimated for {firmware['cpu']} (the range of all compilers; budgets count its upper end)"
-    )
-    title += "" if measured else "; exact: forestc measure"
+    title = f"C of {firmware['entry']} alone, measured for {firmware['cpu']} ({firmware['tool']})"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
-    return [make_table(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
+    heads = ("layout", "flash, bytes", "RAM and stack, bytes", f"mean {count}", "most of the inputs run")
+    return [make_table(title, (*heads, *["at most, for any input"] * bounded), rows)]
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], make_table: Callable[..., T], *, hardware: bool = True) -> list[T]:
@@ -368,7 +358,6 @@ def measure_tables(name: str, figures: Mapping[str, Any], make_table: Callable[.
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all that were run", *counted("cycles", "max_of_all")),
-        ("worst case, fitted", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
     for budget, (used, most) in figures.get("budget", {}).items():

@@ -1,4 +1,4 @@
-"""Synthesizes the smallest designs of a search, because estimates of their sizes are off by some percent."""
+"""Measures the smallest designs of a search, because estimates of their sizes are off by some percent."""
 
 from __future__ import annotations
 
@@ -9,32 +9,38 @@ from pathlib import Path
 
 from forestc.backends import verilog
 from forestc.costs.devices import DEVICES
+from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.search.levels import LevelPlan
 from forestc.toolchain.yosys import synthesize
 
-NEARLY = 1.3  # times the smallest estimate; larger designs are not synthesized
-SYNTHESIZED = 3  # limits the number of designs to synthesize
+NEARLY = 1.3  # times the smallest estimate; larger designs are not measured
+MEASURED = 3  # limits the number of designs to measure
 
 
-def synthesized(
-    plan: LevelPlan, device: str, lowering: LoweringOptions, *, native: bool, progress: Callable[[str], None]
+def measured_finalists(
+    plan: LevelPlan, size_of: Callable[[Forest], float], progress: Callable[[str], None]
 ) -> LevelPlan:
-    """Synthesizes the candidates whose estimate is close to the best and returns the plan with the smallest."""
+    """Measures the candidates whose estimate is close to the best and returns the plan with the smallest."""
     chosen = plan.chosen
-    if chosen is None or device not in DEVICES:
+    if chosen is None:
         return plan
     near = [trial for trial in plan.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
-    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESIZED]
+    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:MEASURED]
     if len(near) < 2:
         return plan
-    luts = []
+    sizes = []
     for number, trial in enumerate(near, 1):
-        progress(f"synthesizing {number} of {len(near)} designs: {trial.family}")
-        core, text = next(iter(verilog.emit(lower(trial.forest, lowering)).items()))
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / core
-            path.write_text(text, encoding="utf-8")
-            luts.append(synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut)
-    best = near[luts.index(min(luts))]
+        progress(f"measuring {number} of {len(near)} designs: {trial.family}")
+        sizes.append(size_of(trial.forest))
+    best = near[sizes.index(min(sizes))]
     return replace(plan, passes=best.passes, chosen=best)
+
+
+def synthesized_luts(forest: Forest, device: str, lowering: LoweringOptions, *, native: bool) -> int:
+    """Returns the LUTs of a forest after synthesis for a device."""
+    core, text = next(iter(verilog.emit(lower(forest, lowering)).items()))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / core
+        path.write_text(text, encoding="utf-8")
+        return synthesize([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from forestc.backends.c.choice import estimates as firmware_estimates
+from forestc.backends.c.rough import rough_costs
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.costs.firmware import DEFAULT_CPU
@@ -32,8 +32,7 @@ def size_of(targets: Collection[str], device: str | None, cpu: str, lowering: Lo
         cpu = cpu or DEFAULT_CPU
 
         def flash(forest: Forest) -> float:
-            layouts = firmware_estimates(forest, "words", "", cpu)
-            return min(layout.flash for layout in layouts.values())
+            return min(costs.flash for costs in rough_costs(forest, cpu).values())
 
         return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
     counted = device if device is not None and estimated(device) else DEVICE

@@ -236,5 +236,5 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
     ):
         c.emit(SMALL, COptions(c_layout="table"))
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
-    with pytest.raises(OptionError, match="c_layout=nodes is for trees that are added"):
+    with pytest.raises(OptionError, match="nodes is for trees that are added"):
         c.emit(largest, COptions(c_layout="nodes"))

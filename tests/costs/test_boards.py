@@ -7,7 +7,7 @@ import pytest
 from forestc.compilation.request import Request
 from forestc.costs.boards import BOARDS, FPGAS, PROCESSORS, VENDOR, stands_for
 from forestc.costs.devices import DEVICES
-from forestc.costs.firmware import firmware_costs
+from forestc.costs.firmware import CPU_COSTS
 from forestc.errors import OptionError
 from forestc.options.compile import CompileOptions
 from forestc.toolchain.firmware import CPUS
@@ -15,7 +15,7 @@ from forestc.toolchain.firmware import CPUS
 
 def test_every_board_stands_for_something_known_or_says_what_to_do():
     for board in PROCESSORS:
-        assert not board.device and ((board.cpu in CPUS and board.cpu in firmware_costs()) or board.remark)
+        assert not board.device and ((board.cpu in CPUS and board.cpu in CPU_COSTS) or board.remark)
     for board in FPGAS:
         assert not board.cpu and (board.device in DEVICES or board.device.startswith(VENDOR) or board.remark)
     names = [name for boards in BOARDS.values() for board in boards for name in board.names]

@@ -1,7 +1,7 @@
 """The C backend: writes a C99 header, and files that build and test it."""
 
 from forestc.backends.c.choice import KITS, check, chosen_layout
-from forestc.backends.c.header import emit, estimated, layout_record
+from forestc.backends.c.header import emit
 from forestc.options.c import COptions
 
-__all__ = ["KITS", "COptions", "check", "chosen_layout", "emit", "estimated", "layout_record"]
+__all__ = ["KITS", "COptions", "check", "chosen_layout", "emit"]

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from forestc.backends.c.demands import (
-    Amounts,
-    Arrays,
-    Demand,
-    along,
-    common_amounts,
-    comparisons,
-    count_leaves,
-    stack_amounts,
-)
-from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.trees import TreeContext, TreeText
-from forestc.backends.c.types import constant, leaves_of, score_type, size_of
+from forestc.backends.c.types import constant, leaves_of
 from forestc.forest.ir import LEAF, Forest, Tree
 
 HOT = 0.75  # share of a split's rows from which its larger side comes last
@@ -172,91 +158,3 @@ def _subtree_sizes(tree: Tree) -> list[int]:
             if tree.left[node] != LEAF:
                 sizes[node] += sizes[int(tree.left[node])] + sizes[int(tree.right[node])]
     return sizes
-
-
-BRANCHES = (
-    "split",
-    "again",
-    "test",
-    "set",
-    "wide",
-    "high",
-    "literal",
-    "signed",
-    "distant",
-    "raw",
-    "absent",
-    "double",
-    "bytes",
-    "load",
-    "leaf",
-    "equal",
-    "add",
-    "add_bytes",
-    "long",
-)
-# GCC copies trees with few features and many splits, to unpredictable sizes.
-FEW_FEATURES, FEW_SPLITS = 3, 8
-
-
-def branches_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations from which this layout's costs are estimated."""
-    forest, of_condition = inputs.forest, comparisons(inputs)
-    flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
-    trees: dict[int, Arrays] = {}
-    score, seen = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
-    for index, tree in enumerate(forest.trees):
-        if not len(tree.inner):
-            continue
-        condition, inner = forest.conditions.node_conditions[index], tree.left != LEAF
-        again = inner & seen[condition]
-        amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
-        seen[condition[inner]] = True
-        amounts_of |= {name: np.where(inner, amounts[condition], 0.0) for name, amounts in of_condition.items()}
-        amounts_of["load"] = _loads(tree)
-        for name, amounts in amounts_of.items():
-            flash[name] += float(amounts.sum())
-        paths = {name: along(tree, amounts) for name, amounts in amounts_of.items()}
-        if len(tree.outputs) == 1:
-            values = tree.values[tree.leaf[~inner], 0]
-            distinct = np.unique(values)
-            flash["leaf"] += len(distinct)
-            flash["equal"] += len(values) - len(distinct)
-            long = distinct
-        else:
-            adds = np.where(inner, 0, (tree.values != 0).sum(axis=1)[tree.leaf]).astype(np.float64)
-            flash["add"] += float(adds.sum())
-            flash["add_bytes"] += score * float(adds.sum())
-            long = tree.values[tree.leaf[~inner]]
-            paths |= {"add": adds, "add_bytes": score * adds}
-        count_leaves(flash, long, score)
-        trees[index] = paths
-    if not trees:
-        return _constant(forest)
-    common = common_amounts(forest, len(trees))
-    used = float(len(forest.features_used()))
-    splits = flash["split"] + flash["again"]
-    flash["dense"] = splits / max(1.0, used)
-    flash["threaded"] = splits * flash["dense"]
-    flash["crowded"] = splits * (used <= FEW_FEATURES and flash["dense"] > FEW_SPLITS)
-    return Demand({**flash, **common}, stack_amounts(inputs) | {"used": used, "tree": common["tree"]}, common, trees)
-
-
-def _constant(forest: Forest) -> Demand:
-    written = 0.0 if forest.decides and forest.single else float(forest.n_scores + forest.n_outputs)
-    amounts = {"flat": 1.0, "written": written}
-    return Demand(amounts, amounts, amounts, {})
-
-
-def _loads(tree: Tree) -> NDArray[np.float64]:
-    """Returns (nodes,): 1 for a split on a feature that no split above it reads, otherwise 0."""
-    loads, read = np.zeros(tree.size), {0: frozenset[int]()}
-    for level in tree.levels:
-        for node in level.tolist():
-            before = read.pop(node)
-            if tree.left[node] == LEAF:
-                continue
-            feature = int(tree.feature[node])
-            loads[node] = feature not in before
-            read[int(tree.left[node])] = read[int(tree.right[node])] = before | {feature}
-    return loads

@@ -5,11 +5,7 @@ For every input, the C gives the labels and scores of the quantized forest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from forestc.backends.c import choice
-from forestc.backends.c.choice import Estimate, check, chosen_layout, estimates
+from forestc.backends.c.choice import check, chosen_layout
 from forestc.backends.c.combined import CombinedScores
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.layouts import LAYOUTS, trees_in_c
@@ -20,20 +16,8 @@ from forestc.backends.c.values import TABLE, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.words import word_note
-from forestc.options.c import COptions, Layout
+from forestc.options.c import COptions
 from hdl_templates import render
-
-
-def layout_record(forest: Forest, options: COptions) -> dict[str, Any] | None:
-    """Returns the processor, the layout and all estimates, for the manifest; None without a processor."""
-    if not options.cpu:
-        return None
-    layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
-    return {"cpu": options.cpu, "entry": choice.entry_of(forest), "layout": options.c_layout, "layouts": layouts}
-
-
-def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[Layout, Estimate]:
-    return estimates(forest, options.c_inputs, options.c_types, cpu, options.c_layout)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The table of C layouts.
 
-A new layout also needs its name in `forestc.options.c.Layout`, costs fitted by benchmarks/firmware_costs.py, and a
-description in docs/howto/c.md.
+A new layout also needs its name in `forestc.options.c.Layout` and a description in docs/howto/c.md.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forestc.backends.c.branches import branches, branches_demand
-from forestc.backends.c.demands import Demand
-from forestc.backends.c.inputs import Inputs
-from forestc.backends.c.masks import masks, masks_demand
-from forestc.backends.c.mixed import mixed, mixed_demand
-from forestc.backends.c.nodes import nodes, nodes_demand
-from forestc.backends.c.ranked import ranked, ranked_demand
+from forestc.backends.c.branches import branches
+from forestc.backends.c.masks import masks
+from forestc.backends.c.mixed import mixed
+from forestc.backends.c.nodes import nodes
+from forestc.backends.c.ranked import ranked
 from forestc.backends.c.trees import TreeContext, TreesInC
 from forestc.options.c import Layout
 
@@ -25,16 +22,15 @@ class LayoutOfC:
     """A C layout of trees."""
 
     in_c: Callable[[TreeContext], TreesInC | None]  # returns None if there are no splits to evaluate
-    demand: Callable[[Inputs], Demand]  # returns counts for estimates
     separate: bool = False  # True if compilers must not inline trees
 
 
 LAYOUTS: Mapping[Layout, LayoutOfC] = {
-    "branches": LayoutOfC(branches, branches_demand),
-    "ranked": LayoutOfC(ranked, ranked_demand, separate=True),
-    "nodes": LayoutOfC(nodes, nodes_demand),
-    "masks": LayoutOfC(masks, masks_demand),
-    "mixed": LayoutOfC(mixed, mixed_demand),
+    "branches": LayoutOfC(branches),
+    "ranked": LayoutOfC(ranked, separate=True),
+    "nodes": LayoutOfC(nodes),
+    "masks": LayoutOfC(masks),
+    "mixed": LayoutOfC(mixed),
 }
 
 

@@ -7,23 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.backends.c.demands import (
-    Demand,
-    additions,
-    common_amounts,
-    slot_amounts,
-    slot_flash,
-    stack_amounts,
-)
-from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
-from forestc.forest.ir import LEAF
 from forestc.layouts.masks import HASHES, Masks, masks_of
-from forestc.layouts.slots import width_of
 from hdl_templates import render
 
 
@@ -100,33 +89,3 @@ def masks(context: TreeContext) -> MasksInC | None:
     """Returns the trees as C in the layout `masks`; None if there are no splits to evaluate."""
     laid = masks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return MasksInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
-
-
-def masks_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError for a tree of
-    more than 32 leaves."""
-    forest = inputs.forest
-    laid = masks_of(forest, float_bytes=inputs.float_bytes)
-    leaves, common = laid.leaves, common_amounts(forest, len(laid.leaves.trees))
-    entries = np.zeros(len(forest.conditions))
-    for index in leaves.trees:
-        conditions = forest.conditions.node_conditions[index]
-        entries[np.unique(conditions[forest.trees[index].left != LEAF])] += 1
-    entries = np.where(laid.slots.slot >= 0, entries, 0.0)
-    mask = max(8, laid.width) // 8
-    table = len(laid.thresholds) * width_of(laid.thresholds) + len(laid.ends) * 4
-    table += len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
-    table += laid.reached.size * width_of(laid.reached.ravel()) + leaves.bytes + laid.slots.rank_bytes
-    return Demand(
-        flash={
-            "table": float(table),
-            leaves.kind: 1.0,
-            "mask_width": float(mask),
-            **slot_flash(inputs, laid.slots),
-            **{name: amount for name, amount in common.items() if name != "tree"},
-        },
-        stack=stack_amounts(inputs, laid.slots) | {"mask_bytes": float(mask * len(leaves.trees))},
-        row={**common, **slot_amounts(inputs, laid.slots), "ends": float(len(laid.ends))},
-        trees={index: additions(forest, index, leaves) for index in leaves.trees},
-        conditions={"fails": (entries > 0).astype(np.float64), "entry": entries},
-    )

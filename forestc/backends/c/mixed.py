@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from forestc.backends.c.branches import BranchesInC, branches_demand
-from forestc.backends.c.demands import Demand
-from forestc.backends.c.inputs import Inputs
-from forestc.backends.c.nodes import NodesInC, nodes, nodes_demand
+from forestc.backends.c.branches import BranchesInC
+from forestc.backends.c.nodes import NodesInC, nodes
 from forestc.backends.c.trees import TreeContext, TreeText
-from forestc.errors import OptionError, opt
 from forestc.forest.ir import Forest
 
 SHARE = 0.5  # share of all splits that become branches, at most
@@ -52,30 +49,3 @@ def unrolled(forest: Forest, share: float = SHARE) -> list[int]:
         left -= splits[index]
         chosen.append(index)
     return sorted(chosen)
-
-
-def mixed_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError if all trees
-    become branches, or none."""
-    forest = inputs.forest
-    top = set(unrolled(forest))
-    parts = [
-        [index for index, tree in enumerate(forest.trees) if len(tree.inner) and (index in top) is unroll]
-        for unroll in (True, False)
-    ]
-    if not all(parts):
-        raise OptionError(
-            "mixed is for trees of which some become branches", where=opt.c_layout, do=f"use {opt.c_layout:branches}"
-        )
-    above, below = (
-        layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))
-        for layout, some in zip((branches_demand, nodes_demand), parts, strict=True)
-    )
-    trees = {
-        some[position]: amounts
-        for part, some in zip((above, below), parts, strict=True)
-        for position, amounts in part.trees.items()
-    }
-    apart = {"tops": above.row["tree"]}  # counts calls of branches; `loop` counts the tables' loop
-    tables = {"long_number" if name == "long" else name: amount for name, amount in below.flash.items()}
-    return Demand(above.flash | tables | apart, above.stack | below.stack, above.row | below.row | apart, trees)

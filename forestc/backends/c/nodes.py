@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from forestc.backends.c.demands import (
-    Demand,
-    additions,
-    along,
-    common_amounts,
-    slot_amounts,
-    slot_bytes,
-    slot_flash,
-    stack_amounts,
-)
-from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.trees import TreeContext, TreeText
 from forestc.backends.c.types import int_type
-from forestc.forest.ir import LEAF
 from forestc.layouts.nodes import NodeTables, nodes_of
 from hdl_templates import render
 
@@ -95,33 +81,3 @@ def nodes(context: TreeContext) -> NodesInC | None:
     """Returns the trees as C in the layout `nodes`; None if there are no splits to evaluate."""
     laid = nodes_of(context.forest, float_bytes=context.inputs.float_bytes)
     return NodesInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
-
-
-def nodes_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations from which this layout's costs are estimated. Raises OptionError if tables can't
-    hold the forest."""
-    forest = inputs.forest
-    laid = nodes_of(forest, float_bytes=inputs.float_bytes)
-    leaves, many = laid.leaves, len(laid.leaves.trees)
-    common, width = common_amounts(forest, many), float(slot_bytes(laid.slots, forest))
-    far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
-    trees = {}
-    for index in leaves.trees:
-        tree = forest.trees[index]
-        splits = along(tree, (tree.left != LEAF).astype(np.float64))
-        trees[index] = {f"by_{laid.code}": splits, "width": width * splits, **additions(forest, index, leaves)}
-    return Demand(
-        flash={
-            "table": float(laid.bytes),
-            f"by_{laid.code}": 1.0,
-            leaves.kind: 1.0,
-            "far": far,
-            "long": long,
-            "width": width,
-            **slot_flash(inputs, laid.slots),
-            **{name: amount for name, amount in common.items() if name != "tree"},
-        },
-        stack=stack_amounts(inputs, laid.slots),
-        row={**common, **slot_amounts(inputs, laid.slots), "far": far * many, "long": long * many},
-        trees=trees,
-    )

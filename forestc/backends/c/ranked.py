@@ -5,29 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from forestc.backends.c.branches import nested
-from forestc.backends.c.demands import (
-    Amounts,
-    Arrays,
-    Demand,
-    additions,
-    along,
-    common_amounts,
-    comparisons,
-    count_leaves,
-    slot_amounts,
-    slot_flash,
-    stack_amounts,
-)
-from forestc.backends.c.inputs import Inputs
 from forestc.backends.c.leaves import LeafSums
 from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.trees import TreeContext, TreeText
-from forestc.backends.c.types import constant, int_type, score_type, size_of
-from forestc.forest.ir import LEAF
+from forestc.backends.c.types import constant, int_type
 from forestc.layouts.ranks import Ranks, ranks_of
 from forestc.layouts.slots import ALWAYS, APART, NEVER
 from hdl_templates import render
@@ -156,37 +139,3 @@ def ranked(context: TreeContext) -> RankedInC | None:
     """Returns the trees as C in the layout `ranked`; None if there are no splits to evaluate."""
     laid = ranks_of(context.forest, float_bytes=context.inputs.float_bytes)
     return RankedInC(*context.tables(laid.slots, laid.leaves), laid) if laid.splits else None
-
-
-def ranked_demand(inputs: Inputs) -> Demand:
-    """Returns the counts of operations from which this layout's costs are estimated."""
-    forest = inputs.forest
-    laid = ranks_of(forest, float_bytes=inputs.float_bytes)
-    leaves, slots, common = laid.leaves, laid.slots, common_amounts(forest, len(laid.leaves.trees))
-    apart, numbered = slots.slot == APART, leaves.kind != "value"
-    of_condition = {name: np.where([*apart, False], amounts, 0.0) for name, amounts in comparisons(inputs).items()}
-    of_condition |= {"apart": np.append(apart, 0.0), "split": np.append(slots.slot >= 0, 0.0)}
-    flash: Amounts = dict.fromkeys((*of_condition, "leaf", "equal", "long"), 0.0)
-    trees: dict[int, Arrays] = {}
-    for index in leaves.trees:
-        tree, conditions, number = forest.trees[index], forest.conditions.node_conditions[index], leaves.number[index]
-        at_node = {
-            name: np.where(tree.left != LEAF, amounts[conditions], 0.0) for name, amounts in of_condition.items()
-        }
-        paths = {name: along(tree, amounts) for name, amounts in at_node.items()}
-        values = leaves.table[number, 0] if len(leaves.table) and not numbered else number
-        long = np.where(tree.left == LEAF, values > 255, 0).astype(np.float64)
-        distinct, counts = np.unique(values[(tree.left == LEAF) & ((values != 0) | numbered)], return_counts=True)
-        flash["leaf"] += len(distinct)
-        flash["equal"] += float((counts - 1).sum())
-        count_leaves(flash, distinct, 2 if numbered else size_of(score_type(forest)))
-        for name, amounts in at_node.items():
-            flash[name] += float(amounts.sum())
-        trees[index] = {**paths, "long": long}
-        if numbered:
-            trees[index]["added"] = additions(forest, index, leaves)[leaves.kind]
-            trees[index]["added_bytes"] = size_of(score_type(forest)) * trees[index]["added"]
-    table = slots.rank_bytes + (leaves.bytes if numbered else 0)
-    flash |= {"table": float(table), "numbered": float(numbered), **common}
-    flash |= {name: amount for name, amount in slot_flash(inputs, slots).items() if name != "slot_bytes"}
-    return Demand(flash, stack_amounts(inputs, slots), common | slot_amounts(inputs, slots), trees)

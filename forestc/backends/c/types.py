@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from forestc.backends.names import feature_name
 from forestc.errors import OptionError, opt
@@ -46,7 +45,6 @@ def members(forest: Forest) -> list[tuple[str, str]]:
     return typed or [("none", "uint8_t")]
 
 
-@lru_cache(maxsize=4)  # estimates call it once for every tree
 def score_type(forest: Forest) -> str:
     """Returns the narrowest signed C type for all scores and partial sums."""
     bounds = sums_of if forest.adds else reach_of

@@ -171,11 +171,7 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
             "layout": name,
             "flash": layout["flash"],
             "mean": layout["mean"],
-            "f0": layout["ranges"]["flash"][0],
-            "f1": layout["ranges"]["flash"][1],
-            "m0": layout["ranges"]["mean"][0],
-            "m1": layout["ranges"]["mean"][1],
-            "worst": layout["worst"],
+            "most": layout["most"],
             "chosen": name == firmware["layout"],
         }
         for name, layout in firmware["layouts"].items()
@@ -186,24 +182,19 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
     y = alt.Y("mean:Q", title=f"mean {count}", scale=log)
     color = alt.condition("datum.chosen", alt.value("var(--accent)"), alt.value("var(--c1)"))
     base = alt.Chart(data())
-    marks = (
-        base.mark_rule(strokeOpacity=0.6).encode(x=alt.X("f0:Q", scale=log), x2="f1:Q", y=y)
-        + base.mark_rule(strokeOpacity=0.6).encode(y=alt.Y("m0:Q", scale=log), y2="m1:Q", x=x)
-        + base.mark_point(filled=True, size=90, opacity=1).encode(
-            x=x,
-            y=y,
-            color=color,
-            tooltip=[
-                "layout:N",
-                alt.Tooltip("flash:Q", title="flash, bytes", format=","),
-                alt.Tooltip("mean:Q", title=f"mean {count}", format=","),
-                alt.Tooltip("worst:Q", title=f"{count} at most", format=","),
-            ],
-        )
-        + base.mark_text(align="left", dx=8, dy=-8).encode(x=x, y=y, text="layout:N")
-    )
+    marks = base.mark_point(filled=True, size=90, opacity=1).encode(
+        x=x,
+        y=y,
+        color=color,
+        tooltip=[
+            "layout:N",
+            alt.Tooltip("flash:Q", title="flash, bytes", format=","),
+            alt.Tooltip("mean:Q", title=f"mean {count}", format=","),
+            alt.Tooltip("most:Q", title=f"most {count} of the inputs run", format=","),
+        ],
+    ) + base.mark_text(align="left", dx=8, dy=-8).encode(x=x, y=y, text="layout:N")
     words = f"Points: {len(rows)} layouts of C by flash and mean {count}; chosen: {firmware['layout']}."
     return finished(
         f"Layouts of C on {firmware['cpu']}", words, marks.properties(width=WIDTH - 80, height=300), rows,
-        "Lines hold all builds that were tried, by every compiler. The chosen layout is red.",
+        f"Measured with {firmware['tool']}. The chosen layout is red.",
     )  # fmt: skip

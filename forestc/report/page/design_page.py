@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from forestc.backends.c import COptions, layout_record
 from forestc.compilation.synthesis import Placement
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
@@ -331,14 +330,12 @@ def _comparisons(tree: Tree) -> float:
 def _firmware(design: Design) -> list[Block]:
     if "c" not in design.targets:
         return []
-    options: COptions = design.c_options
-    layouts = layout_record(design.forest, options)
-    measured = firmware_results(design)
-    if not layouts or not layouts["layouts"]:
-        lead = f"The C header has the layout {options.c_layout}. Compile with --cpu to see what each layout takes."
+    layouts, measured = design.manifest["made"].get("firmware"), firmware_results(design)
+    if not layouts:
+        layout = design.c_options.c_layout
+        lead = f"The C header has the layout {layout}. Compile with --cpu to see what each layout takes."
         return [*measured, Paragraph(lead)]
-    exact = any(result.command == "measure" and result.on == layouts["cpu"] for result in design.results())
-    return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts, measured=exact)]
+    return [*measured, design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts)]
 
 
 def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:

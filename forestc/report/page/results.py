@@ -47,10 +47,8 @@ def result_items(design: Design) -> list[tuple[str, str, str]]:
         elif result.command == "measure":
             taken = figures["cycles"] or figures["instructions"]
             count = "cycles" if figures["cycles"] else "instructions"
-            worst = figures.get("worst_case")
             ran = f"{taken['max_of_all']:,} {count} at most in what was run" if taken else "not run"
-            most = f"{worst:,} {count} at most" if worst is not None else ran
-            items.append((f"bytes of flash on {result.on}", f"{figures['flash']:,}", most))
+            items.append((f"bytes of flash on {result.on}", f"{figures['flash']:,}", ran))
     return [(visible(what), figure, visible(remark)) for what, figure, remark in items]
 
 
