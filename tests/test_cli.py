@@ -253,7 +253,7 @@ def test_the_help_of_compile_fits_two_screens(run, monkeypatch):
 
 
 def test_a_failed_check_has_status_3(run, work):
-    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "wrong")[0] == 0
+    assert run("compile", "ill.json", "--rows", "rows.csv", "--c-layout", "branches", "-o", "wrong")[0] == 0
     header = work / "wrong" / "c" / "ill.h"
     header.write_text(header.read_text().replace("return 1;", "return 2;"))
     status, out, err = run("check", "wrong", "--rows", "rows.csv", "--engines", "netlist,c", "--json")

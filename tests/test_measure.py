@@ -176,7 +176,7 @@ def test_firmware_that_does_not_return(edited, monkeypatch, need):
     monkeypatch.setattr(emulator, "MOST_INSTRUCTIONS", 100_000)
     start = "    uint8_t best = 0u;\n"
     endless = edited(start, f'{start}    for (;;) {{\n        __asm__ volatile ("");\n    }}\n')
-    with pytest.raises(CheckError, match="does not return within 100,000 instructions; input 0"):
+    with pytest.raises(CheckError, match=r"input 0: .* does not return within 100,000 instructions"):
         forestc.measure(endless, "cortex-m4f", compiler="ziglang", entries=["predict"])
     header = endless.folder / "c" / "iris.h"
     header.write_text(header.read_text().replace("for (;;)", "*(volatile uint32_t *)0xC0000000u = 1u;"))
@@ -209,15 +209,13 @@ def test_what_is_refused(design, tmp_path, need):
         OptionError, match=r"unknown cpu 'cortex-m5'; did you mean cortex-m7 or .*known: cortex-m0plus, "
     ):
         forestc.measure(design, "cortex-m5")
-    with pytest.raises(
-        OptionError, match=r"unknown compiler 'clang'; did you mean 'ziglang'\? known: auto, ziglang, gcc"
-    ):
+    with pytest.raises(OptionError, match=r"compiler=: .*'clang'; did you mean 'ziglang'\? known: auto, ziglang, gcc"):
         forestc.measure(design, "cortex-m4", compiler="clang")
-    with pytest.raises(OptionError, match="unknown optimization 'fast'; known: s, 2, 3"):
+    with pytest.raises(OptionError, match=r"optimize=: .*'fast'; known: s, 2, 3"):
         forestc.measure(design, "cortex-m4", optimize="fast")
-    with pytest.raises(OptionError, match="unknown entry 'label'; known: predict, scores, values, row"):
+    with pytest.raises(OptionError, match=r"entr.*: .*'label'; known: predict, scores, values, row"):
         forestc.measure(design, "cortex-m4", entries=["label"])
-    with pytest.raises(ForestcError, match=r"has no readable manifest.json; .*; give a folder that forestc compile"):
+    with pytest.raises(ForestcError, match=r"has no readable manifest.json; give a folder that forestc compile"):
         forestc.measure(tmp_path, "cortex-m4")
     (tmp_path / "rows.csv").write_text("f0,f1,f2,f3\n1,2,3,4\n1,2,x,4\n")
     with pytest.raises(RowsError, match=r"rows.csv"):
@@ -230,7 +228,7 @@ def test_what_is_refused(design, tmp_path, need):
         forestc.measure(design, "cortex-m4", tmp_path / "none.csv")
     model, X, y = trained("tree-binary")
     hardware = forestc.compile(model, X, tmp_path / "hardware", label=y, targets="verilog").design
-    with pytest.raises(ForestcError, match=r"no file of the role c; .*; compile with targets=c"):
+    with pytest.raises(ForestcError, match=r"no file of the role c; compile with targets=c"):
         forestc.measure(hardware, "cortex-m4")
 
 
@@ -240,26 +238,22 @@ def test_missing_tools_are_named(design, monkeypatch, need):
     for cpu, wanted, said in (
         ("cortex-m4", "gcc", r"arm-none-eabi-gcc is not on the PATH; install .*apt install gcc-arm-none-eabi"),
         ("rv32imc", "gcc", r"riscv64-unknown-elf-gcc is not on the PATH; install .*apt install gcc-riscv64"),
-        ("avr", "auto", r"no compiler for avr was found; the PATH; install avr-gcc .*apt install gcc-avr avr-libc"),
+        ("avr", "auto", r"no compiler for avr was found; install avr-gcc .*apt install gcc-avr avr-libc"),
     ):
         with pytest.raises(MissingToolError, match=said):
             forestc.measure(design, cpu, compiler=wanted)
-    with pytest.raises(OptionError, match="ziglang does not compile for avr here; cpu; use compiler=gcc"):
+    with pytest.raises(OptionError, match="cpu=: ziglang does not compile for avr here; use compiler=gcc"):
         forestc.measure(design, "avr", compiler="ziglang")
     assert find_compiler(CPUS["cortex-m4"]).kind == "ziglang"
     monkeypatch.setattr(firmware, "package_folders", lambda name: [])
-    with pytest.raises(
-        MissingToolError, match=r"ziglang is not installed; the PATH; pip install \"forestc\[firmware\]\""
-    ):
+    with pytest.raises(MissingToolError, match=r"ziglang is not installed; pip install \"forestc\[firmware\]\""):
         forestc.measure(design, "rv32imc", compiler="ziglang")
     with pytest.raises(
-        MissingToolError, match=r"no compiler for rv32imc was found; the PATH; pip install .*, or install riscv64"
+        MissingToolError, match=r"no compiler for rv32imc was found; pip install .*, or install riscv64"
     ):
         forestc.measure(design, "rv32imc")
-    monkeypatch.setattr("forestc.commands.measure.find_spec", lambda name: None)
-    with pytest.raises(
-        MissingToolError, match=r"pyelftools and unicorn are not installed; the PATH; pip install .*firmware"
-    ):
+    monkeypatch.setattr("forestc.firmware.workbench.find_spec", lambda name: None)
+    with pytest.raises(MissingToolError, match=r"pyelftools and unicorn are not installed; pip install .*firmware"):
         forestc.measure(design, "cortex-m4")
 
 
