@@ -15,7 +15,7 @@ from forestc.backends.c.choice import entry_of
 from forestc.backends.c.inputs import inputs_of
 from forestc.backends.names import identifier
 from forestc.checks.vectors import COSTLY, Vectors, with_raw
-from forestc.errors import OptionError, ToolError
+from forestc.errors import OptionError, ToolError, opt
 from forestc.firmware.bounds import bound_of_walks
 from forestc.firmware.costly import costly_words, depths_of
 from forestc.firmware.emulator import Emulator
@@ -76,10 +76,16 @@ def measured_layouts(
                 entries[layout] = measured_entry(forest, options, header, cpu, entry_of(forest))
         built = together([partial(_built, bench, entry, layout) for layout, entry in entries.items()])
         for (layout, entry), one in zip(entries.items(), built, strict=True):
-            if isinstance(one, ToolError):  # as branches too far apart for AVR
-                problem = one
-            else:
+            try:
+                if isinstance(one, ToolError):
+                    raise one
                 found[layout] = _figures(forest, options, bench, layout, entry, one, inputs)
+            except ToolError as error:  # as branches that are too far apart for AVR, or tables beyond its memory
+                problem = ToolError(
+                    f"no layout of C builds and runs on {cpu.name}: {error.parts[1]}",
+                    where=opt.cpu,
+                    do=f"make the forest smaller, or name a layout with {opt.c_layout} and no budget: it is not built",
+                )
     if not found and problem is not None:
         raise problem
     return found

@@ -15,8 +15,9 @@ from forestc.backends.c.layouts import LAYOUTS
 from forestc.checks.bench import sample_vectors
 from forestc.compilation import layouts as compiled_layouts
 from forestc.compilation.layouts import measured_choice
-from forestc.errors import MissingToolError, OptionError
+from forestc.errors import MissingToolError, OptionError, ToolError
 from forestc.firmware.bounds import bound_of_walks
+from forestc.firmware.workbench import Workbench
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain import firmware
 
@@ -70,6 +71,20 @@ def test_the_choice_keeps_budgets_and_goals(forest, vectors):
 def test_the_largest_forests_are_tried_in_two_layouts(forest, vectors, monkeypatch):
     monkeypatch.setattr("forestc.backends.c.choice.MOST_BRANCHES", 10)
     assert set(measured_choice(forest, COptions(cpu=CPU), vectors).layouts) == {"nodes", "ranked"}
+
+
+def test_layouts_that_do_not_build_are_left_out(forest, vectors, monkeypatch):
+    def built(bench, entry, stem):
+        if stem in lost:
+            raise ToolError("an array is too large", where="gcc", do="")
+        return before(bench, entry, stem)
+
+    before, lost = Workbench.built, {"branches", "mixed"}
+    monkeypatch.setattr(Workbench, "built", built)
+    assert set(measured_choice(forest, COptions(cpu=CPU), vectors).layouts) == set(LAYOUTS) - lost
+    lost |= set(LAYOUTS)
+    with pytest.raises(ToolError, match=f"no layout of C builds and runs on {CPU}: an array .* c_layout="):
+        measured_choice(forest, COptions(cpu=CPU), vectors)
 
 
 def test_compile_records_the_choice(tmp_path, need_tool):
