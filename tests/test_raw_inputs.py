@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_refused(given, tmp_path):
             model, more.pop("rows", rows), tmp_path / "d", targets="c", c_inputs="raw", c_types=types, **more
         )
 
-    with pytest.raises(RowsError, match=r"row 1, 'adc' = .* is no uint8_t; rows; give rows that fit, or another type"):
+    with pytest.raises(RowsError, match=r"rows=: row 1, 'adc' = .* is no uint8_t"):
         compile_with("adc=uint8", label=truth)
     with pytest.raises(RowsError, match="row 1, 'flow' = nan is no int32_t"):
         compile_with("flow=int32", label=truth)

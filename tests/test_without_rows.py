@@ -153,12 +153,12 @@ def test_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name,smallest\n", "line 1; write a CSV file with the columns feature"),
+        ("name,smallest\n", r"r\.csv, line 1: has no column 'feature'"),
         ("feature,smalest,largest\n", "line 1: unknown column or key 'smalest'"),
-        (FOUR + "a,0,1,,\n", "line 6: 'a' appears twice"),
+        (FOUR + "a,0,1,,\n", r"r\.csv, line 6: the feature 'a' appears twice"),
         (FOUR.replace("c,0,10,,", "c,10,0,,"), "line 4: 'c': smallest 10 is above largest 0"),
         (FOUR.replace("c,0,10,,", "c,nan,0,,"), "line 4: 'c': smallest is NaN"),
-        (FOUR.replace("c,0,10,,", "c,zero,0,,"), "'c': smallest is not a number .*zero.*line 4"),
+        (FOUR.replace("c,0,10,,", "c,zero,0,,"), r"r\.csv, line 4: 'c': smallest is not a number \('zero'\)"),
         (FOUR.replace("c,0,10,,", "c,0,10,-1,"), "line 4: 'c': step -1"),
         (FOUR.replace("c,0,10,,", "c,0,10,0,"), "line 4: 'c': step 0"),
         (FOUR.replace("c,0,10,,", "c,0,10,,perhaps"), "line 4: 'c': missing is 'perhaps'"),
@@ -180,7 +180,7 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
     _, X, y = trained("forest-text-labels")
     named = RandomForestClassifier(10, random_state=0).fit(pandas.DataFrame(X, columns=["age", "b", "c", "d"]), y)
     model, some = forestc.load(named), {"b": (0, 1), "c": (0, 1), "d": (0, 1)}
-    with pytest.raises(RowsError, match="the model reads no feature 'aeg'; the ranges; it has no range for: age"):
+    with pytest.raises(RowsError, match="the ranges: the model reads no feature 'aeg'"):
         ranges_from({**some, "aeg": (0, 1)}, model)
     with pytest.raises(RowsError, match="'age' is missing"):
         ranges_from(some, model)
@@ -206,12 +206,18 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"passes": "simplify,share-thresholds"}, "share-thresholds needs rows"),
-        ({"passes": "round-leaves,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
-        ({"passes": "fit-leaves{leaf_bits=2}"}, "fit-leaves needs rows to fit leaves to"),
+        (
+            {"passes": "simplify,share-thresholds"},
+            "pass share-thresholds: needs rows: they say how far thresholds may move",
+        ),
+        (
+            {"passes": "round-leaves,prune-splits{keep=decisions}"},
+            "pass prune-splits: needs rows: they say which splits are needed",
+        ),
+        ({"passes": "fit-leaves{leaf_bits=2}"}, "pass fit-leaves: needs rows to fit leaves to"),
         ({"scores": 0.01}, "leaf bits that keep scores are chosen on rows"),
-        ({"label": [1]}, "label= needs rows, and none are given"),
-        ({"held_out": 0.2}, "held_out= needs rows, and none are given"),
+        ({"label": [1]}, "label=: this needs rows, and none are given"),
+        ({"held_out": 0.2}, "held_out=: this needs rows, and none are given"),
         (
             {"passes": "quantize-inputs{input_bits=6}"},
             "no fixed-point format of 6 bits keeps every value of 'x0' on",
@@ -229,7 +235,7 @@ def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
 
 def test_rows_and_ranges_are_not_both_given(tmp_path):
     model, X, _ = trained("forest-text-labels")
-    with pytest.raises(OptionError, match="both rows= and ranges= are given"):
+    with pytest.raises(OptionError, match="ranges=: rows= are given, too"):
         forestc.compile(model, X, tmp_path / "out", ranges={"0": (0, 1)})
     forestc.compile(model, X, tmp_path / "out", name="m", targets="c")
     with pytest.raises(ForestcError, match="no rows are given to check on"):

@@ -111,7 +111,7 @@ def test_missing_values(engine):
     assert any("means missing" in note for note in figures["columns"].values())
     assert [own["rows_compared"] for own in figures["images"].values()] == [len(X)] * 2
     takes = RandomForestClassifier(4, max_depth=4, random_state=0).fit(gaps, Y)
-    with pytest.raises(ForestcError, match=r"takes missing values in column '.*', and .* does not; missing values"):
+    with pytest.raises(ForestcError, match=r"missing values: .* takes missing values in column '.*', and .* does not"):
         forestc.make_image([takes, boosted(slice(0, 569))], (gaps, X), engine=engine)
 
 
@@ -122,7 +122,7 @@ def test_models_without_common_words(engine, tmp_path):
         (
             [boosted(slice(0, 569)), boosted(slice(0, 99))],
             narrow,
-            r"column '.*' needs \d+ bits .*; the engine's words of 4",
+            r"the engine's words of 4 bits: column '.*' needs \d+ bits",
         ),
         (
             [grown(slice(0, 569)), HistGradientBoostingClassifier(max_iter=4).fit(X, Y)],
@@ -146,5 +146,5 @@ def test_rows_tell_a_wrong_image(engine):
     assert any(isinstance(feature.number, Fixed) for feature in one.features)
     assert compare_rows(forests["a"], one, capacity, image_of(one, capacity), ArrayRows(X)) == len(X)
     assert row_words(one, read_image(image_of(one, capacity).bytes, described(capacity)).shape, encode(one, X)).any()
-    with pytest.raises(CheckError, match="the image does not answer as the quantized forest; the given rows"):
+    with pytest.raises(CheckError, match="the given rows: the image does not answer as the quantized forest"):
         compare_rows(forests["a"], one, capacity, image_of(other, capacity), ArrayRows(X))

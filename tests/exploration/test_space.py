@@ -127,7 +127,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
         ("lutz,accuracy", (), "xcup", None, "unknown goal 'lutz'"),
         ("lut,lut", (), "xcup", None, "name one figure twice"),
         ("accuracy", (), "xcup", None, "one goal alone"),
-        ("flash,accuracy", (), "xcup", None, "--goal: flash is a figure of a processor; add --cpu"),
+        ("flash,accuracy", (), "xcup", None, "goals=: flash is a figure of a processor"),
         (None, ("lut<300",), "xcup", None, "can't read the limit 'lut<300'"),
         (None, ("lut<=many",), "xcup", None, "can't read the limit"),
         (None, ("accuracy>=95",), "xcup", None, "accuracy is a share, at most 1: accuracy>=95"),
@@ -135,7 +135,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
         (None, (Limit("lut", False, float("nan")),), "xcup", None, "the limit of lut is no number"),
         (None, ("speed>=1",), "xcup", None, "unknown limit 'speed'"),
         (None, (), "ecp6", None, "unknown device 'ecp6'"),
-        (None, (), None, "z80", "unknown cpu 'z80'"),
+        (None, (), None, "z80", "cpu=: unknown processor 'z80'"),
     ],
 )
 def test_what_can_not_be_asked_is_named(goals, limits, device, cpu, says):

@@ -110,7 +110,7 @@ def test_decisions_must_fit_the_outputs():
         forest_of(tree, decision=Decision("threshold", 0.5), classes=["a", "b", "c"])
     with pytest.raises(ModelError, match="decision argmax needs as many classes as outputs"):
         forest_of(tree, decision=Decision("argmax"), classes=["a", "b"])
-    with pytest.raises(ModelError, match="a bias is not finite"):
+    with pytest.raises(ModelError, match=r"a bias of \[nan\] is not finite"):
         forest_of(tree, bias=[np.nan])
 
 

@@ -191,10 +191,10 @@ def test_a_sampled_state_is_possible_whatever_the_random_number():
 @pytest.mark.parametrize(
     ("ask", "text"),
     [
-        (lambda tree: tree.probabilities_of([{0: 1}, {0: 1, 2: 0}]), "there is no variable 2; event 1"),
-        (lambda tree: tree.probabilities_of([{-1: 1}]), "there is no variable -1; event 0"),
-        (lambda tree: tree.probabilities_of([{1: 3}]), "event 0: there is no state 3 of variable 1"),
-        (lambda tree: tree.given({1: {0, -1}}), "event 0: there is no state -1 of variable 1"),
+        (lambda tree: tree.probabilities_of([{0: 1}, {0: 1, 2: 0}]), "event 1: there is no variable 2"),
+        (lambda tree: tree.probabilities_of([{-1: 1}]), "event 0: there is no variable -1"),
+        (lambda tree: tree.probabilities_of([{1: 3}]), "event 0: there is no state 3 of variable 1, which has 3"),
+        (lambda tree: tree.given({1: {0, -1}}), "event 0: there is no state -1 of variable 1, which has 3"),
     ],
 )
 def test_questions_that_are_refused(ask, text):
