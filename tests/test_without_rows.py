@@ -187,7 +187,7 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
     with pytest.raises(RowsError, match="'b' has no smallest and largest value"):
         ranges_from({**some, "b": 3}, model)
     (tmp_path / "r.json").write_text('{"age": [0, 1],\n "b": }')
-    with pytest.raises(RowsError, match=r"line 2: not readable JSON"):
+    with pytest.raises(RowsError, match=r"line 2: is not readable JSON"):
         ranges_from(tmp_path / "r.json", model)
     (tmp_path / "r.json").write_text('{"age": [0, 1], "age": [0, 1]}')
     with pytest.raises(RowsError, match="'age' appears twice"):

@@ -148,7 +148,7 @@ def test_the_written_file_is_a_program(tmp_path):
 def test_without_amaranth_there_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "amaranth", None)
     with pytest.raises(
-        MissingExtraError, match=r"Amaranth is not installed; Python in .*; pip install \"forestc\[amaranth\]\""
+        MissingExtraError, match=r"Python in .*: Amaranth is not installed; pip install \"forestc\[amaranth\]\""
     ):
         prove_component(lowered(SMALL, 0))
 

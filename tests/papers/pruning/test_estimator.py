@@ -197,24 +197,24 @@ def test_a_time_limit_holds_and_ctrl_c_gives_the_best_so_far():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"formulation": "F4"}, "formulation='F4'"),
-        ({"method": "best"}, "method='best'"),
-        ({"weights": "f1"}, "weights=f1"),
-        ({"time_limit": 0}, "time_limit=0"),
-        ({"validation_fraction": 1.5}, "validation_fraction=1.5"),
-        ({"max_members": 0}, "max_members=0"),
+        ({"formulation": "F4"}, "formulation: 'F4'"),
+        ({"method": "best"}, "method: 'best'"),
+        ({"weights": "f1"}, "weights: 'f1'"),
+        ({"time_limit": 0}, "time_limit: 0"),
+        ({"validation_fraction": 1.5}, "validation_fraction: 1.5"),
+        ({"max_members": 0}, "max_members: 0"),
         ({"max_members": 2.5}, "max_members=2.5"),
-        ({"weights": (1, 2, "a", 4)}, "weights=.*a"),
-        ({"diversity": 0.1}, "diversity=0.1"),
-        ({"estimators": ("tree", DecisionTreeClassifier())}, r"is a str; estimators\[0\]"),
+        ({"weights": (1, 2, "a", 4)}, "weights: .*a"),
+        ({"diversity": 0.1}, "diversity: 0.1"),
+        ({"estimators": ("tree", DecisionTreeClassifier())}, r"estimators\[0\]: is a str"),
         (
             {"estimator": ensemble.BaggingClassifier(DecisionTreeRegressor(), n_estimators=2)},
-            "is a DecisionTreeRegressor; estimator, member 0",
+            "estimator, member 0: is a DecisionTreeRegressor",
         ),
-        ({"estimators": []}, "the list is empty; estimators"),
-        ({"estimator": GaussianNB(), "estimators": [GaussianNB()]}, "both are given; estimator and estimators"),
-        ({"estimator": ensemble.GradientBoostingClassifier()}, "is a GradientBoostingClassifier; estimator"),
-        ({"estimators": [LinearRegression()]}, r"is a LinearRegression; estimators\[0\]"),
+        ({"estimators": []}, "estimators: the list is empty"),
+        ({"estimator": GaussianNB(), "estimators": [GaussianNB()]}, "estimator and estimators: both are given"),
+        ({"estimator": ensemble.GradientBoostingClassifier()}, "estimator: is a GradientBoostingClassifier"),
+        ({"estimators": [LinearRegression()]}, r"estimators\[0\]: is a LinearRegression"),
     ],
 )
 def test_what_can_not_be_pruned_is_refused(options, words):
@@ -228,7 +228,7 @@ def test_rows_of_one_class_can_not_choose(fitted):
     forest, X, y = fitted
     with pytest.raises(RowsError, match="no row is of class 0"):
         PrunedEnsemble(FrozenEstimator(forest)).fit(X[y == "yes"], y[y == "yes"])
-    with pytest.raises(OptionError, match="with 3 classes"):
+    with pytest.raises(OptionError, match="for 3 classes"):
         PrunedEnsemble(method="kappa").fit(*load_wine(return_X_y=True))
 
 
@@ -236,7 +236,7 @@ def test_labels_and_members_belong_together(fitted):
     forest, X, y = fitted
     with pytest.raises(RowsError, match="label 'perhaps' is none of the classes"):
         PrunedEnsemble(FrozenEstimator(forest)).fit(X, np.where(np.arange(len(y)) == 5, "perhaps", y))
-    with pytest.raises(ModelError, match=r"has the classes \['no', 'yes'\], and a label is 0; estimators\[0\]"):
+    with pytest.raises(ModelError, match=r"estimators\[0\]: has the classes \['no', 'yes'\], and a label is 0"):
         PrunedEnsemble(estimators=[forest]).fit(X, (y == "yes").astype(int))
     X, y = load_wine(return_X_y=True)
     kinds = (DecisionTreeClassifier(random_state=0), ensemble.RandomForestClassifier(3, random_state=0))
