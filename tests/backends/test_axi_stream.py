@@ -193,7 +193,7 @@ def test_there_is_a_place_for_every_row_under_way(latency, depth):
         ({"tdata_bits": -8}, "tdata_bits=: -8 bits"),
         ({"tdata_bits": 1 << 20}, "up to 65536"),
         ({"align": 12}, "align=: lanes of 12 bits; use 8, 16, 32, 64, or 0 for packed rows"),
-        ({"tdata_bits": 24, "align": 8}, "24 bits do not fit lanes with the layout of C; use a power of 2, or packed rows"),
+        ({"tdata_bits": 24, "align": 8}, "24 bits do not fit lanes with the layout of C"),
         ({"user_bits": 0}, "user_bits=: 0 bits; use 1 to 65536 bits"),
     ],
 )
@@ -220,7 +220,7 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
     assert f"32'h{output['hash'][:8]}" in design.path("axi_lite").read_text()
     plain = forestc.compile(model, X, tmp_path / "plain", targets=["verilog"], passes="simplify").design
     assert "stream" not in plain.manifest and "stream" not in plain.manifest["options"]
-    with pytest.raises(OptionError, match="stream.*a stream wrapper needs the core.*add the target verilog or vhdl"):
+    with pytest.raises(OptionError, match=r"stream.*a stream wrapper needs the core.*add the target verilog or vhdl"):
         forestc.compile(model, X, tmp_path / "c", targets=["c"], stream=stream)
 
 

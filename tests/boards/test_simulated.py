@@ -100,7 +100,7 @@ def test_the_name_of_a_simulated_port_has_its_options(port, line):
 def test_impossible_lines_are_refused(port, what):
     with pytest.raises(OptionError, match=what) as found:
         line_of(port)
-    assert found.value.where == f"--port {port}" and found.value.do
+    assert found.value.where == f"port={port}" and found.value.do
 
 
 def test_what_a_simulation_needs_is_said(tools, design, monkeypatch):

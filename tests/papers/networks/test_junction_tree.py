@@ -167,14 +167,14 @@ def test_variables_that_are_not_connected():
 def test_events_that_are_certain_or_impossible():
     tree = JunctionTree(random_network(4))
     assert tree.probabilities_of([{}, {0: ()}, {0: range(tree.network.states[0])}]).tolist() == pytest.approx([1, 0, 1])
-    text = "the evidence has probability 0; evidence; allow more states of its variables"
+    text = "evidence: it has probability 0"
     for ask in (lambda: tree.given({0: ()}), lambda: tree.sample(3, np.random.default_rng(0), {0: set()})):
         with pytest.raises(OptionError) as error:
             ask()
-        assert str(error.value) == text
+        assert str(error.value).startswith(text)
     pair = JunctionTree(counted(np.array([[0, 0], [1, 1]], dtype=np.uint8), [(), (0,)], [2, 2])).given({0: 1})
     assert pair.probabilities_of([{0: 0}])[0] == 0.0
-    with pytest.raises(OptionError, match="the evidence has probability 0"):
+    with pytest.raises(OptionError, match="evidence: it has probability 0"):
         pair.given({0: 0})
 
 
@@ -209,6 +209,4 @@ def test_sizes_that_are_refused():
     wide = counted(np.zeros((1, 4), dtype=np.uint8), [(), (0,), (0,), (0,)], [256] * 4, order=(0, 1, 2, 3))
     with pytest.raises(ModelError) as error:
         JunctionTree(wide)
-    assert str(error.value) == (
-        "the junction tree has more than 4194304 cells; junction tree; learn a network of smaller treewidth"
-    )
+    assert str(error.value).startswith("junction tree: ") and "4194304 cells" in str(error.value)

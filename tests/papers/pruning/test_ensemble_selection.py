@@ -118,7 +118,7 @@ def test_the_same_seed_gives_the_same_members():
         ({"y": np.zeros(60, dtype=np.uint8)}, "no row is of class 1"),
         ({"votes": np.full((60, 3), 2)}, "votes: holds other values than 0 and 1"),
         ({"votes": np.zeros((60, 0))}, "no members"),
-        ({"votes": np.zeros((59, 3))}, r"shape \(59, 3\)"),
+        ({"votes": np.zeros((59, 3))}, r"shapes \(59, 3\)"),
         ({"votes": ALIKE, "tau": 0.1}, "tau: 0.1 is more than the diversity of any two members"),
         ({"votes": ALIKE, "gamma": 0.1}, "gamma: 0.1 is more than the diversity of any two members"),
         ({"tau": 1.5}, "tau: 1.5"),
