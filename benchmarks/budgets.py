@@ -156,8 +156,8 @@ class Draw:
 
 
 def draws(count: int) -> list[Draw]:
-    """Draws the compiles, with every model, processor and compiler nearly equally often. Models of categories take no
-    floats or raw integers; they get words."""
+    """Draws the compiles, with every model, processor and compiler nearly equally often. Models of categories or
+    with missing values take no raw integers; they get words."""
     random, names = np.random.default_rng(SEED), list(MODELS)
     order = [name for _ in range(-(-COMPILES // len(names))) for name in random.permutation(names).tolist()]
     drawn = []
@@ -166,7 +166,7 @@ def draws(count: int) -> list[Draw]:
         compiler = "ziglang" if number // 4 % 2 and CPUS[cpu].target else "gcc"
         limits = LIMITS[int(random.integers(len(LIMITS)))]
         level, form = int(random.integers(2)), FORMS[int(random.integers(len(FORMS)))]
-        if order[number].startswith("categories") and form in ("float", "raw"):
+        if order[number].startswith(("categories", "missing")) and form in ("float", "raw"):
             form = "words"
         factors = {limit: float(random.uniform(0.5, 2.0)) for limit in limits}
         drawn.append(Draw(order[number], level, form, cpu, compiler, factors))

@@ -55,7 +55,7 @@ def test_rough_instructions_are_those_of_paths(seed):
 
 def test_rough_flash_holds_the_exact_bytes_of_tables(forest):
     costs, table = rough_costs(forest, "cortex-m4"), CPU_COSTS["cortex-m4"].table
-    assert costs["nodes"].flash == pytest.approx(200 + table * nodes_of(forest).bytes)
+    assert costs["nodes"].flash == pytest.approx(100 + table * nodes_of(forest).bytes)
     assert "masks" not in costs  # trees of depth 6 have more than 32 leaves
     small = replace(forest, trees=tuple(tree for tree in forest.trees if len(tree.inner) < 32))
     if small.trees:

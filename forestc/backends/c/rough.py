@@ -15,7 +15,7 @@ from forestc.layouts.nodes import nodes_of
 from forestc.options.c import Layout
 
 SPLIT_BYTES = {"branches": 13.0, "ranked": 11.0}  # bytes of code of a split
-CODE_BYTES = {"nodes": 200.0, "masks": 280.0}  # bytes of code beside the tables
+CODE_BYTES = {"nodes": 100.0, "masks": 200.0}  # bytes of code beside the tables
 SLOWER = {"ranked": 1.25, "nodes": 4.6, "masks": 7.0}  # times the instructions of `branches`
 STACK_BYTES = 40.0  # bytes of stack without scores
 
