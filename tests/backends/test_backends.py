@@ -228,7 +228,7 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
 def test_what_a_backend_can_not_do_is_refused_by_name():
     with pytest.raises(OptionError, match=r"c_inputs=: .*'bytes'; use words, struct, float"):
         c.emit(SMALL, COptions(c_inputs="bytes"))
-    with pytest.raises(OptionError, match="c_inputs=float can't take the category '1st'; use c_inputs=words"):
+    with pytest.raises(OptionError, match="c_inputs=: float can't take the category '1st'; use c_inputs=words"):
         c.emit(SMALL, COptions(c_inputs="float"))
     with pytest.raises(
         OptionError,

@@ -75,7 +75,7 @@ def test_lists_of_kits(tmp_path):
     assert set(made.manifest["files"]) == implied_roles(made.manifest["options"])
     assert set(made.manifest["files"]) == {"c", "c_selftest", "c_zephyr", "c_zephyr_cmake", "c_zephyr_kconfig"}
     for wrong in ("make", "cmake,", "all,cmake", ""):
-        with pytest.raises(OptionError, match=f"c_project= ?{wrong}; use none, all, or a list of selftest, cmake"):
+        with pytest.raises(OptionError, match=r"c_project=.*; use none, all, or a list of selftest, cmake"):
             check(COptions(c_project=wrong))
 
 

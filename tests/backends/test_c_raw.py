@@ -68,7 +68,7 @@ def test_types_are_read_and_wrong_ones_are_refused():
             "adc",
             "c_types=: 'adc' .*; use FEATURE=TYPE, of the types int8, int16, int32, uint8, uint16, uint32, float",
         ),
-        ("adc=half", "c_types=adc=half; use FEATURE"),
+        ("adc=half", "c_types=: 'adc=half' .*; use FEATURE"),
         ("1=int8,1=int16", "c: types gives '1' two types"),
         (
             "feture 0=int8",

@@ -196,9 +196,9 @@ def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constra
     vendor = forestc.compile(model, X, tmp_path / "v", label=y, targets=["verilog"], latency=2, **part).design
     assert "-period 5.000 " in vendor.path("xdc").read_text() and vendor.manifest["latency_cycles"] == 2
     assert "set part xc7a35tcsg324-1\n" in vendor.path("vivado").read_text()
-    with pytest.raises(OptionError, match="clock_mhz=: .*; give a number of megahertz above 0"):
+    with pytest.raises(OptionError, match=r"clock_mhz=: .*; give a number of megahertz above 0"):
         forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="ecp5-85k", clock_mhz=0)
-    with pytest.raises(OptionError, match="is not a part name"):
+    with pytest.raises(OptionError, match="is no part name"):
         forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="vivado:a b")
     assert not (tmp_path / "no").exists()
 

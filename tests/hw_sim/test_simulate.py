@@ -350,7 +350,7 @@ def test_first_vector_out_of_range_is_named(x: int, y: int, first: str) -> None:
 def test_words_that_do_not_fit_the_ports() -> None:
     simulator = Simulator(two_ports())
     x = np.zeros(3, np.int64)
-    with pytest.raises(RowsError, match=r"words have shape \(3, 1\), should be \(vectors, 2\)"):
+    with pytest.raises(RowsError, match=r"they have shape \(3, 1\), should be \(vectors, 2\)"):
         simulator.run(x[:, None])
     with pytest.raises(RowsError, match="no words for port 'y'"):
         simulator.run({"x": x})

@@ -49,7 +49,7 @@ def test_compile_refuses_invented_rows_unless_told(run, work):
     asked = ("compile", "cancer.skops", "--rows", "drawn.csv", "--target", "c", "-o", "made")
     status, _, err = run(*asked)
     assert status == 1 and "drawn.csv" in err and "--rows-are-sampled" in err and not (work / "made").exists()
-    assert run("explore", "cancer.skops", "--rows", "drawn.csv", "-o", "study")[0] == 1
+    assert run("explore", "cancer.skops", "--rows", "drawn.csv", "--device", "xcup", "-o", "study")[0] == 1
     with pytest.raises(ForestcError, match="rows_are_sampled"):
         forestc.compile(work / "cancer.skops", work / "drawn.csv", work / "made")
     assert run(*asked, "--rows-are-sampled")[0] == 0

@@ -173,5 +173,5 @@ def test_a_fit_without_a_time_limit_is_repeatable_and_begins_with_given_factors(
     assert np.array_equal(one.A, two.A) and one.error == two.error and one.bound == two.bound
     more = factorize(X, 3, rounds=1, time_limit=np.inf, start=one.B, seed=7)
     assert more.error <= one.error
-    with pytest.raises(OptionError, match="neither time nor rounds"):
+    with pytest.raises(OptionError, match="time_limit and rounds: neither"):
         factorize(X, 3, time_limit=np.inf)
