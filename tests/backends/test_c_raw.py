@@ -69,15 +69,15 @@ def test_types_are_read_and_wrong_ones_are_refused():
             "c_types=: 'adc' .*; use FEATURE=TYPE, of the types int8, int16, int32, uint8, uint16, uint32, float",
         ),
         ("adc=half", "c_types=: 'adc=half' .*; use FEATURE"),
-        ("1=int8,1=int16", "c: types gives '1' two types"),
+        ("1=int8,1=int16", "'1'.* two types"),
         (
             "feture 0=int8",
-            "names 'feture 0', which the model does not read; use a position from 1 to 9, or a name",
+            "'feture 0' .*; use a position from 1 to 9, or a name",
         ),
-        ("10=int8", "names '10', which the model does not read"),
-        (f"1=int8,{names[0]}=int16", "c: types gives column 1 two types"),
+        ("10=int8", "'10' .*model does not read"),
+        (f"1=int8,{names[0]}=int16", "column 1 has two types"),
     ):
         with pytest.raises(OptionError, match=message):
             by_position(forest, text)
-    with pytest.raises(OptionError, match="c_types= goes with c_inputs=raw; use c_inputs=raw, or leave c_types= out"):
+    with pytest.raises(OptionError, match="c_types=: .*use c_inputs=raw, or leave c_types= out"):
         check(COptions(c_inputs="float", c_types="*=int8"))
