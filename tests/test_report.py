@@ -147,7 +147,7 @@ def test_what_synthesis_found_is_in_the_report_or_nothing_of_it(work, monkeypatc
     assert "| `manifest.json` |" not in report
 
     def failing(*_, **__):
-        raise ToolError("yosys ended with exit status 1")
+        raise ToolError("ended with exit status 1", where="yosys")
 
     monkeypatch.setattr("forestc.commands.compile.synthesis_figures", failing)
     with pytest.raises(ToolError):

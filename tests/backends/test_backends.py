@@ -232,7 +232,7 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
         c.emit(SMALL, COptions(c_inputs="float"))
     with pytest.raises(
         OptionError,
-        match="c_layout=: .*; use auto, smallest, fastest, balanced, branches, ranked, nodes, masks, mixed",
+        match=r"c_layout=: .*; use auto, smallest, fastest, balanced, branches, ranked, nodes, masks, mixed",
     ):
         c.emit(SMALL, COptions(c_layout="table"))
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())

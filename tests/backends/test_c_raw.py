@@ -79,5 +79,5 @@ def test_types_are_read_and_wrong_ones_are_refused():
     ):
         with pytest.raises(OptionError, match=message):
             by_position(forest, text)
-    with pytest.raises(OptionError, match="c_types=: .*use c_inputs=raw, or leave c_types= out"):
+    with pytest.raises(OptionError, match=r"c_types=: .*use c_inputs=raw, or leave c_types= out"):
         check(COptions(c_inputs="float", c_types="*=int8"))

@@ -309,7 +309,7 @@ def test_a_check_that_ends_does_not_wait_for_its_board(design):
 
     def fail():
         assert answered.wait(10)
-        raise OptionError("an engine failed", where="a test")
+        raise OptionError("an engine failed", where="a test", do="try again")
 
     words = np.repeat(design.quantize(X), 40, axis=0)
     vectors = Vectors(words, words.astype(float), "random")

@@ -147,14 +147,14 @@ def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
     forestc.compile(trained("xgboost-binary")[0], X[:400], folder, targets="verilog")
     result = check(folder, X[:20], random_rows=10, engines=None)
     assert result.engines["icarus"].differences is None
-    assert result.engines["icarus"].why == "verilator runs the same file; --all runs both"
+    assert result.engines["icarus"].why == "verilator runs the same file; every=True runs both"
     assert result.ok and result.engines["verilator"].differences == 0
     with monkeypatch.context() as patch:
         patch.setattr(engines_module.verilator, "find_verilator", lambda: None)
         result = check(folder, X[:20], random_rows=10)
-    assert "not run: icarus: Icarus Verilog is not on the PATH; install iverilog" in result.not_run()
+    assert "not run: icarus: Icarus Verilog was not found; install iverilog" in result.not_run()
     for more in ({"engines": ["icarus"]}, {"require": True}):
-        wanted = "the engine icarus can't run: Icarus Verilog is not on the PATH; engines; install iverilog"
+        wanted = "the engine icarus can't run: Icarus Verilog was not found; engines; install iverilog"
         with pytest.raises(CheckError, match=wanted):
             check(folder, X[:20], random_rows=10, **more)
 
@@ -170,8 +170,8 @@ def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, mon
     ran = {name: engine.vectors for name, engine in some.engines.items() if engine.differences is not None}
     assert {ran[name] for name in ("netlist", "verilator", "c")} == {counted} and "icarus" not in ran
     assert some.not_run() == [
-        "not run: icarus: verilator runs the same file; --all runs both",
-        "not run: engine-icarus: engine runs the same file; --all runs both",
+        "not run: icarus: verilator runs the same file; every=True runs both",
+        "not run: engine-icarus: engine runs the same file; every=True runs both",
     ]
     every = check(folder, X, random_rows=500, every=True)
     assert {engine.vectors for engine in every.engines.values()} == {counted} and not every.not_run()
@@ -213,7 +213,7 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
 
 def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
     def slow(*_, **__):
-        raise ToolError("gcc took longer than 1800 s", do="give it a smaller design")
+        raise ToolError("gcc took longer than 1800 s", where="gcc", do="give it a smaller design")
 
     monkeypatch.setattr(engines_module, "run_tool", slow)
     with pytest.raises(ToolError, match="took longer"):
@@ -365,8 +365,12 @@ def test_results_that_are_missing_count_as_differences():
 
 
 def test_error_kinds_carry_their_exit_status():
-    assert (ForestcError("x").exit_status, ModelError("x").exit_status) == (1, 1)
-    assert (OptionError("x").exit_status, ToolError("x").exit_status) == (2, 4)
+    assert (ForestcError.exit_status, ModelError.exit_status, OptionError.exit_status, ToolError.exit_status) == (
+        1,
+        1,
+        2,
+        4,
+    )
 
 
 @pytest.mark.parametrize(

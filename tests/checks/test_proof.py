@@ -231,7 +231,7 @@ def test_a_folder_is_proved_by_check(folder):
     without = check(folder, prove=True)
     assert without.ok and without.figures["proved"] and without.agreement is None
     assert set(without.vectors) == {"boundary", "random"} and without.figures["agreement"] is None
-    with pytest.raises(OptionError, match="give rows=FILE, inputs=FILE, or prove=True"):
+    with pytest.raises(OptionError, match="give rows=FILE, or prove=True"):
         check(folder)
     plain = check(folder, X, label=y, engines=["netlist"])
     assert plain.figures["proved"] is None and plain.figures["proof"] == []

@@ -156,7 +156,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     def fails_first(bench, job, clock):
         wrong.append(job.trial)
         if job.trial.number == wrong[0].number:
-            raise CheckError("row 3 differs", do="report it")
+            raise CheckError("differs", where="row 3", do="report it")
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)

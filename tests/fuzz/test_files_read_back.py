@@ -201,7 +201,7 @@ def _command(*words: object) -> None:
     assert "Traceback" not in err.getvalue() and "--debug shows where" not in err.getvalue(), err.getvalue()
     if status:
         lines = err.getvalue().strip().split("\n")
-        raise ForestcError(lines[-1])
+        raise ForestcError(lines[-1], where="", do="")
 
 
 def _check(folder: Path, changed: Copy) -> None:

@@ -211,11 +211,11 @@ def test_refusals():
     _, _, _, forest, rows, scorer = case("two")
     with pytest.raises(OptionError, match="extract-rules: needs a model that decides on one class"):
         ExtractRules().refuse(random_forest(0, True, "regression"), rows, scorer)
-    with pytest.raises(OptionError, match="extract-rules learns from rows"):
+    with pytest.raises(OptionError, match="extract-rules: learns from rows"):
         ExtractRules().refuse(forest, None, scorer)
-    with pytest.raises(OptionError, match="extract-rules needs held-out rows"):
+    with pytest.raises(OptionError, match="extract-rules: needs held-out rows"):
         settled(ExtractRules(), forest, rows, None)
-    with pytest.raises(ModelError, match="extract-rules works on integer forests"):
+    with pytest.raises(ModelError, match="extract-rules: works on integer forests"):
         settled(ExtractRules(), scorer.model, rows, scorer)
     some = next(rows.batches()).X[:50]
     with pytest.raises(OptionError, match="extract-rules: on all rows the labels are of one class"):
@@ -226,7 +226,7 @@ def test_refusals():
         ExtractRules(learn="trees")
     with pytest.raises(ModelError, match="the forest is not a set of rules"):
         rules_text(forest)
-    with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
+    with pytest.raises(OptionError, match="prune-splits: needs a sum of trees"):
         settled(PruneSplits(), extracted("two").forest, rows, scorer)
 
 

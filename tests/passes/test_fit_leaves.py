@@ -71,11 +71,11 @@ def test_what_can_not_be_fitted():
     forest, rows = load(model), ArrayRows(X, y)
     with pytest.raises(OptionError, match="fit-leaves: needs held-out rows"):
         settled(FitLeaves(), WORDS.run(forest, rows).forest, rows)
-    with pytest.raises(ModelError, match="fit-leaves works on words; put quantize-inputs before it"):
+    with pytest.raises(ModelError, match="fit-leaves: works on words; put quantize-inputs before it"):
         FitLeaves(leaf_bits=1).run(forest, rows, Scorer(forest, rows))
-    with pytest.raises(OptionError, match="fit-leaves needs rows to fit leaves to"):
+    with pytest.raises(OptionError, match="fit-leaves: needs rows to fit leaves to"):
         FitLeaves(leaf_bits=1).run(QuantizeInputs(input="ordered").run(forest, None).forest, None)
     numbers, X, y = trained("xgboost-regression")
     forest, rows = load(numbers), ArrayRows(X, y)
-    with pytest.raises(OptionError, match="fit-leaves needs a model that decides on one class"):
+    with pytest.raises(OptionError, match="fit-leaves: needs a model that decides on one class"):
         settled(FitLeaves(), WORDS.run(forest, rows).forest, rows, Scorer(forest, rows))

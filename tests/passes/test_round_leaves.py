@@ -80,7 +80,7 @@ def test_rows_are_needed_to_choose():
     for options in ({}, {"leaf_bits": 8, "scores": 0.1}):
         with pytest.raises(OptionError, match="round-leaves: needs rows"):
             RoundLeaves(**options).run(words, None)
-    with pytest.raises(ModelError, match="round-leaves works on words; put quantize-inputs before it"):
+    with pytest.raises(ModelError, match="round-leaves: works on words; put quantize-inputs before it"):
         RoundLeaves(leaf_bits=8).run(forest, None)
     result = RoundLeaves(leaf_bits=8).run(words, None).forest
     assert result.quantized

@@ -203,7 +203,7 @@ def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
     @dataclass(frozen=True)
     class Refused(Moving):
         def ladder(self, forest, rows, scorer=None):
-            raise OptionError("no such forests", do="try others")
+            raise OptionError("no such forests", where="here", do="try others")
 
     search.climb(Family("refused", (), Refused()))
     assert search.refused == {"refused": "no such forests"}
