@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.coverage import Coverage
-from forestc.errors import RowsError
+from forestc.errors import RowsError, opt
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FloatArray
@@ -64,7 +64,7 @@ def activity_on(forest: Forest, rows: Rows) -> ForestActivity:
             ends[number] = left[-1]
         last, count = ends, count + len(batch.X)
     if not count:
-        raise RowsError("there are no rows", where="--rows", do="give at least one row")
+        raise RowsError("there are no rows", where=opt.rows, do="give at least one row")
     labels = chosen / count if chosen.any() else np.zeros(0)
     return ForestActivity(
         conditions=ones / count,

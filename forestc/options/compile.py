@@ -185,7 +185,7 @@ class CompileOptions(COptions, _ModelAndHardware):
     engine: Any = option(
         None,
         "--engine",
-        "with --target engine: a folder that forestc engine wrote; default: an engine that fits this model",
+        f"with {opt.target:engine}: a folder that forestc engine wrote; default: an engine that fits this model",
         "DIR",
     )
     name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
+from forestc.errors import opt
 from forestc.options.fields import argument, flag, option
 from forestc.options.shared import (
     HELD_OUT,
@@ -87,7 +88,7 @@ class ImageOptions:
     _: KW_ONLY
     engine: Any = option(None, "--engine", "a folder that forestc engine wrote", "DIR", needed=True)
     ranges: Any = option(
-        None, "--ranges", "instead of --rows: ranges as CSV or JSON, as for forestc compile", "FILE", takes=RANGES
+        None, "--ranges", f"instead of {opt.rows}: ranges as CSV or JSON, as for forestc compile", "FILE", takes=RANGES
     )
     held_out: Any = option(
         None,

@@ -51,8 +51,8 @@ def with_common_words(forests: Mapping[str, Forest]) -> list[Forest]:
     for name, other in others:
         if clash := _clash(forest, other):
             raise ModelError(
-                f"{first} and {name} have other columns",
-                where=clash,
+                f"{first} and {name} have other columns: {clash}",
+                where="common words",
                 do="train both on the same columns, in one order",
             )
     if message := differing_missing(forests):

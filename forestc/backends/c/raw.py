@@ -81,7 +81,7 @@ def parsed(text: str) -> dict[str, str]:
                 do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}",
             )
         if name in types:
-            raise OptionError(f"c: types gives {name!r} two types", where="--c types", do="leave one out")
+            raise OptionError(f"{name!r} has two types", where=opt.c_types, do="leave one out")
         types[name] = kind
     return types
 
