@@ -154,7 +154,7 @@ def test_missing_tools_are_reported_or_refused(tmp_path, monkeypatch):
         result = check(folder, X[:20], random_rows=10)
     assert "not run: icarus: Icarus Verilog was not found; install iverilog" in result.not_run()
     for more in ({"engines": ["icarus"]}, {"require": True}):
-        wanted = "the engine icarus can't run: Icarus Verilog was not found; engines; install iverilog"
+        wanted = "the engine icarus can't run: Icarus Verilog was not found; install iverilog"
         with pytest.raises(CheckError, match=wanted):
             check(folder, X[:20], random_rows=10, **more)
 
