@@ -59,7 +59,7 @@ def sample_rows(options: SampleOptions) -> tuple[NDArray[np.float64], dict[str, 
     >>> compiled = forestc.compile(model, X, "iris", label=y)
     >>> rows, figures = forestc.sample_rows(inputs, 100, "sampled.csv", reach="iris")
     >>> figures["leaves"], figures["leaves_unreachable"], forestc.check("iris", "sampled.csv").ok
-    (5, 0, True)
+    (4, 0, True)
     """
     out = None if options.out is None else Path(options.out)
     if out is not None and out.suffix.lower() != ".csv":

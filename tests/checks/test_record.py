@@ -24,7 +24,7 @@ from forestc.errors import ForestcError
 def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
     out = tmp_path_factory.mktemp("compiled") / "design"
-    forestc.compile(model, X[:400], out, label=y[:400], name="ill")
+    forestc.compile(model, X[:400], out, label=y[:400], name="ill", c_layout="branches")
     np.savez(out.parent / "rows.npz", X=X, y=y)
     return out
 

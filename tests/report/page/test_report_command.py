@@ -66,10 +66,10 @@ def test_options_that_a_folder_has_no_use_for_are_refused(design, tmp_path):
     out = tmp_path / "a.html"
     for folder, asked, what in (
         (design.folder, {"peers": Path("x")}, "peers=: "),
-        (design.folder, {"label": "y"}, "label= needs rows="),
-        (design.folder, {"native": True}, "native=True needs place=True"),
-        (study, {"rows": "x.csv"}, "rows= is for designs"),
-        (study, {"place": True}, "place=True is for designs"),
+        (design.folder, {"label": "y"}, "label=: labels need rows"),
+        (design.folder, {"native": True}, "native=True: "),
+        (study, {"rows": "x.csv"}, "rows=: "),
+        (study, {"place": True}, "place=True: "),
     ):
         with pytest.raises(OptionError, match=what):
             report(folder, out, **asked)
