@@ -125,7 +125,7 @@ def test_hostile_nodes_end_in_time(model, tmp_path, need_tool):
 
 
 REFUSED = {
-    "nodes": ({"nodes": 16, "slots": 2, "walkers": 6}, r"a walker needs \d+ nodes, and has 16.*prune-trees.*nodes="),
+    "nodes": ({"nodes": 16, "slots": 2, "walkers": 6}, r"one needs \d+ nodes, and has 16.*prune-trees.*nodes="),
     "slots": ({"slots": 1, "walkers": 1}, r"trees take \d turns of 1 walkers; there are 1.*prune-trees"),
     "features": ({"features": 3}, r"reads column 5 of its rows, and the engine's have 3.*features=5"),
     "outputs": ({"outputs": 1}, r"the model has \d outputs, and the engine 1.*classes="),

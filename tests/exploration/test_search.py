@@ -162,7 +162,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, here, monkeypatch)
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
     study = explored(work, "wrong_check", validation=work / "other.csv", trials=6)
     failed = study.trials[wrong[0].number]
-    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs; report it", False)
+    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3: differs; report it", False)
     assert failed.figures == wrong[0].figures  # what lower rungs measured stays
     assert study.front and all(trial.has_design for trial in study.front)
 
