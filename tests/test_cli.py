@@ -126,7 +126,7 @@ def test_skops_model_of_the_examples(run):
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--tdata", "12"],
             2,
-            "--stream; 12 bits; use a multiple of 8",
+            "--tdata; 12 bits; use a multiple of 8",
         ),
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--target", "c"],
@@ -141,7 +141,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv"], 2, "/ '--out'; see forestc compile --help"),
         (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "--label; give --rows"),
         (["compile", "ill.json", "-o", "x", "--ranges", "rows.csv"], 1, "line 1; write a CSV file with"),
-        (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'?; see forestc --help"),
+        (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'; see forestc --help"),
         (["check", "out", "--sed", "1"], 2, "see forestc check --help"),
         (["passes", "simplfy"], 2, "unknown pass 'simplfy'; did you mean 'simplify'? known: simplify"),
         (["check", "ill.json", "--rows", "rows.csv"], 1, "has no readable manifest.json"),
@@ -233,7 +233,7 @@ def test_keys_set_what_their_flags_set(run, work, flags, keys):
         ),
         ("--stream tdata=wide", "--stream; give a whole number"),
         ("--stream axi-lite=2", "--stream; give true or false"),
-        ("--stream tdata=12", "--stream; 12 bits; use a multiple of 8"),
+        ("--stream tdata=12", "--tdata; 12 bits; use a multiple of 8"),
     ],
 )
 def test_other_keys_and_values_are_refused(run, words, message):

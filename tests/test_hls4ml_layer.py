@@ -192,9 +192,9 @@ def test_prepare_folds_gemm_and_keeps_names_harmless(iris_trees):
 
 
 def test_what_can_not_be_prepared_is_refused_by_name(iris_trees, monkeypatch):
-    with pytest.raises(OptionError, match="outputs='both'; use label or scores"):
+    with pytest.raises(OptionError, match=r"outputs: 'both' .*; use label or scores"):
         prepare(iris_trees, outputs="both")
-    with pytest.raises(OptionError, match="leaf_bits=0; use 1 to 32"):
+    with pytest.raises(OptionError, match="leaf_bits: 0 bits; use 1 to 32"):
         prepare(iris_trees, leaf_bits=0)
     with pytest.raises(ModelError, match="the graph has 0 tree operators; the ONNX graph; leave one in the graph"):
         prepare(helper.make_model(helper.make_graph([], "none", [], [])))

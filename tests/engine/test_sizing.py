@@ -50,7 +50,7 @@ def test_what_is_too_large_is_said():
         capacity_for(WANTED, "xcup")
     with pytest.raises(OptionError, match="number of walkers depends on the device"):
         capacity_for(WANTED, None)
-    with pytest.raises(OptionError, match=r"a node takes \d\d bits, and memories have 36.*narrower words"):
+    with pytest.raises(OptionError, match=r"a node takes \d\d bits .*, and memories have 36.*narrower words"):
         Capacity(1, 65_536, 1, 64, word_bits=32)
     for wrong in ({"nodes": 100}, {"walkers": 0}, {"banks": 3}, {"word_bits": 1}, {"features": 1}, {"slots": 300}):
         with pytest.raises(OptionError):

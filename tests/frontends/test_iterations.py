@@ -51,7 +51,7 @@ def test_a_booster_s_best_iteration_is_noted_and_can_be_asked_for(tmp_path):
             forest = load(source, iterations=asked)
             assert len(forest.trees) == count and same(forest, booster.predict(rows, iteration_range=(0, count)))
             assert bool(forest.provenance.notes) == (count < total)
-        with pytest.raises(OptionError, match=f"iterations={total + 1}, and the model has {total}"):
+        with pytest.raises(OptionError, match=f"{total + 1} are asked for, and the model has {total}"):
             load(source, iterations=total + 1)
 
 
