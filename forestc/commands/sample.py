@@ -29,6 +29,7 @@ def sample_rows(options: SampleOptions) -> tuple[NDArray[np.float64], dict[str, 
 
     The rows are invented, and the first line of the file says so. `check`, `measure`, `simulate` and `activity` take
     it; `compile`, `explore` and `make_image` refuse it, because what is kept on invented rows says little of real ones.
+    A file has the columns that the input model knows by name; without names it has every column, and no header.
 
     Returns
     -------

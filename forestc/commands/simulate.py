@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from forestc.backends.saif import saif as activity_text
 from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
-
-# @@
 from forestc.commands.source import design_of
 from forestc.errors import ForestcError
 from forestc.manifest.design import Design

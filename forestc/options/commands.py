@@ -77,7 +77,7 @@ class CheckOptions:
 @dataclass(frozen=True)
 class SimulateOptions:
     design: Any = field(metadata=FOLDER)
-    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE", takes=TABLE))
     _: KW_ONLY
     vcd: Any = option(None, "--vcd", "write a waveform, for GTKWave", "FILE")
     saif: Any = option(None, "--saif", "write switching activity, for power tools", "FILE")
@@ -143,7 +143,7 @@ class MeasureOptions:
 @dataclass(frozen=True)
 class ActivityOptions:
     design: Any = field(metadata=FOLDER)
-    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE", takes=TABLE))
     _: KW_ONLY
     label: Any = label_option()
     progress: Progress = progress_keyword()

@@ -8,6 +8,7 @@ from forestc.errors import ModelError, OptionError, RowsError
 from forestc.inputs.learn import independent_log_likelihood, learned
 from forestc.inputs.text import parsed, printed
 from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,20 @@ def test_held_out_bits_are_more_likely_than_if_they_were_independent(model, rows
     fresh = mixed_rows(1000, 2)
     found = model.log_likelihood(fresh).mean()
     assert found > independent_log_likelihood(model, rows, fresh) + 1
+
+
+def test_states_tell_every_comparator_of_a_row(model, rows):
+    """Draws rows again from the states of given rows: both lie on the same side of every comparator."""
+    again = model.raw_rows(model.values(model.encoded(rows), np.random.default_rng(0)))
+    table = MIXED.conditions
+    before, after = encode(MIXED, rows), encode(MIXED, again)
+    for place in range(len(table)):
+        feature = int(table.feature[place])
+        sides = [
+            table[place].sends_left(np.nan_to_num(words[:, feature]), np.isnan(words[:, feature]))
+            for words in (before, after)
+        ]
+        assert np.array_equal(*sides)
 
 
 def test_evidence_is_what_the_cuts_tell_of_a_span(model):
