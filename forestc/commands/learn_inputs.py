@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from forestc.commands.compile import quantize
 from forestc.commands.source import open_source
+from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, Ordered
 from forestc.inputs.learn import independent_log_likelihood, learned
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import printed, text_hash
@@ -121,9 +124,18 @@ def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]
     source = open_source(options.source, trust_pickle=options.trust_pickle, iterations=options.iterations)
     if isinstance(source, Design):
         opened, _, notes = rows_for_model(rows, source.model, label)
-        return source.forest, opened, notes
-    opened, forest, notes = rows_for_model(rows, source, label)
-    return quantize(forest, level=0), opened, notes
+        return _with_features_of(source.model, source.forest), opened, notes
+    opened, model, notes = rows_for_model(rows, source, label)
+    return _with_features_of(model, quantize(model, level=0)), opened, notes
+
+
+def _with_features_of(model: Forest, forest: Forest) -> Forest:
+    """Returns the quantized forest with the model's features that its passes removed, too: drawn rows need values for
+    these, because the model reads them."""
+    kept = {feature.column for feature in forest.features}
+    removed = (feature for feature in model.features if feature.column not in kept)
+    more = [f if isinstance(f.number, Category) else replace(f, number=Ordered(32)) for f in removed]
+    return changed(forest, features=(*forest.features, *more)) if more else forest
 
 
 def _some(forest: Forest, rows: Rows) -> NDArray[np.float64]:

@@ -102,6 +102,19 @@ def test_what_is_refused(run, work):
     assert status == 1 and "damaged.bn" in err and not (work / "none.csv").exists()
 
 
+def test_a_folder_that_reads_fewer_columns_than_its_model(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
+    passes = "simplify,quantize-inputs,round-leaves,prune-splits{tolerance=0.05},simplify"
+    design = forestc.compile(model, X, tmp_path / "out", label=y, passes=passes, targets="c", held_out=0.2).design
+    assert len(design.forest.features) < len(design.model.features)
+    inputs, _ = forestc.model_inputs(design, X, samples=1)
+    _, figures = forestc.sample_rows(inputs, 50, tmp_path / "s.csv", reach=design)
+    checked = forestc.check(design, tmp_path / "s.csv", engines=["c"])
+    assert checked.ok and checked.agreement.rows == figures["rows"]
+    assert checked.coverage["rows"]["leaves"]["reached"] == figures["leaves"] - figures["leaves_unreachable"]
+
+
 def test_columns_without_names_are_written_by_position(tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
     model = forestc.load(RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y))
