@@ -127,7 +127,7 @@ def test_programs_that_run_at_once_are_ended_together(tmp_path, slow):
     program, children = slow
     failing = "while [ ! -s pids ]; do sleep 0.05; done; exit 3"
     began = time.monotonic()
-    with pytest.raises(ToolError, match="sh ended with exit status 3"):
+    with pytest.raises(ToolError, match="sh: ended with exit status 3"):
         commands = [["sh", "-c", failing], [str(program)], [str(program)]]
         together([partial(run_tool, command, tmp_path) for command in commands])
     assert time.monotonic() - began < 60 and children()

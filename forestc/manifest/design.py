@@ -316,7 +316,7 @@ class Design(FittedEstimator):
             If there is no such file.
         """
         if role not in self.manifest["files"]:
-            option = f"{opt.c_project:all}" if role.startswith("c_") else "--stream"
+            option = f"{opt.c_project:all}" if role.startswith("c_") else opt.stream
             option = f"{opt.target:{role}}" if role in TARGETS else option
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"

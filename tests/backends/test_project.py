@@ -198,7 +198,7 @@ def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constra
     assert "set part xc7a35tcsg324-1\n" in vendor.path("vivado").read_text()
     with pytest.raises(OptionError, match=r"clock_mhz=: .*; give a number of megahertz above 0"):
         forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="ecp5-85k", clock_mhz=0)
-    with pytest.raises(OptionError, match="is no part name"):
+    with pytest.raises(OptionError, match="is not a part name"):
         forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="vivado:a b")
     assert not (tmp_path / "no").exists()
 

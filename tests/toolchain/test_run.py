@@ -59,10 +59,10 @@ def test_a_program_must_write_what_is_asked(tmp_path, program):
     assert not (tmp_path / "out").exists()
     with pytest.raises(ToolError, match="did not write out"):
         run_tool([program("empty", "#!/bin/sh\n: > out\n")], tmp_path, writes=["out"])
-    with pytest.raises(ToolError, match="fails ended with exit status 7; why"):
+    with pytest.raises(ToolError, match="fails: ended with exit status 7: why"):
         run_tool([program("fails", "#!/bin/sh\necho x > out\necho why\nexit 7\n")], tmp_path, writes=["out"])
     run_tool([program("writes", "#!/bin/sh\necho x > out\n")], tmp_path, writes=["out"])
-    with pytest.raises(ToolError, match=r"bad can't be started \(Exec format error\)"):
+    with pytest.raises(ToolError, match=r"bad: can't be started \(Exec format error\)"):
         run_tool([program("bad", "\x7fELF")], tmp_path)
 
 
@@ -73,10 +73,10 @@ TERMINAL = (
 
 def test_what_tools_print_commands_no_terminal(tmp_path, program):
     assert printable(TERMINAL) == "red text link" and printable("naïve\tné\n→") == "naïve\tné\n→"
-    assert str(ToolError(TERMINAL, where=TERMINAL, do="read it")) == "red text link; red text link; read it"
+    assert str(ToolError(TERMINAL, where=TERMINAL, do="read it")) == "red text link: red text link; read it"
     (tmp_path / "said").write_text(TERMINAL)
     says = program("says", f'#!/bin/sh\ncat "{tmp_path}/said"\nexit "${{1:-0}}"\n')
-    with pytest.raises(ToolError, match=r"exit status 3; red text link; run"):
+    with pytest.raises(ToolError, match=r"exit status 3: red text link; run"):
         run_tool([says, "3"], tmp_path)
     assert version(program("cc9", f'#!/bin/sh\ncat "{tmp_path}/said"\n')) == "red text link"
     with pytest.raises(ToolError, match=r"no verdicts; red text link; run"):

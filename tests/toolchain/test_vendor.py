@@ -157,7 +157,7 @@ def test_what_is_refused(design, tmp_path, monkeypatch):
     with pytest.raises(ToolError, match="PATH: vivado was not found; install Vivado, or choose another device"):
         synth(design, "vivado:xc7a35tcsg324-1")
     for part in ("-source x.tcl", "a;b", "a b", "[exec ls]"):
-        with pytest.raises(OptionError, match=r"vivado: .* is not a part name; write device=vivado:PART"):
+        with pytest.raises(OptionError, match=r"is not a part name; write device=vivado:PART"):
             synth(design, f"vivado:{part}")
     with pytest.raises(OptionError, match="unknown device 'vivado:'"):
         synth(design, "vivado:")
