@@ -79,7 +79,7 @@ def test_what_tools_print_commands_no_terminal(tmp_path, program):
     with pytest.raises(ToolError, match=r"exit status 3: red text link; run"):
         run_tool([says, "3"], tmp_path)
     assert version(program("cc9", f'#!/bin/sh\ncat "{tmp_path}/said"\n')) == "red text link"
-    with pytest.raises(ToolError, match=r"no verdicts; red text link; run"):
+    with pytest.raises(ToolError, match=r"no verdicts: red text link; run"):
         bench_difference(TERMINAL.encode(), np.zeros((1, 1), dtype=np.int64))
 
 
