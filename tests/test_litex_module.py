@@ -225,7 +225,7 @@ def test_the_registers_over_the_bus_of_litex(design, need_litex):
 def test_litex_is_named_where_it_is_missing(design, monkeypatch):
     monkeypatch.setitem(sys.modules, "litex.gen", None)
     with pytest.raises(
-        MissingExtraError, match=r'LiteX is not installed; Python in .*; pip install "forestc\[litex\]"'
+        MissingExtraError, match=r'Python in .*: LiteX is not installed; pip install "forestc\[litex\]"'
     ):
         litex_module.litex_module(design[0])
 
